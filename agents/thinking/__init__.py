@@ -1,0 +1,1 @@
+"""What thinks: providers that answer chat-completions with tools, and the offline brain."""

@@ -1,0 +1,72 @@
+"""The contract between the brainstem loop and whatever thinks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Message = dict[str, Any]  # an OpenAI chat message: role, content, tool_calls?, tool_call_id?, name?
+Tool = dict[str, Any]  # an OpenAI tool: {"type": "function", "function": {name, description, parameters}}
+
+
+@dataclass(slots=True, frozen=True)
+class ToolCall:
+    """One tool the model asks for. ``arguments`` is the model's JSON text, unparsed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class Completion:
+    """One answer of a model: text, or tools to run, or both.
+
+    ``model`` is the model that really answered. ``notice`` is a short sentence for the person
+    when the answer came about in another way than configured.
+    """
+
+    text: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    notice: str = ""
+
+
+@dataclass(slots=True)
+class ModelRequest:
+    """What one round asks of a provider.
+
+    ``messages`` holds history, the user's turn and tool results, without the system message.
+    ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
+    ``on_text``, when given, receives text as it streams in.
+    """
+
+    messages: list[Message]
+    tools: list[Tool]
+    prompt: Callable[[], Awaitable[str]]
+    model: str = ""
+    on_text: Callable[[str], None] | None = None
+    round: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Provider(Protocol):
+    """Something that answers chat-completions with tools (architecture, "Thinking").
+
+    ``complete`` raises ``ModelUnavailable`` when the model cannot answer, and is cancelled by
+    cancelling its task. ``name`` is what screens show ("offline brain", "ollama", …).
+    """
+
+    name: str
+
+    @property
+    def model(self) -> str:
+        """The model asked for by default, as ``/health`` reports it."""
+        ...
+
+    async def complete(self, request: ModelRequest) -> Completion: ...
+
+    async def close(self) -> None: ...
