@@ -31,7 +31,20 @@ class WorkerRefused(AgentError):
 
 
 class ModelUnavailable(AgentError):
-    """The configured model did not answer; the turn goes on with the offline brain."""
+    """The configured model did not answer; the turn goes on with the offline brain.
+
+    ``detail`` is at most 300 characters of what the server said, without secrets, for the
+    transcript. ``upstream_status`` is the server's HTTP status, 0 when it gave none. ``model`` is
+    the one that was asked.
+    """
 
     code = "model_unavailable"
     status = 502
+
+    def __init__(
+        self, message: str, *, do: str = "", detail: str = "", upstream_status: int = 0, model: str = ""
+    ) -> None:
+        super().__init__(message, do=do)
+        self.detail = detail[:300]
+        self.upstream_status = upstream_status
+        self.model = model

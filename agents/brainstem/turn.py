@@ -1,0 +1,210 @@
+"""One turn: model rounds and agent calls until there is an answer (RAPP v1 §8, loop of the reference)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from agents.brainstem import prompt, slots
+from agents.brainstem.soul import Soul
+from agents.roster import Agent, Roster
+from agents.running import AgentRunner, Ran
+from agents.thinking.provider import Completion, Message, ModelRequest, Provider, ToolCall
+
+UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
+
+Emit = Callable[[dict[str, Any]], None]
+CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[Ran]]
+"""(agent, arguments, upstream slush) -> what came back; the daemon's gate stands behind it."""
+
+
+class Modes(Protocol):
+    """The switches a turn obeys, read when the turn starts."""
+
+    voice: bool
+    twin: bool
+    rounds: int
+
+
+@dataclass(slots=True)
+class Ask:
+    """What a turn starts from. ``emit`` receives progress events while it runs, if anybody listens."""
+
+    user_input: str
+    history: Sequence[Message]
+    user_guid: str
+    structural: bool
+    call_agent: CallAgent
+    emit: Emit | None = None
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a turn came to."""
+
+    text: str
+    voice: str
+    twin: str
+    logs: list[str]
+    model: str
+    requested_model: str
+    notice: str = ""
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Turn:
+    ask: Ask
+    modes: Modes
+    messages: list[Message]
+    logs: list[str] = field(default_factory=list)
+    slush: dict[str, Any] | None = None
+    model: str = ""
+    notice: str = ""
+    tokens: int = 0
+    calls: int = 0
+
+
+class Brainstem:
+    """One workspace's soul, roster and model, ready for turns."""
+
+    def __init__(
+        self, *, soul: Soul, roster: Roster, runner: AgentRunner, thinking: Provider, modes: Modes
+    ) -> None:
+        self.soul = soul
+        self.roster = roster
+        self.runner = runner
+        self.thinking = thinking
+        self.modes = modes
+
+    async def turn(self, ask: Ask) -> Answer:
+        """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
+        modes = self.modes
+        turn = _Turn(ask, modes, [*ask.history, {"role": "user", "content": ask.user_input}])
+        requested = self.thinking.model
+        tools = self.roster.tools(structural=ask.structural)
+        completion = Completion()
+        for number in range(max(1, modes.rounds)):
+            completion = await self._round(turn, tools, number)
+            if not completion.tool_calls:
+                break
+            await self._run_calls(turn, completion)
+        if not completion.text and completion.tool_calls:
+            completion = await self._round(turn, [], modes.rounds)
+        main, voice, twin = slots.split(completion.text or UNFINISHED)
+        return Answer(
+            main, voice, twin, turn.logs, turn.model or requested, requested, turn.notice, turn.tokens
+        )
+
+    async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
+        emit = turn.ask.emit
+        stream = slots.MainStream() if emit else None
+
+        def on_text(piece: str) -> None:
+            assert emit is not None and stream is not None
+            shown = stream.feed(piece)
+            if shown:
+                emit({"type": "delta", "text": shown})
+
+        completion = await self.thinking.complete(
+            ModelRequest(
+                turn.messages,
+                tools,
+                lambda: self._prompt(turn),
+                on_text=on_text if emit else None,
+                round=number,
+            )
+        )
+        if emit and stream and (rest := stream.finish()):
+            emit({"type": "delta", "text": rest})
+        turn.model = completion.model or turn.model
+        turn.tokens += completion.input_tokens + completion.output_tokens
+        if completion.notice and not turn.notice:
+            turn.notice = completion.notice
+            if emit:
+                emit({"type": "notice", "text": completion.notice})
+        return completion
+
+    async def _prompt(self, turn: _Turn) -> str:
+        agents = self.roster.serving(structural=turn.ask.structural)
+        contexts = await self.runner.system_contexts(agents, turn.ask.user_guid)
+        return prompt.build(
+            await self.soul.text(),
+            contexts,
+            agents,
+            self.roster.unavailable(),
+            voice=turn.modes.voice,
+            twin=turn.modes.twin,
+        )
+
+    async def _run_calls(self, turn: _Turn, completion: Completion) -> None:
+        turn.messages.append(
+            {
+                "role": "assistant",
+                "content": completion.text,
+                "tool_calls": [
+                    {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                    for call in completion.tool_calls
+                ],
+            }
+        )  # fmt: skip
+        upstream = turn.slush
+        if len(completion.tool_calls) == 1:
+            outcomes = [await self._run_call(turn, completion.tool_calls[0], upstream)]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._run_call(turn, call, upstream)) for call in completion.tool_calls
+                ]
+            outcomes = [task.result() for task in tasks]
+        slush: dict[str, Any] = {}
+        for call, (content, log, found) in zip(completion.tool_calls, outcomes, strict=True):
+            turn.logs.append(log)
+            turn.messages.append(
+                {"tool_call_id": call.id, "role": "tool", "name": call.name, "content": content}
+            )
+            if found is not None:
+                slush[call.name] = found
+        if slush:
+            turn.slush = next(iter(slush.values())) if len(slush) == 1 else slush
+
+    async def _run_call(
+        self, turn: _Turn, call: ToolCall, upstream: dict[str, Any] | None
+    ) -> tuple[str, str, dict[str, Any] | None]:
+        agent = self.roster.find(call.name, structural=turn.ask.structural)
+        if agent is None:
+            missing = f"Agent '{call.name}' not found."
+            return missing, f"[{call.name}] {missing}", None
+        arguments = _arguments(call.arguments)
+        emit = turn.ask.emit
+        turn.calls += 1
+        number = f"c{turn.calls}"
+        if emit:
+            emit({"type": "call", "call": number, "name": agent.name, "args": arguments})
+        ran = await turn.ask.call_agent(agent, arguments, upstream)
+        if emit:
+            emit(
+                {
+                    "type": "result",
+                    "call": number,
+                    "name": agent.name,
+                    "ok": ran.ok,
+                    "result": ran.result,
+                    "seconds": round(ran.seconds, 3),
+                }
+            )
+        if ran.ok:
+            return ran.result, f"[{agent.name}] {ran.result}", ran.slush
+        return f"Error: {ran.result}", f"[{agent.name}] ERROR: {ran.result}", None
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

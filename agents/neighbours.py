@@ -1,0 +1,58 @@
+"""Modules that agents imported from their own folder under plain names, and when they are out of date."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from agents.discovery import Stamp, stamp_of
+from agents.loading import MODULE_PREFIX
+
+
+class Neighbours:
+    """Watches ``sys.modules`` for files of one folder. An agent should not import its neighbours
+    (RAPP v1 §5.5); where one does, it gets the neighbour's current version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._root = os.path.realpath(folder) + os.sep
+        self._seen = set(sys.modules)
+        self._count = len(self._seen)
+        self._stamps: dict[str, tuple[str, Stamp]] = {}
+
+    def note_if_grown(self) -> None:
+        """Takes in what was imported since the last look, if anything was."""
+        if len(sys.modules) != self._count:
+            self.note()
+
+    def note(self) -> None:
+        """Takes in what was imported since the last look."""
+        for name in sys.modules.keys() - self._seen:
+            file = getattr(sys.modules[name], "__file__", None)
+            if name.startswith(MODULE_PREFIX) or not isinstance(file, str):
+                continue
+            if os.path.realpath(file).startswith(self._root):
+                self._stamps[name] = (file, _stamp(file))
+        self._seen = set(sys.modules)
+        self._count = len(self._seen)
+
+    def forget_if_changed(self) -> bool:
+        """Whether one of them changed on disk. Then all are forgotten, to be imported anew."""
+        if all(_stamp(file) == stamp for file, stamp in self._stamps.values()):
+            return False
+        for name in self._stamps:
+            sys.modules.pop(name, None)
+            parent, _, child = name.rpartition(".")
+            if hasattr(sys.modules.get(parent), child):
+                delattr(sys.modules[parent], child)
+        self._stamps.clear()
+        self.note()
+        return True
+
+
+def _stamp(file: str) -> Stamp:
+    try:
+        return stamp_of(os.stat(file))  # noqa: PTH116 - asked for at each call
+    except OSError:
+        return 0, 0, 0

@@ -1,0 +1,195 @@
+"""What a worker holds: one workspace's agents and services, loaded when first needed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.contract import Description
+from agents.discovery import Stamp, stamp_of
+from agents.errors import AgentError
+from agents.loading import Loaded, load_agent_file
+from agents.neighbours import Neighbours
+from agents.performing import perform
+from agents.services import Services
+from agents.shims import install_shims
+from agents.storage.manager import StorageManager, storage_for
+
+log = logging.getLogger(__name__)
+
+_VERSIONS_KEPT = 2  # the one at work, and one whose successor the daemon has not taken up yet
+
+
+class NoSuchAgent(AgentError):
+    """A file has no agent of that name, or does not load any more."""
+
+    code = "no_such_agent"
+    status = 404
+
+
+class Room:
+    """Answers the daemon's requests inside a worker; one at a time, on the thread that made it.
+
+    ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text. Making a room
+    changes this process for good (import path, names that agent files import), so it has only one.
+
+    A *file* in a request is ``{rel, path, stamp, source_path?}``: the version of ``path`` with that
+    stamp, from ``source_path`` (a kept copy) once the file itself is another version.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._agents_dir = Path(settings["agents_dir"])
+        self._data_dir = Path(settings["data_dir"])
+        workspace = settings.get("workspace")
+        sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
+        deps = settings.get("deps_dir")
+        if deps and str(deps) not in sys.path:
+            sys.path.insert(0, str(deps))
+        install_shims(
+            workspace=Path(workspace) if workspace else None,
+            agents_dir=self._agents_dir,
+            data_dir=self._data_dir,
+        )
+        self._versions: dict[str, dict[Stamp, Loaded]] = {}
+        self._neighbours = Neighbours(self._agents_dir)
+        self._services = Services()
+        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "describe": self._describe,
+            "perform": self._perform,
+            "service": self._service,
+            "system_context": self._system_context,
+            "test": self._test,
+        }
+
+    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer to one request:
+
+        ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, seconds}]}`` in order;
+        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` → ``{result, data_slush}``;
+        ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
+        ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
+        ``test {file}`` → ``{passed, tests: [{test, passed, message, note}]}``.
+
+        Raises what an agent's ``perform`` raises, and AgentError for what cannot be found.
+        """
+        operation = self._operations.get(op)
+        if operation is None:
+            raise AgentError(f"a worker does not know {op!r}")
+        if self._neighbours.forget_if_changed():
+            for versions in self._versions.values():
+                for loaded in versions.values():
+                    loaded.forget()
+            self._versions.clear()
+        answer = operation(body)
+        self._neighbours.note_if_grown()
+        return answer
+
+    def _describe(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"files": [self._describe_one(file) for file in body["files"]]}
+
+    def _describe_one(self, file: dict[str, Any]) -> dict[str, Any]:
+        started = time.monotonic()
+        loaded = self._load(file)
+        return {
+            "rel": file["rel"],
+            "agents": [description.as_json() for description in loaded.descriptions],
+            "quarantined": [failure.as_json() for failure in loaded.quarantined],
+            "failure": loaded.failure.as_json() if loaded.failure else None,
+            "seconds": time.monotonic() - started,
+        }
+
+    def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
+        instance, _ = self._agent(body)
+        done = perform(
+            instance,
+            body.get("arguments") or {},
+            user_guid=body.get("user_guid") or "",
+            upstream_slush=body.get("upstream_slush"),
+            memory_reader=self._memories,
+        )
+        return {"result": done.result, "data_slush": _sendable(done.data_slush)}
+
+    def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
+        guid = body.get("user_guid")
+        found: dict[str, Any] = {}
+        for wanted in body["agents"]:
+            name = wanted["name"]
+            try:
+                instance, _ = self._agent(wanted)
+                text = instance.system_context()
+            except Exception:
+                log.exception("system_context of %s", name)
+                text = None
+            found[name] = text if isinstance(text, str) and text else None
+        return found
+
+    def _service(self, body: dict[str, Any]) -> dict[str, Any]:
+        path = Path(body["file"]["path"])
+        return self._services.handle(path, body["method"], body.get("path") or "", body.get("body")).as_json()
+
+    def _test(self, body: dict[str, Any]) -> dict[str, Any]:
+        from agents import trial  # only `rappd agents test` needs it
+
+        return trial.run(Path(body["file"]["path"]), self._agents_dir)
+
+    def _agent(self, wanted: Mapping[str, Any]) -> tuple[Any, Description]:
+        file, name = wanted["file"], wanted["name"]
+        loaded = self._load(file)
+        found = loaded.find(name, wanted.get("class_name") or "")
+        if found is None:
+            reason = f": {loaded.failure.reason}" if loaded.failure else ""
+            raise NoSuchAgent(f"{file['rel']} has no agent {name} now{reason}")
+        return found
+
+    def _load(self, file: Mapping[str, Any]) -> Loaded:
+        path, stamp = file["path"], tuple(file["stamp"])
+        versions = self._versions.setdefault(path, {})
+        loaded = versions.get(stamp)
+        if loaded is not None:
+            return loaded
+        source = _version(path, stamp, file.get("source_path"))
+        loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
+        self._neighbours.note()
+        if loaded.failure is None:
+            versions[stamp] = loaded
+            while len(versions) > _VERSIONS_KEPT:
+                versions.pop(next(iter(versions))).forget()
+        return loaded
+
+    def _memories(self, guid: str | None) -> dict[str, Any]:
+        storage = storage_for(self._data_dir)
+        storage.set_memory_context(guid)
+        return storage.read_json()
+
+
+def _version(path: str, stamp: Stamp, kept: str | None) -> bytes | None:
+    """The bytes of that version; the file's own, whichever it is, when no copy of it was kept."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - bytes and stamp from one open file
+            if stamp_of(os.fstat(file.fileno())) == stamp or not kept:
+                return file.read()
+    except OSError:
+        if not kept:
+            return None
+    try:
+        return Path(kept).read_bytes()
+    except OSError:
+        return None
+
+
+def _sendable(slush: dict[str, Any] | None) -> Any:
+    if not slush:
+        return slush
+    try:
+        orjson.dumps(slush)
+    except TypeError:
+        return json.loads(json.dumps(slush, default=str, skipkeys=True))
+    return slush

@@ -1,0 +1,110 @@
+"""Running an agent: one call in a worker, whatever the agent does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agents.errors import AgentError, CallTimeout
+from agents.roster import Agent
+from agents.worker.crew import Crew
+
+log = logging.getLogger(__name__)
+
+OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+@dataclass(slots=True, frozen=True)
+class Ran:
+    """What an agent call came to. ``result`` is the agent's text, or what went wrong."""
+
+    ok: bool
+    result: str
+    slush: dict[str, Any] | None
+    seconds: float
+
+
+class Limits(Protocol):
+    """What one call may take, read at each call."""
+
+    call_seconds: float
+
+
+class AgentRunner:
+    """Calls agents of one workspace. Agents that may change structure have a crew of their own,
+    so that no other agent's code ever shares a process with them."""
+
+    def __init__(self, crew: Crew, trusted_crew: Crew, limits: Limits) -> None:
+        self._crew = crew
+        self._trusted = trusted_crew
+        self._limits = limits
+
+    def crew_of(self, agent: Agent) -> Crew:
+        """Where this agent's code runs."""
+        return self._trusted if agent.trusted else self._crew
+
+    async def run(
+        self,
+        agent: Agent,
+        arguments: dict[str, Any],
+        *,
+        user_guid: str,
+        slush: dict[str, Any] | None = None,
+        on_callback: OnCallback | None = None,
+    ) -> Ran:
+        """One ``perform``. Raises nothing but cancellation: a failing agent costs one result."""
+        started = time.monotonic()
+        limit = self._limits.call_seconds
+        try:
+            found = await self.crew_of(agent).request(
+                "perform",
+                {
+                    "file": agent.reference(),
+                    "name": agent.name,
+                    "arguments": arguments,
+                    "user_guid": user_guid,
+                    "upstream_slush": slush,
+                },
+                timeout=limit,
+                on_callback=on_callback,
+            )
+        except CallTimeout:
+            text = (
+                f"{agent.name} was stopped after {limit:g} s. Ask again, or raise its limit (agents.timeout)."
+            )
+            return Ran(False, text, None, time.monotonic() - started)
+        except AgentError as error:
+            return Ran(False, str(error), None, time.monotonic() - started)
+        return Ran(True, found["result"], found.get("data_slush"), time.monotonic() - started)
+
+    async def system_contexts(self, agents: Iterable[Agent], user_guid: str) -> list[str]:
+        """What agents add to the system text, in the roster's order; a failing one adds nothing."""
+        speaking = [agent for agent in agents if agent.has_context]
+        if not speaking:
+            return []
+        by_crew: dict[Crew, list[Agent]] = {}
+        for agent in speaking:
+            by_crew.setdefault(self.crew_of(agent), []).append(agent)
+        answers = await asyncio.gather(
+            *(self._contexts(crew, group, user_guid) for crew, group in by_crew.items())
+        )
+        found = {name: text for answer in answers for name, text in answer.items()}
+        return [text for agent in speaking if (text := found.get(agent.name))]
+
+    async def _contexts(self, crew: Crew, agents: list[Agent], user_guid: str) -> dict[str, str]:
+        body = {
+            "agents": [{"file": agent.reference(), "name": agent.name} for agent in agents],
+            "user_guid": user_guid,
+        }
+        try:
+            answer: dict[str, str] = await crew.request(
+                "system_context", body, timeout=self._limits.call_seconds
+            )
+        except AgentError as error:
+            log.warning("system_context: %s", error)
+            return {}
+        return answer

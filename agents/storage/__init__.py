@@ -1,0 +1,1 @@
+"""Files and memories of agents, below one data directory that nothing given as a name leads out of."""

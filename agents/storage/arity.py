@@ -1,0 +1,47 @@
+"""Telling apart the two published ways of naming a file: one path, or a directory and a file name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.storage.paths import Parts, file_parts
+
+_DIRECTORY = ("directory_name", "directory", "dir_name")
+_FILE = ("file_name", "filename", "file_path", "path", "name")
+_CONTENT = ("content", "data", "file_content")
+
+
+def file_named(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> Parts:
+    """The file that ``(path)`` or ``(directory, file)`` names, by position or keyword.
+
+    Raises ``TypeError`` when it is neither, ``PathRefused`` when the name leads out.
+    """
+    directory, file = _taken(named, _DIRECTORY), _taken(named, _FILE)
+    if named:
+        raise TypeError(f"{call}() got an unexpected argument {next(iter(named))!r}")
+    names = [*([directory] if directory is not _NOT_GIVEN else []), *given]
+    names += [file] if file is not _NOT_GIVEN else []
+    if not 1 <= len(names) <= 2:
+        raise TypeError(f"{call}() takes a path, or a directory and a file name; {len(names)} were given")
+    return file_parts(*names)
+
+
+def file_and_content(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Parts, Any]:
+    """The same with content behind it: ``(path, content)`` or ``(directory, file, content)``."""
+    content = _taken(named, _CONTENT)
+    if content is _NOT_GIVEN:
+        if not given:
+            raise TypeError(f"{call}() needs content")
+        *rest, content = given
+        given = tuple(rest)
+    return file_named(call, given, named), content
+
+
+def _taken(named: dict[str, Any], names: tuple[str, ...]) -> Any:
+    for name in names:
+        if name in named:
+            return named.pop(name)
+    return _NOT_GIVEN
+
+
+_NOT_GIVEN: Any = object()

@@ -1,0 +1,239 @@
+"""The storage that agent files ask for, under every name they know it by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from agents.storage import json_files
+from agents.storage.answering import otherwise
+from agents.storage.arity import file_and_content, file_named
+from agents.storage.memory import (
+    DEFAULT_MARKER_GUID,
+    SHARED_FILE,
+    SHARED_FOLDER,
+    partition,
+    read_memories,
+)
+from agents.storage.paths import Parts, file_parts, parts_of
+from agents.storage.tree import Tree
+
+BINARY_SUFFIXES = (
+    ".pptx",
+    ".docx",
+    ".xlsx",
+    ".pdf",
+    ".zip",
+    ".jpg",
+    ".png",
+    ".gif",
+    ".jpeg",
+    ".webp",
+)
+"""Files that ``read_file`` gives as bytes."""
+
+
+class ListedName(str):
+    """A name in a folder: a string to those who want one, with ``name`` and ``is_directory``."""
+
+    is_directory: bool
+
+    def __new__(cls, name: str, is_directory: bool) -> ListedName:
+        entry = super().__new__(cls, name)
+        entry.is_directory = is_directory
+        return entry
+
+    def __getnewargs__(self) -> tuple[str, bool]:  # for copy and pickle
+        return self.name, self.is_directory
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
+class StorageManager:
+    """Files and memories below one data directory, for one user at a time.
+
+    Serves both published call shapes: a file is ``(path)`` or ``(directory_name, file_name)``. A name
+    that leads out of the data directory, and whatever the disk refuses, is answered by None, False,
+    [] or {} and logged; only a call of no known shape raises (``TypeError``). Each manager has a
+    memory context of its own.
+    """
+
+    DEFAULT_MARKER_GUID = DEFAULT_MARKER_GUID
+    shared_memory_path = SHARED_FOLDER
+    default_file_name = SHARED_FILE
+
+    def __init__(self, data_dir: str | os.PathLike[str]) -> None:
+        self._tree = Tree(data_dir)
+        self._memory = partition()
+
+    @property
+    def current_guid(self) -> str | None:
+        """The user whose memory is read and written; None for the shared one."""
+        return self._memory.guid
+
+    @property
+    def current_memory_path(self) -> str:
+        return self._memory.folder
+
+    def set_memory_context(self, guid: Any = None) -> bool:
+        """Choose whose memory ``read_json`` and ``write_json`` mean. False for a GUID that is none:
+        the shared memory is chosen then. A user's memory stays theirs also when its file fails."""
+        self._memory = partition(guid)
+        if self._memory.guid is not None:
+            self._begin_memory()
+        return self._memory.accepted
+
+    @otherwise(dict, "read JSON")
+    def read_json(self, file_path: Any = None) -> Any:
+        """The memories, or the JSON value in ``file_path``; {} when there is none or it cannot be read."""
+        if file_path is None:
+            return read_memories(self._tree, self._memory)
+        return json_files.read(self._tree, file_parts(file_path), objects_only=False)
+
+    @otherwise(bool, "write JSON")
+    def write_json(self, data: Any, file_path: Any = None) -> bool:
+        """Replace the memories, or the value in ``file_path``. False when it could not be written."""
+        parts, objects_only = self._json_file(file_path)
+        json_files.write(self._tree, parts, data, objects_only=objects_only)
+        return True
+
+    def update_json(self, mutator: Callable[[Any], Any], file_path: Any = None) -> bool:
+        """Change the memories (or ``file_path``) without losing what others write meanwhile.
+
+        ``mutator`` changes the value it is given, or returns a new one; what it raises goes through.
+        False when the result could not be written.
+        """
+        try:
+            return self._update_json(lambda value: _through(mutator, value), file_path)
+        except _MutatorRaised as raised:
+            raise raised.error from None
+
+    @otherwise(bool, "update JSON")
+    def _update_json(self, mutator: Callable[[Any], Any], file_path: Any) -> bool:
+        parts, objects_only = self._json_file(file_path)
+        json_files.update(self._tree, parts, mutator, objects_only=objects_only)
+        return True
+
+    @otherwise(bool, "write a file")
+    def write_file(self, *where_and_content: Any, **named: Any) -> bool:
+        """``(path, content)`` or ``(directory_name, file_name, content)``; content is text, bytes,
+        something with ``read()``, or a value to be written as JSON."""
+        parts, content = file_and_content("write_file", where_and_content, named)
+        self._tree.write(parts, _as_bytes(content))
+        return True
+
+    @otherwise(lambda: None, "read a file")
+    def read_file(self, *where: Any, **named: Any) -> str | bytes | None:
+        """``(path)`` or ``(directory_name, file_name)``: text, bytes for ``BINARY_SUFFIXES``, or None."""
+        parts = file_named("read_file", where, named)
+        content = self._tree.read(parts)
+        binary = parts[-1].lower().endswith(BINARY_SUFFIXES)
+        return content if binary else content.decode("utf-8", "replace")
+
+    @otherwise(lambda: None, "read a file")
+    def read_file_binary(self, *where: Any, **named: Any) -> bytes | None:
+        return self._tree.read(file_named("read_file_binary", where, named))
+
+    @otherwise(bool, "look for a file")
+    def file_exists(self, *where: Any, **named: Any) -> bool:
+        self._tree.stat(file_named("file_exists", where, named))
+        return True
+
+    @otherwise(bool, "delete a file")
+    def delete_file(self, *where: Any, **named: Any) -> bool:
+        """True when the file was there and is gone."""
+        self._tree.remove(file_named("delete_file", where, named))
+        return True
+
+    @otherwise(list, "list a folder")
+    def list_files(self, directory_name: Any = "", auto_create: bool = False) -> list[ListedName]:
+        """What is in a folder, by name. ``auto_create`` makes the folder when it is missing."""
+        parts = parts_of(directory_name)
+        if auto_create:
+            self._tree.make_folder(parts)
+        return [ListedName(*entry) for entry in self._tree.entries(parts)]
+
+    @otherwise(bool, "make a folder")
+    def ensure_directory_exists(self, directory_name: Any) -> bool:
+        self._tree.make_folder(parts_of(directory_name))
+        return True
+
+    @otherwise(lambda: None, "find a file")
+    def generate_download_url(
+        self, directory: Any, filename: Any = None, expiry_minutes: int = 30
+    ) -> str | None:
+        """A ``file://`` address of an existing file, which does not expire; None when there is none."""
+        parts = file_parts(directory, filename)
+        self._tree.stat(parts)
+        return self._tree.root.absolute().joinpath(*parts).as_uri()
+
+    @otherwise(lambda: None, "look at a file")
+    def get_file_properties(self, *where: Any, **named: Any) -> dict[str, Any] | None:
+        """``{name, size, content_type, last_modified (ISO 8601, UTC), etag}``, or None."""
+        parts = file_named("get_file_properties", where, named)
+        found = self._tree.stat(parts)
+        return {
+            "name": parts[-1],
+            "size": found.st_size,
+            "content_type": _content_type(parts[-1]),
+            "last_modified": datetime.fromtimestamp(found.st_mtime, UTC).isoformat(),
+            "etag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
+        }
+
+    def refresh_credentials(self) -> bool:
+        """There are none to refresh."""
+        return True
+
+    def _json_file(self, file_path: Any) -> tuple[Parts, bool]:
+        if file_path is None:
+            return self._memory.parts, True
+        return file_parts(file_path), False
+
+    @otherwise(lambda: None, "begin a memory")
+    def _begin_memory(self) -> None:
+        try:
+            self._tree.stat(self._memory.parts)
+        except FileNotFoundError:
+            json_files.update(self._tree, self._memory.parts, lambda memories: None, objects_only=True)
+
+
+def storage_for(data_dir: str | os.PathLike[str]) -> StorageManager:
+    """A new manager for the files and memories below ``data_dir`` (a workspace's ``.brainstem_data``)."""
+    return StorageManager(data_dir)
+
+
+class _MutatorRaised(Exception):
+    """Carries what a mutator raised past what is answered for the disk."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _through(mutator: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return mutator(value)
+    except Exception as error:
+        raise _MutatorRaised(error) from error
+
+
+def _as_bytes(content: Any) -> bytes:
+    if hasattr(content, "read"):
+        content = content.read()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    if isinstance(content, str):
+        return content.encode("utf-8", "replace")
+    if content is None:
+        raise ValueError("there is no content")
+    return json_files.encode(content)
+
+
+def _content_type(name: str) -> str:
+    from mimetypes import guess_type
+
+    return guess_type(name)[0] or "application/octet-stream"

@@ -1,0 +1,65 @@
+"""What went wrong at a model's server, as the short sentence a person may read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agents.errors import ModelUnavailable
+
+_SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """``text`` on one line, with the given secrets and anything that looks like a key blotted out."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return " ".join(_SECRET.sub("***", text).split())
+
+
+def refused(label: str, model: str, status: int, body: str, secrets: Iterable[str]) -> ModelUnavailable:
+    """The server answered with an HTTP error, or with an error inside a stream (status 0)."""
+    detail = scrub(body, secrets)
+    if status == 429 or "quota" in body.lower():
+        message = f"{label} usage limit reached — another model may still answer."
+        do = "wait, or choose another model"
+    elif status:
+        message, do = f"Model '{model}' returned {status}.", _do(status)
+    else:
+        message, do = f"Model '{model}' broke off its answer.", "ask again"
+    return ModelUnavailable(message, do=do, detail=detail, upstream_status=status, model=model)
+
+
+def silent(label: str, model: str, do: str, detail: str = "") -> ModelUnavailable:
+    """Nobody answers at that address."""
+    return ModelUnavailable(f"{label} doesn't answer.", do=do, detail=detail, model=model)
+
+
+def slow(label: str, model: str, seconds: float) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"{label} took longer than {seconds:g} s.", do="ask again, or choose a smaller model", model=model
+    )
+
+
+def empty(model: str) -> ModelUnavailable:
+    return ModelUnavailable(f"Model '{model}' returned no choices.", do="choose another model", model=model)
+
+
+def unreadable(model: str, body: str, secrets: Iterable[str]) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"Model '{model}' returned something unreadable.",
+        do="check provider.url",
+        detail=scrub(body, secrets),
+        model=model,
+    )
+
+
+def _do(status: int) -> str:
+    if status in (401, 403):
+        return "check the key"
+    if status == 404:
+        return "choose another model, or check provider.url"
+    if status >= 500:
+        return "ask again, or choose another model"
+    return "choose another model"

@@ -1,0 +1,54 @@
+"""Model servers on this machine: where they usually listen, and whether one answers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from agents.thinking.json_http import ask
+
+USUAL = (
+    "http://127.0.0.1:11434",
+    "http://127.0.0.1:8080",
+    "http://127.0.0.1:8000",
+    "http://127.0.0.1:1234",
+)
+_NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
+_NOT_FOR_CHAT = re.compile(r"embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e", re.IGNORECASE)
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """A server that answered: its address, what to call it, its models for conversation."""
+
+    url: str
+    name: str
+    models: tuple[str, ...]
+
+
+async def find(urls: Sequence[str], within: float = 0.3) -> Found | None:
+    """The first of ``urls`` that lists at least one model. All are asked at once, ``within`` s each."""
+    listed = await asyncio.gather(*(list_models(f"{url.rstrip('/')}/v1", within=within) for url in urls))
+    for url, models in zip(urls, listed, strict=True):
+        if models:
+            return Found(url, name_of(url), models)
+    return None
+
+
+async def list_models(base_url: str, *, api_key: str = "", within: float) -> tuple[str, ...]:
+    """Ids of the models for conversation at ``<base_url>/models``, in the server's order; () without any."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else None
+    reply = await ask("GET", f"{base_url}/models", headers=headers, within=within)
+    data = reply.data.get("data")
+    if reply.status != 200 or not isinstance(data, list):
+        return ()
+    ids = [entry["id"] for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    return tuple(model for model in ids if not _NOT_FOR_CHAT.search(model))
+
+
+def name_of(url: str) -> str:
+    """The program that usually listens there."""
+    return _NAMES.get(urlsplit(url).port or 0, "local model")

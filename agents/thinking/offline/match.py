@@ -1,0 +1,167 @@
+"""Which agents the words point to: an index over the loaded tools, and the scores it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from agents.thinking.offline.related import phrase, related
+from agents.thinking.offline.schema import Profile, profile_of, raw
+from agents.thinking.offline.utterance import Utterance
+from agents.thinking.offline.words import FAINT_STEMS, STOP, Word, compact, stem
+from agents.thinking.provider import Tool
+
+_LONGEST_NAME = 6  # words of a spoken agent name
+_MOST_WORDS = 60
+_AFTER_HEAD = 0.25  # weight of words that are quoted or come after a colon
+_CALLING = frozenset("use using run call invoke execute via launch".split())
+_CALLING_BY_NAME = _CALLING | frozenset("ask try start open with through tell".split())
+_SHAPE_EVIDENCE = {"expression": 2.2, "url": 0.8, "glob": 0.9, "email": 0.5, "host": 0.5, "guid": 0.8, "zone": 0.5}
+_FILLERS = frozenset("is the s a an are todays me new".split())
+
+
+@dataclass(slots=True)
+class Evidence:
+    """How far the words point to one agent, and which words did."""
+
+    score: float = 0.0
+    places: set[int] = field(default_factory=set)
+    name_stems: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True, frozen=True)
+class Mention:
+    """An agent's name in the text. ``explicit`` when the person clearly asks for that agent."""
+
+    tool: int
+    start: int
+    end: int
+    length: int
+    explicit: bool
+
+
+class Index:
+    """The tools of a turn, prepared for matching. Built once per set of tools, see ``index_of``."""
+
+    def __init__(self, contents: Sequence[bytes]) -> None:
+        known = [(place, profile_of(content)) for place, content in enumerate(contents)]
+        self.places = [place for place, profile in known if profile is not None]
+        self.profiles: list[Profile] = [profile for _, profile in known if profile is not None]
+        self._postings: dict[str, list[tuple[int, float]]] = {}
+        self._names: dict[str, int] = {}
+        self._by_kind: dict[str, list[int]] = {}
+        for number, profile in enumerate(self.profiles):
+            self._add(number, profile)
+        total = len(self.profiles) + 5
+        self._rarity = {
+            term: math.log(1 + total / len(found)) / math.log(1 + total) for term, found in self._postings.items()
+        }
+
+    def _add(self, number: int, profile: Profile) -> None:
+        for term, weight in profile.weights.items():
+            self._postings.setdefault(term, []).append((number, weight))
+        self._names.setdefault(profile.compact, number)
+        for tail in ("agent", "tool", "skill"):
+            if profile.compact.endswith(tail) and len(profile.compact) > len(tail) + 2:
+                self._names.setdefault(profile.compact.removesuffix(tail), number)
+        for kind in {param.kind for param in profile.params if param.required}:
+            self._by_kind.setdefault(kind, []).append(number)
+
+    def evidence(self, utterance: Utterance) -> dict[int, Evidence]:
+        """What the words, and the shapes of the values in them, say for each agent."""
+        found: dict[int, Evidence] = {}
+        said = utterance.words[:_MOST_WORDS]
+        seen: set[str] = set()
+        for place, word in enumerate(said):
+            best: dict[int, tuple[float, str]] = {}
+            for term, strength in _terms(said, place):
+                if term in seen and strength == 1.0:
+                    continue
+                seen.add(term)
+                rarity = self._rarity.get(term)
+                if rarity is None:
+                    continue
+                for number, weight in self._postings[term]:
+                    value = weight * strength * rarity
+                    if best.get(number, (0.0, ""))[0] < value:
+                        best[number] = (value, term)
+            share = 1.0 if word.start < utterance.head_end else _AFTER_HEAD
+            for number, (value, term) in best.items():
+                evidence = found.setdefault(number, Evidence())
+                evidence.score += value * share
+                evidence.places.add(place)
+                evidence.name_stems.add(term)
+        for kind, weight in _SHAPE_EVIDENCE.items():
+            if kind in self._by_kind and getattr(utterance, f"{kind}s"):
+                for number in self._by_kind[kind]:
+                    found.setdefault(number, Evidence()).score += weight
+        return found
+
+    def mentions(self, utterance: Utterance) -> list[Mention]:
+        """Agents named in the text outside quotes, the clearest and longest first."""
+        said = [word for word in utterance.words[:_MOST_WORDS] if not Utterance.inside(word, utterance.quoted)]
+        found = []
+        for place in range(len(said)):
+            joined = ""
+            for last in range(place, min(place + _LONGEST_NAME, len(said))):
+                joined += compact(said[last].text) or said[last].text
+                number = self._names.get(joined)
+                if number is not None:
+                    found.append(self._mention(number, said, place, last, utterance.text))
+        return sorted(found, key=lambda mention: (not mention.explicit, -mention.length, mention.start))
+
+    def _mention(self, number: int, said: list[Word], first: int, last: int, text: str) -> Mention:
+        start, end = said[first].start, said[last].end
+        name = self.profiles[number].name
+        written = text[start:end]
+        marked = written == name and (not name.islower() and name[1:] != name[1:].lower() or not name.isalpha())
+        before = said[first - 1].text if first else ""
+        after = said[last + 1].text if last + 1 < len(said) else ""
+        alone = len(said) == last - first + 1
+        called = before in _CALLING or (written == name and before in _CALLING_BY_NAME and not name.islower())
+        headed = first == 0 and text[end : end + 1] in (":", "!") and written.casefold() == name.casefold()
+        explicit = marked or called or alone or headed or after in ("agent", "tool")
+        return Mention(number, start, end, last - first + 1, explicit)
+
+
+def index_of(tools: Sequence[Tool]) -> Index:
+    """The index of ``tools``; the same content gives the same index without new work."""
+    return _index(tuple(raw(tool) for tool in tools))
+
+
+@lru_cache(maxsize=16)
+def _index(contents: tuple[bytes, ...]) -> Index:
+    return Index(contents)
+
+
+def coverage(utterance: Utterance, evidence: Evidence, explained: Iterator[tuple[int, int]]) -> float:
+    """The share of meaningful words that speak for the agent or became its arguments (0-1)."""
+    spans = list(explained)
+    known = total = 0.0
+    for place, word in enumerate(utterance.words[:_MOST_WORDS]):
+        if word.text in STOP or word.start >= utterance.head_end:
+            continue
+        weight = 0.3 if word.stem in FAINT_STEMS else 1.0
+        total += weight
+        if place in evidence.places or any(word.start < end and start < word.end for start, end in spans):
+            known += weight
+    return known / total if total else 1.0
+
+
+def _terms(said: list[Word], place: int) -> Iterator[tuple[str, float]]:
+    """What the word at ``place`` may be listed under, with strengths; alone and with the word after it."""
+    word = said[place]
+    after = said[place + 1] if place + 1 < len(said) else None
+    if after is not None:
+        hyphen = after.start == word.end + 1
+        if word.text not in STOP or after.text not in STOP or (hyphen and word.text + after.text == "todo"):
+            yield stem(word.text + after.text), 1.0
+        beyond = next((near for near in said[place + 1 : place + 4] if near.text not in _FILLERS), None)
+        if beyond is not None:
+            yield from phrase(word, beyond)
+    if word.text not in STOP:
+        yield word.stem, 1.0
+        yield from related(word)
+

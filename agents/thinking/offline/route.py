@@ -1,0 +1,105 @@
+"""The decision: which agent a message asks for, and with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+from agents.thinking.offline.arguments import Filled, fill
+from agents.thinking.offline.match import Evidence, Index, Mention, coverage, index_of
+from agents.thinking.offline.talk import kind_of
+from agents.thinking.offline.utterance import Utterance
+from agents.thinking.offline.words import FAINT_STEMS
+from agents.thinking.provider import Tool
+
+Reason = Literal["call", "missing", "help", "talk", "unclear", "nothing"]
+
+_THRESHOLD = 1.2
+_TOLD_THRESHOLD = 3.4  # for sentences that tell rather than ask
+_MARGIN = 0.04  # by which share the best agent must lead
+_CANDIDATES = 6
+_EXPLICIT = 10.0
+_LONGEST_TEXT = 200_000
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """``tool`` is the agent meant, if any; call it only when ``missing`` is empty.
+
+    ``reason`` says what to answer otherwise: ``missing`` arguments, ``help`` wanted, ``talk``,
+    ``unclear`` between ``tools`` named in ``rivals``, or ``nothing`` fits.
+    """
+
+    tool: Tool | None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    score: float = 0.0
+    reason: Reason = "nothing"
+    rivals: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The tool's name, empty without one."""
+        return str(self.tool["function"]["name"]) if self.tool is not None else ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the tool can be called as it is."""
+        return self.tool is not None and not self.missing
+
+
+def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Decision:
+    """Decide on ``text``. An agent asked for by its exact name wins, otherwise the best score above the
+    threshold. ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
+    utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
+    index = index_of(tools)
+    kind = kind_of(text)
+    mentions = index.mentions(utterance)
+    if kind == "negated":
+        return Decision(None, reason="talk")
+    if mentions and mentions[0].explicit:
+        return _decision(tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT)
+    if kind in ("help", "small"):
+        return Decision(None, reason="help" if kind == "help" else "talk")
+    ranked = _ranked(index, utterance, mentions)
+    if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
+        return Decision(None, score=ranked[0][0] if ranked else 0.0)
+    score, number, filled = ranked[0]
+    close = [other for other in ranked[1:] if other[0] > score * (1 - _MARGIN)]
+    if close and bool(close[0][2].missing) == bool(filled.missing):
+        names = tuple(index.profiles[one[1]].name for one in (ranked[0], *close))
+        return Decision(None, score=score, reason="unclear", rivals=names)
+    return _decision(tools, index, number, filled, score)
+
+
+def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list[tuple[float, int, Filled]]:
+    evidence = index.evidence(utterance)
+    for mention in mentions:
+        named = evidence.setdefault(mention.tool, Evidence())
+        named.score += 1.2 if mention.length > 1 else 0.8 if mention.start == 0 else 0.4
+    likely = sorted(evidence, key=lambda number: -evidence[number].score)[:_CANDIDATES]
+    ranked = []
+    for number in likely:
+        profile = index.profiles[number]
+        filled = fill(profile, utterance)
+        own = {one for one in profile.name_stems if one not in FAINT_STEMS} or set(profile.name_stems)
+        named_share = len(own & evidence[number].name_stems) / len(own) if own else 0.0
+        if any(mention.tool == number for mention in mentions):
+            named_share = 1.0
+        spans = ((place.start, place.end) for place in filled.taken)
+        share = coverage(utterance, evidence[number], spans)
+        score = evidence[number].score * (0.8 + 0.2 * named_share) * (0.35 + 0.65 * share)
+        if filled.missing:
+            score -= 0.25
+        elif profile.required():
+            score += 0.3
+        ranked.append((score, number, filled))
+    return sorted(ranked, key=lambda one: (-one[0], one[1]))
+
+
+def _decision(tools: Sequence[Tool], index: Index, number: int, filled: Filled, score: float) -> Decision:
+    tool = tools[index.places[number]]
+    reason: Reason = "missing" if filled.missing else "call"
+    return Decision(tool, filled.arguments, filled.missing, score, reason)

@@ -1,0 +1,140 @@
+"""From a fresh fork of the template to a worker that serves: the steps in between."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.worker import callback, limits, privileges
+from agents.worker.board import Board
+from agents.worker.line import Line
+from agents.worker.namespaces import View
+from agents.worker.sandbox import Sandbox
+from agents.worker.serve import describe, serve
+from agents.worker.syscalls import LINUX
+from agents.worker.wire import READY, REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the daemon hands over for one worker: its slot on the board, and five descriptors."""
+
+    slot: int
+    plan: int
+    queue: int
+    stream: int
+    board: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nursery:
+    """What the template knows and every worker needs.
+
+    ``life`` is the reading end of a pipe whose other end, ``alive``, only the template keeps open.
+    """
+
+    sandbox: Sandbox
+    programs: tuple[Path, ...]
+    life: int
+    alive: int
+
+
+def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
+    """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
+    signal.set_wakeup_fd(-1)
+    os.close(nursery.alive)
+    _end_with_template(nursery.life)
+    os.setsid()
+    plan = orjson.loads(os.pread(order.plan, os.fstat(order.plan).st_size, 0))
+    _take_over_output(order.output)
+    _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
+    queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
+    line = Line(stream)
+    os.register_at_fork(after_in_child=lambda: _leave_to_the_worker(queue, stream))
+    try:
+        handle = _prepare(plan, nursery, shared_account)
+    except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
+        line.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
+        _flush()
+        os._exit(1)
+    callback.open_line(line)
+    line.send(orjson.dumps((READY, 0, None)))
+    serve(queue, line, Board(order.board), order.slot, handle, plan["workspace"])
+    _flush()
+    os._exit(0)
+
+
+def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None) -> Any:
+    workspace = Path(plan["workspace"])
+    os.environ.clear()
+    os.environ.update(plan["env"])
+    time.tzset()
+    limits.apply(plan["limits"], shared_account=shared_account)
+    sandbox = nursery.sandbox
+    if LINUX and not sandbox.own_processes:
+        privileges.adopt_orphans()
+    private_root = Path(plan["private_root"]) if plan["private_root"] else None
+    bound = plan["limits"]["processes"] if sandbox.bounded else None
+    sandbox.enter(View(workspace, private_root, nursery.programs, bound))
+    privileges.die_with_parent()  # losing privileges may have undone it
+    os.chdir(workspace)
+    gc.enable()
+    module, _, name = plan["room"].partition(":")
+    return getattr(importlib.import_module(module), name)(plan["settings"]).handle
+
+
+def _end_with_template(life: int) -> None:
+    privileges.die_with_parent()
+    watch = select.poll()
+    watch.register(life, 0)
+    if watch.poll(0):
+        os._exit(0)  # the template ended before the line above
+    if not LINUX:
+        threading.Thread(target=_wait_for_end, args=(life,), daemon=True).start()
+
+
+def _wait_for_end(life: int) -> None:
+    os.read(life, 1)
+    os._exit(0)
+
+
+def _take_over_output(output: int) -> None:
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]  # text files
+
+
+def _close_all_but(kept: set[int]) -> None:
+    for name in os.listdir("/proc/self/fd" if LINUX else "/dev/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # the listing's own
+
+
+def _leave_to_the_worker(*sockets: socket.socket) -> None:
+    for one in sockets:
+        one.close()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # closed by agent code, or nobody reads any more

@@ -1,0 +1,54 @@
+"""The memory that a crew's workers and the daemon share: who performs what, and what was withdrawn."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+
+WORKERS = 64  # at most so many workers in a crew
+QUEUED = 256  # at most so many requests in the queue and in hand
+
+_DOOMED = WORKERS * 8
+_WITHDRAWN = _DOOMED + WORKERS
+_SIZE = 4096
+
+
+class Board:
+    """One page shared by ``fd``.
+
+    ``taken[slot]`` is the id of the request that the worker in that slot performs, 0 for none; the
+    worker writes it *before* it looks whether the request was withdrawn. ``doomed[slot]`` asks a worker
+    to take nothing more, since it is about to be killed. ``withdrawn[number]`` marks a queued request,
+    by the number in its packet, that must not be started.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._map = mmap.mmap(fd, _SIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        whole = memoryview(self._map)
+        self.taken = whole[:_DOOMED].cast("Q")
+        self.doomed = whole[_DOOMED:_WITHDRAWN]
+        self.withdrawn = whole[_WITHDRAWN : _WITHDRAWN + QUEUED]
+
+    @classmethod
+    def create(cls) -> Board:
+        """A new page of zeros. It cannot be cut short: a worker that did so would crash the daemon."""
+        if sys.platform == "linux":
+            import fcntl
+
+            fd = os.memfd_create("rappd-board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(fd, _SIZE)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        else:
+            fd, path = tempfile.mkstemp(prefix="rappd-board")
+            os.unlink(path)
+            os.ftruncate(fd, _SIZE)
+        return cls(fd)
+
+    def close(self) -> None:
+        """Give the page back; the views must not be used any more."""
+        for view in (self.taken, self.doomed, self.withdrawn):
+            view.release()
+        os.close(self.fd)

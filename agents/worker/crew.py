@@ -1,0 +1,221 @@
+"""The workers of one workspace, as the daemon uses them: a request goes in, an answer comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents.errors import CallTimeout, WorkerGone
+from agents.worker.ancestry import descendants
+from agents.worker.call import Call, OnCallback
+from agents.worker.plan import CrewPlan
+from agents.worker.shift import Shift
+from agents.worker.syscalls import LINUX
+
+if TYPE_CHECKING:
+    from agents.worker.workforce import Workforce
+
+_PATIENCE = 0.02  # seconds a request waits before another worker is hired
+_LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
+_FOREVER = float(10**9)
+
+
+class Crew:
+    """All workers of a workspace share one queue: whoever is free takes the next request.
+
+    The first request starts the first worker; another is added while requests wait, up to the plan's
+    number; all end after idling. Get one from ``Workforce.crew``.
+    """
+
+    def __init__(self, key: str, plan: CrewPlan, workforce: Workforce) -> None:
+        self.key = key
+        self.plan = plan
+        self._workforce = workforce
+        self._loop = asyncio.get_running_loop()
+        self._backlog: deque[Call] = deque()
+        self._shift: Shift | None = None
+        self._leaving: set[Shift] = set()
+        self._last_ident = 0
+        self._last_used = 0.0
+        self._last_count = 0.0
+        self._idling: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._gone = asyncio.Event()
+        self._gone.set()
+        self.ticking = False
+
+    async def request(
+        self, op: str, body: dict[str, Any], *, timeout: float | None, on_callback: OnCallback | None = None
+    ) -> Any:
+        """Have a worker's room perform ``op`` with ``body`` and return its answer.
+
+        ``timeout`` seconds (None: no limit) count from now, waiting included; past them the worker is
+        ended with all it started. So it is when the waiting task is cancelled. ``on_callback(operation,
+        arguments)`` answers what the worker asks in between. Raises AgentRaised, CallTimeout, WorkerGone
+        (the worker ended in the middle: nothing is performed twice), WorkerRefused (none could be
+        started), and TypeError for a body that is not JSON.
+        """
+        encoded = orjson.dumps((op, body), option=orjson.OPT_NON_STR_KEYS)
+        if self._closing:
+            raise WorkerGone("The workers are being stopped", do="ask again once rappd is awake")
+        self._last_ident += 1
+        limit = _FOREVER if timeout is None else timeout
+        future: asyncio.Future[Any] = self._loop.create_future()
+        call = Call(self._last_ident, encoded, future, time.monotonic(), limit, on_callback)
+        shift = self._shift
+        if shift is None or self._backlog or not shift.offer(call):
+            self._backlog.append(call)
+            self.pump()
+        if not self.ticking:
+            self._workforce.watch(self)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+
+    def retire(self, plan: CrewPlan | None = None) -> None:
+        """Let the present workers finish what they have; later requests get fresh ones (by ``plan``)."""
+        if plan is not None:
+            self.plan = plan
+        if self._shift is not None:
+            self.replace(self._shift)
+
+    async def close(self) -> None:
+        """End all workers at once; what they were doing fails with WorkerGone."""
+        self._closing = True
+        problem = WorkerGone("The worker was stopped", do="ask again once rappd is awake")
+        self.fail_waiting(problem)
+        for shift in self._shifts():
+            for call in list(shift.sent.values()):
+                call.fail(problem)
+            shift.stop("was stopped")
+        if self._idling is not None:
+            self._idling.cancel()
+        await self._gone.wait()
+
+    def stats(self) -> dict[str, Any]:
+        """``{workers, pids, in_hand, waiting, requests}`` now; ``requests`` since the start."""
+        links = [link for shift in self._shifts() for link in shift.workers.values()]
+        in_hand = sum(1 for shift in self._shifts() for call in shift.sent.values() if not call.future.done())
+        return {
+            "workers": len(links),
+            "pids": [link.pid for link in links if link.pid],
+            "in_hand": in_hand,
+            "waiting": len(self._backlog),
+            "requests": self._last_ident,
+        }
+
+    # told by the shifts
+
+    def pump(self) -> None:
+        """Move waiting requests into the queue, opening a shift and starting a worker where needed."""
+        backlog = self._backlog
+        while backlog:
+            if backlog[0].future.done():
+                backlog.popleft()
+                continue
+            if self._shift is None and not self._open_shift():
+                return
+            assert self._shift is not None
+            if not self._shift.offer(backlog[0]):
+                return
+            backlog.popleft()
+
+    def replace(self, shift: Shift) -> None:
+        """Close ``shift``; the next request opens another."""
+        if shift is self._shift:
+            self._shift = None
+            self._leaving.add(shift)
+        shift.close()
+
+    def ended(self, shift: Shift, unstarted: list[Call]) -> None:
+        """``shift`` has no workers any more; ``unstarted`` were never begun and are still wanted."""
+        if shift is self._shift:
+            self._shift = None
+        self._leaving.discard(shift)
+        self._backlog.extendleft(reversed(unstarted))
+        if not self._shifts():
+            self._gone.set()
+        if not self._closing:
+            self.pump()
+
+    def fail_waiting(self, problem: Exception) -> None:
+        """Fail every request that nobody has started."""
+        waiting = [*self._backlog]
+        self._backlog.clear()
+        for shift in self._shifts():
+            if not shift.workers:
+                waiting += shift.sent.values()
+        for call in waiting:
+            call.fail(problem)
+
+    def printed(self, pid: int, line: str) -> None:
+        """A worker wrote a line."""
+        self._workforce.printed(self.key, pid, line)
+
+    def tick(self, now: float) -> bool:
+        """Look at the clock; returns whether anything is still under way."""
+        for call in [call for call in self._backlog if call.deadline <= now and not call.future.done()]:
+            call.fail(
+                CallTimeout(
+                    f"The call waited {call.timeout:g} s for a free worker and was not started",
+                    do="ask again, or allow more workers",
+                )
+            )
+        for shift in self._shifts():
+            shift.tick(now)
+        if self._shift is not None and not self._shift.starting():
+            oldest = self._shift.waiting() or next(iter(self._backlog), None)
+            if oldest is not None and now - oldest.since > _PATIENCE:
+                self._shift.hire()
+        if LINUX and now - self._last_count > _LONG:
+            self._last_count = now
+            self._stop_multipliers(now)
+        under_way = bool(self._backlog) or any(shift.sent for shift in self._shifts())
+        if under_way:
+            self._last_used = now
+        return under_way
+
+    def _open_shift(self) -> bool:
+        if self._closing or (self.plan.one_worker and self._leaving):
+            return False  # state in memory has one owner: the next worker waits for the last to leave
+        template = self._workforce.template()
+        self._shift = Shift(self, template, self.plan)
+        self._gone.clear()
+        self._shift.hire()
+        if self._idling is None:
+            self._idling = self._loop.call_later(self.plan.idle_seconds, self._rest)
+        return True
+
+    def _rest(self) -> None:
+        self._idling = None
+        if self._shift is None:
+            return
+        idle = 0.0 if self.ticking else time.monotonic() - self._last_used
+        if idle >= self.plan.idle_seconds:
+            self.replace(self._shift)
+        else:
+            self._idling = self._loop.call_later(self.plan.idle_seconds - idle, self._rest)
+
+    def _abandon(self, call: Call) -> None:
+        call.drop_tasks()
+        for shift in self._shifts():
+            if call.ident in shift.sent:
+                shift.withdraw(call, "was stopped, since nobody waits for its answer")
+
+    def _stop_multipliers(self, now: float) -> None:
+        for shift in self._shifts():
+            most = shift.plan.limits.processes
+            for link in shift.workers.values():
+                if link.seen and now - link.since > _LONG:
+                    found = len(descendants(link.pid, most))
+                    if found >= most - most // 10:
+                        link.doom(f"had started {found} processes and was stopped")
+
+    def _shifts(self) -> list[Shift]:
+        return [*self._leaving, self._shift] if self._shift is not None else [*self._leaving]

@@ -1,0 +1,77 @@
+"""What a process gives up: rights for its workers, being readable for the daemon."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+from agents.worker import syscalls
+from agents.worker.syscalls import LINUX
+
+# A worker of root keeps what concerns its own files and low ports. Gone are, above all, SYS_ADMIN
+# (unmounting), SYS_PTRACE and DAC_READ_SEARCH (other processes, files by handle), MKNOD and SYS_RAWIO
+# (the raw disk), SYS_RESOURCE (lifting limits), SYS_MODULE, SYS_BOOT, BPF, PERFMON.
+_KEPT_BY_ROOT = {
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "FSETID": 4,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+    "NET_BIND_SERVICE": 10,
+    "NET_RAW": 13,
+}
+_CAPABILITY_VERSION_3 = 0x2008_0522
+_HIGHEST_CAPABILITY = 63
+_AMBIENT_CLEAR_ALL = 4
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def protect_daemon() -> None:
+    """Keep other processes of the same account out of this one's memory, environment and files in /proc.
+
+    Call once at start, before keys are loaded. Nothing happens where the system knows no such switch.
+    """
+    if LINUX:
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+
+
+def die_with_parent() -> None:
+    """Be killed when the thread that started this process ends (Linux only)."""
+    if LINUX:
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent has ended (Linux only)."""
+    if LINUX:
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def give_up_privileges() -> None:
+    """No new privileges by exec, and only harmless capabilities left, for this process and its children."""
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    kept = sum(1 << number for number in _KEPT_BY_ROOT.values()) if os.geteuid() == 0 else 0
+    for number in range(_HIGHEST_CAPABILITY + 1):
+        if not kept >> number & 1:
+            try:
+                syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
+            except OSError:
+                break  # past the last one the kernel knows, or no right to drop any: then none is held
+    try:
+        syscalls.prctl(syscalls.PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
+    except OSError as problem:
+        if problem.errno != 22:  # EINVAL: a kernel before 4.3, which has none
+            raise
+    header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low words, then high words
+    syscalls.capget(header, sets)
+    for index in range(6):
+        half = kept >> (32 * (index // 3)) & 0xFFFF_FFFF
+        sets[index] = 0 if index % 3 == 2 else sets[index] & half
+    syscalls.capset(header, sets)

@@ -1,0 +1,137 @@
+"""What shuts a worker in: the strongest way this machine allows, found out once by trying."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.worker import landlock, namespaces, privileges
+from agents.worker.forking import fork
+from agents.worker.namespaces import View
+from agents.worker.syscalls import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
+
+MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
+AUTO = "auto"
+
+_PID_MAX = Path("/proc/sys/kernel/pid_max")
+_OWN_PID_MAX_SINCE = (6, 14)  # before, writing it would change the whole machine's
+_PROBED_PROCESSES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """One way to shut a worker in.
+
+    ``namespaces``: what to fork it into. ``real_root``: the worker is root of the whole machine.
+    ``bounded``: the kernel bounds the number of processes in each worker's own namespace.
+    """
+
+    kind: str
+    detail: str
+    namespaces: int = 0
+    real_root: bool = False
+    bounded: bool = False
+
+    def report(self) -> dict[str, Any]:
+        """``{kind, detail}``, for people."""
+        return {"kind": self.kind, "detail": self.detail}
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether all processes of a worker end with it, whatever they did to hide."""
+        return bool(self.namespaces & CLONE_NEWPID)
+
+    @property
+    def own_account(self) -> bool:
+        """Whether the kernel counts a worker's processes apart from the rest of the account's."""
+        return bool(self.namespaces & CLONE_NEWUSER)
+
+    def enter(self, view: View) -> None:
+        """Shut this process in, for good. Raises OSError when that cannot be done in full."""
+        if self.kind == MOUNT_NAMESPACE:
+            namespaces.enter(view, real_root=self.real_root)
+        if LINUX:
+            privileges.give_up_privileges()
+        if self.kind == LANDLOCK:
+            landlock.enter(view)
+
+
+def choose(wish: str = AUTO) -> Sandbox:
+    """Try the ways from strong to weak, each in a process of its own, and return the first that works.
+
+    ``wish`` names one kind to use; when it does not work here, what is returned is weaker and says so.
+    The caller must have one thread and have called ``adopt_orphans``.
+    """
+    refusals = []
+    for candidate in _candidates(wish):
+        why = _probe(candidate)
+        if not why:
+            return candidate
+        refusals.append(f"{candidate.kind}: {why}")
+    failed = "; ".join(dict.fromkeys(refusals)) or "switched off"
+    return Sandbox(NONE, f"workers have all rights of this account and can read the home folder ({failed})")
+
+
+def _candidates(wish: str) -> Iterable[Sandbox]:
+    if not LINUX:
+        return
+    if wish in (AUTO, MOUNT_NAMESPACE):
+        detail = "workers see neither the home folder nor other workspaces, and only their own processes"
+        bounded = _kernel() >= _OWN_PID_MAX_SINCE
+        for bound in (True, False) if bounded else (False,):
+            if os.geteuid() == 0:
+                yield Sandbox(MOUNT_NAMESPACE, detail, CLONE_NEWNS | CLONE_NEWPID, True, bound)
+            flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID
+            yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound)
+    if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
+        detail = f"workers can open neither the home folder nor other workspaces (version {landlock.version()})"
+        yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
+
+
+def _kernel() -> tuple[int, ...]:
+    parts = platform.release().split("-")[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+def _probe(candidate: Sandbox) -> str:
+    """Why ``candidate`` does not work here; "" when it does."""
+    root = Path(tempfile.mkdtemp(prefix="rappd-probe-")).resolve()
+    out, into = os.pipe()
+    before = _PID_MAX.read_text()
+    try:
+        workspace, secret = root / "workspace", root / "secret"
+        workspace.mkdir()
+        secret.write_text("hidden")
+        view = View(workspace, root, processes=_PROBED_PROCESSES if candidate.bounded else None)
+        child = fork(candidate.namespaces, lambda: _try(candidate, view, secret, into))
+        status = os.waitpid(child, 0)[1]
+        if _PID_MAX.read_text() != before:
+            _PID_MAX.write_text(before)
+            return "process numbers are not bounded per namespace"
+        return "" if status == 0 else os.read(out, 500).decode() or "the trial process failed"
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    finally:
+        os.close(out)
+        os.close(into)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _try(candidate: Sandbox, view: View, secret: Path, into: int) -> None:
+    try:
+        candidate.enter(view)
+        (view.workspace / "written").write_text("allowed")
+        try:
+            secret.read_text()
+        except OSError:
+            return
+        os.write(into, b"a hidden file stayed readable")
+    except OSError as problem:
+        os.write(into, str(problem.strerror).encode()[:500])
+    os._exit(1)

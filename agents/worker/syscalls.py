@@ -1,0 +1,84 @@
+"""The Linux calls that Python 3.11 does not wrap, each raising OSError with the name of the call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWPID = 0x2000_0000
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
+
+_SYS_MOUNT_SETATTR = 442  # one number on every architecture, as all calls added since Linux 5.0
+_AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+
+LINUX = sys.platform == "linux"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns_fd"))
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces named by ``flags``; CLONE_NEWPID counts for the next child."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """``mount(2)``."""
+    done = _libc.mount(source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    _check(done, f"mount {target}")
+
+
+def make_read_only(target: str) -> None:
+    """Make the mount at ``target`` and all below it read-only (Linux 5.12)."""
+    attributes = _MountAttributes(set=_MOUNT_ATTR_RDONLY)
+    done = system_call(
+        _SYS_MOUNT_SETATTR,
+        _AT_FDCWD,
+        ctypes.c_char_p(os.fsencode(target)),
+        _AT_RECURSIVE,
+        ctypes.byref(attributes),
+        ctypes.sizeof(attributes),
+    )
+    _check(done, f"mount_setattr {target}")
+
+
+def prctl(option: int, value: int, third: int = 0) -> None:
+    """``prctl(2)``."""
+    zero = ctypes.c_ulong(0)
+    done = _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), zero, zero)
+    _check(done, f"prctl {option}")
+
+
+def system_call(number: int, *arguments: object) -> int:
+    """The raw answer of system call ``number``: -1 on failure, with ``ctypes.get_errno()``.
+
+    Whole numbers are passed as C longs; pointers must come as ctypes objects.
+    """
+    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    return int(_libc.syscall(ctypes.c_long(number), *wide))
+
+
+def capget(header: ctypes.Structure, data: ctypes.Array[ctypes.c_uint32]) -> None:
+    """``capget(2)``."""
+    _check(_libc.capget(ctypes.byref(header), data), "capget")
+
+
+def capset(header: ctypes.Structure, data: ctypes.Array[ctypes.c_uint32]) -> None:
+    """``capset(2)``."""
+    _check(_libc.capset(ctypes.byref(header), data), "capset")
+
+
+def _check(answer: int, name: str) -> None:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")

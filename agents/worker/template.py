@@ -1,0 +1,173 @@
+"""The warm process that workers are forked from: one thread, everything loaded, nothing secret in it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.worker import ancestry, ceiling, limits, preload, privileges, sandbox
+from agents.worker.birth import Nursery, Order, grow_up
+from agents.worker.forking import fork
+from agents.worker.syscalls import LINUX
+
+_PACKET_BYTES = 64 * 1024
+_ORDER_FDS = 5
+_KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+def main(control: int) -> None:
+    """Serve the daemon at the other end of the socket ``control`` until it goes away.
+
+    First comes ``{daemon, follow, preload, sandbox, ceiling}``; the answer is ``{ready: {sandbox report},
+    missing: {module: why}}``. Then ``{spawn, slot}`` with five descriptors (see ``birth.Order``) is
+    answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` by nothing. Every end of a
+    worker is told: ``{gone: pid, status, cpu}``.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=control)
+    settings = orjson.loads(channel.recv(_PACKET_BYTES))
+    if settings["follow"]:
+        privileges.die_with_parent()
+    if os.getppid() != settings["daemon"]:
+        return
+    Template(channel, settings).run()
+
+
+class Template:
+    def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
+        gc.disable()
+        privileges.adopt_orphans()
+        self._channel = channel
+        self._workers: set[int] = set()
+        missing = preload.load([*preload.USUAL, *settings["preload"]])
+        programs = tuple(map(Path, preload.program_folders()))
+        preload.keep_only_standard_library()
+        chosen = sandbox.choose(settings["sandbox"])
+        note = self._bound_processes(chosen, settings["ceiling"])
+        self._nursery = Nursery(chosen, programs, *os.pipe())
+        self._wakeup, wakeup_in = os.pipe()
+        os.set_blocking(wakeup_in, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup_in, warn_on_full_buffer=False)
+        gc.collect()
+        gc.freeze()
+        self._tell({"ready": {**chosen.report(), **note}, "missing": missing})
+
+    def run(self) -> None:
+        """Until the daemon hangs up; then end every worker."""
+        watch = select.poll()
+        watch.register(self._channel, select.POLLIN)
+        watch.register(self._wakeup, select.POLLIN)
+        try:
+            while True:
+                for fd, _ in watch.poll():
+                    if fd == self._wakeup:
+                        os.read(self._wakeup, 4096)
+                        self._reap()
+                    elif not self._obey():
+                        return
+        except (ConnectionResetError, BrokenPipeError):
+            return  # the daemon ended with words of ours unread
+        finally:
+            for pid in self._workers:
+                self._end(pid)
+
+    def _obey(self) -> bool:
+        packet, fds, _, _ = socket.recv_fds(self._channel, _PACKET_BYTES, _ORDER_FDS, _KEEP_CLOSED_ON_EXEC)
+        if not packet:
+            return False
+        order = orjson.loads(packet)
+        if "kill" in order:
+            if order["kill"] in self._workers:  # else it is gone, and its number may be another's
+                self._end(order["kill"])
+            return True
+        try:
+            pid = self._spawn(Order(order["slot"], *fds))
+        except OSError as problem:
+            self._tell({"refused": order["spawn"], "why": problem.strerror or str(problem)})
+        else:
+            self._workers.add(pid)
+            self._tell({"spawned": order["spawn"], "pid": pid})
+        for fd in fds:
+            os.close(fd)
+        return True
+
+    def _spawn(self, order: Order) -> int:
+        if LINUX and len(os.listdir("/proc/self/task")) > 1:
+            raise OSError("the template has more than one thread and must not fork")
+        chosen = self._nursery.sandbox
+        shared = None
+        if LINUX and os.geteuid() != 0 and not chosen.own_account:
+            shared = limits.processes_of_account()
+        return fork(chosen.namespaces, lambda: grow_up(order, self._nursery, shared))
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._end_leftovers(pid)
+            if pid in self._workers:
+                self._workers.discard(pid)
+                code = os.waitstatus_to_exitcode(status)
+                self._tell({"gone": pid, "status": code, "cpu": usage.ru_utime + usage.ru_stime})
+
+    def _end(self, pid: int) -> None:
+        if not self._nursery.sandbox.own_processes:
+            _end_below(pid)
+        _signal(pid, signal.SIGKILL)
+
+    def _end_leftovers(self, ended: int) -> None:
+        """What an ended worker left behind is ours now, unless its process namespace ended it."""
+        if self._nursery.sandbox.own_processes or not LINUX:
+            return
+        for pid in set(ancestry.children(os.getpid())) - self._workers - {ended}:
+            _end_below(pid)
+            _signal(pid, signal.SIGKILL)
+
+    @staticmethod
+    def _bound_processes(chosen: sandbox.Sandbox, ceiling_processes: int) -> dict[str, str]:
+        if not LINUX or os.geteuid() != 0 or chosen.bounded:
+            return {}
+        why = ceiling.impose(ceiling_processes)
+        return {"processes": why or f"at most {ceiling_processes} in all workers together"}
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._channel.send(orjson.dumps(message))
+
+
+def _end_below(pid: int) -> None:
+    """Stop everything below ``pid`` until nothing new appears, then kill it all."""
+    stopped: set[int] = set()
+    _signal(pid, signal.SIGSTOP)
+    while found := set(ancestry.descendants(pid)) - stopped:
+        _signal_all(found, signal.SIGSTOP)
+        stopped |= found
+    _signal_all(stopped, signal.SIGKILL)
+
+
+def _signal_all(pids: set[int], number: int) -> None:
+    for pid in pids:
+        _signal(pid, number)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,198 @@
+"""The daemon's side of the template: starting it, ordering workers, hearing how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from agents.errors import WorkerRefused
+from agents.worker.wire import packet_pair
+
+_PROGRAM = "import sys; from agents.worker.template import main; main(int(sys.argv[1]))"
+_READY_SECONDS = 30.0
+_END_SECONDS = 5.0
+_PACKET_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSettings:
+    """``environ``: all the template's environment, nothing secret. ``preload``: modules to load besides
+    the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``: processes of all workers together."""
+
+    environ: Mapping[str, str]
+    preload: Sequence[str]
+    sandbox: str
+    ceiling: int
+
+
+class Ordered(Protocol):
+    """Whoever ordered a worker; told what became of the order. ``gone`` comes last, with None for a
+    status nobody saw."""
+
+    def born(self, pid: int) -> None: ...
+
+    def refused(self, why: str) -> None: ...
+
+    def gone(self, status: int | None, cpu: float) -> None: ...
+
+
+class TemplateLink:
+    """One template process. When it ends, so do its workers; ``on_end`` is called once."""
+
+    def __init__(self, settings: TemplateSettings, on_end: Callable[[], None]) -> None:
+        self.report: dict[str, Any] = {}
+        self.pid = 0
+        self.ended = False
+        self._settings = settings
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._orders: dict[int, Ordered] = {}
+        self._living: dict[int, Ordered] = {}
+        self._unsent: deque[tuple[bytes, list[int]]] = deque()
+        self._last_order = 0
+
+    def start(self) -> None:
+        """Start the process, from the main thread where possible: the kernel ends the template together
+        with the *thread* that started it. ``ready`` tells when it can fork."""
+        ours, theirs = packet_pair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=dict(self._settings.environ),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._socket = ours
+        ours.setblocking(False)
+        self._loop.add_reader(ours.fileno(), self._hear)
+        first = {
+            "daemon": os.getpid(),
+            "follow": threading.current_thread() is threading.main_thread(),
+            "preload": list(self._settings.preload),
+            "sandbox": self._settings.sandbox,
+            "ceiling": self._settings.ceiling,
+        }
+        ours.send(orjson.dumps(first))
+
+    async def ready(self) -> None:
+        """Wait until it can fork. Raises WorkerRefused when it ends first, or takes too long."""
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await asyncio.shield(self._ready)
+        except TimeoutError:
+            self.end()
+            raise WorkerRefused(
+                f"The process that starts workers was not ready after {_READY_SECONDS:.0f} s", do="try again"
+            ) from None
+
+    def spawn(self, slot: int, fds: Sequence[int], ordered: Ordered) -> None:
+        """Order one worker; ``fds`` are plan, queue, stream, board, output, and may be closed afterwards."""
+        if self.ended:
+            ordered.gone(None, 0.0)
+            return
+        self._last_order += 1
+        self._orders[self._last_order] = ordered
+        message = orjson.dumps({"spawn": self._last_order, "slot": slot})
+        self._unsent.append((message, [os.dup(fd) for fd in fds]))
+        self._send()
+
+    def kill(self, pid: int) -> None:
+        """End worker ``pid`` and everything it started; its end is told as any other."""
+        if pid in self._living:
+            self._unsent.append((orjson.dumps({"kill": pid}), []))
+            self._send()
+
+    def end(self) -> None:
+        """Hang up: the template ends its workers and then itself."""
+        if self.ended:
+            return
+        self.ended = True
+        if not self._ready.done():
+            self._ready.set_exception(
+                WorkerRefused("The process that starts workers ended at once", do="see the log, then try again")
+            )
+            self._ready.exception()  # asked for here, so that nobody is warned when nobody waits
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+        while self._unsent:
+            for fd in self._unsent.popleft()[1]:
+                os.close(fd)
+        waiting = [*self._orders.values(), *self._living.values()]
+        self._orders.clear()
+        self._living.clear()
+        for ordered in waiting:
+            ordered.gone(None, 0.0)
+        self._on_end()
+
+    async def wait(self) -> None:
+        """Until the process is gone; it is killed when it lingers."""
+
+        def collect() -> None:
+            try:
+                self._process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+        await self._loop.run_in_executor(None, collect)
+
+    def _send(self) -> None:
+        while self._unsent:
+            message, fds = self._unsent[0]
+            try:
+                if fds:
+                    socket.send_fds(self._socket, [message], fds)
+                else:
+                    self._socket.send(message)
+            except BlockingIOError:
+                self._loop.add_writer(self._socket.fileno(), self._send)
+                return
+            except OSError:
+                self.end()
+                return
+            self._unsent.popleft()
+            for fd in fds:
+                os.close(fd)
+        self._loop.remove_writer(self._socket.fileno())
+
+    def _hear(self) -> None:
+        while not self.ended:
+            try:
+                packet = self._socket.recv(_PACKET_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if packet:
+                self._told(orjson.loads(packet))
+            else:
+                self.end()
+
+    def _told(self, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            self.report = {**message["ready"], "missing": message["missing"]}
+            if not self._ready.done():
+                self._ready.set_result(None)
+        elif "spawned" in message:
+            ordered = self._living[message["pid"]] = self._orders.pop(message["spawned"])
+            ordered.born(message["pid"])
+        elif "refused" in message:
+            self._orders.pop(message["refused"]).refused(message["why"])
+        elif "gone" in message:
+            self._living.pop(message["gone"]).gone(message["status"], message["cpu"])

@@ -1,0 +1,66 @@
+"""The one record (Emergence Rulebook v0.1 §1): ``id, from, to, verb, data`` and ``_x_*`` extensions."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+import msgspec
+
+HELLO, HELP, DONE, ERROR = "HELLO", "HELP", "DONE", "ERROR"
+
+THREAD = "_x_thread"
+CAP = "_x_cap"
+SLUSH = "_x_slush"
+SIG = "_x_sig"
+USAGE_TOKENS = "_x_usage_tokens"
+COST_USD = "_x_cost_usd"
+DEADLINE = "_x_deadline"
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_THREAD_SPACE = uuid.UUID("6ba4e3a8-2f0d-5c1e-9b7a-1d3c5f7e9a0b")
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """The only thing that moves inside the daemon.
+
+    ``sender`` and ``recipient`` are ``from`` and ``to`` on the wire (``from`` is a Python keyword);
+    ``extensions`` holds every ``_x_*`` key, known or not, and is carried along untouched.
+    """
+
+    id: str
+    sender: str
+    recipient: str
+    verb: str
+    data: dict[str, Any]
+    extensions: dict[str, Any] = {}
+
+    @property
+    def thread(self) -> str:
+        """The conversation's UUID, or "" before the gate has given one."""
+        return str(self.extensions.get(THREAD, ""))
+
+    def reply(self, verb: str, data: dict[str, Any], **extensions: Any) -> Envelope:
+        """The answer on the same id and thread, sent by whom this was addressed to."""
+        carried = {THREAD: self.extensions[THREAD]} if THREAD in self.extensions else {}
+        return Envelope(self.id, self.recipient, self.sender, verb, data, {**carried, **extensions})
+
+    def refusal(self, code: int, message: str, reason: str) -> Envelope:
+        """An ``ERROR`` on the caller's thread: ``{code: HTTP status, msg, reason: slug}``."""
+        return self.reply(ERROR, {"code": code, "msg": message, "reason": reason})
+
+
+def new_id() -> str:
+    """A fresh UUIDv4."""
+    return str(uuid.uuid4())
+
+
+def is_uuid(text: object) -> bool:
+    """Whether ``text`` is a UUID in its usual 8-4-4-4-12 form, any version, any case."""
+    return isinstance(text, str) and _UUID.fullmatch(text) is not None
+
+
+def thread_id(workspace: str, caller: str, session: str) -> str:
+    """The thread that a caller's session in a workspace always has; ``session`` is its JSON text."""
+    return str(uuid.uuid5(_THREAD_SPACE, f"{workspace}\n{caller}\n{session}"))

@@ -1,0 +1,98 @@
+"""What is going on: the latest records and file changes, for the page's Activity and its toasts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents.roster import Change
+from agents.thinking.offline.suggest import suggest
+from envelopes.record import ERROR, Envelope
+from rappd.listing import failure_text, ready_text
+
+if TYPE_CHECKING:
+    from rappd.tenant import Tenant
+
+log = logging.getLogger("agents")
+
+_KEEP_WAITING = 500
+
+
+class Activity:
+    """Hands news to listeners; one that reads too slowly loses the oldest, nobody else waits."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[bytes]] = set()
+        self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
+
+    def saw(self, envelope: Envelope, workspace: str) -> None:
+        """A record was written down."""
+        if self._listeners:
+            self._tell({"type": "event", **event_row(envelope)})
+
+    def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
+        """Agent files came, changed, failed or went."""
+        for change in changes:
+            news = _news(tenant, change)
+            log.log(logging.INFO if news["ok"] else logging.WARNING, "%s", news["message"])
+            if not quiet:
+                self.recent_changes.append(news)
+                self._tell(news)
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """News from now on, as JSON."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue(_KEEP_WAITING)
+        self._listeners.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.discard(queue)
+
+    def _tell(self, news: dict[str, Any]) -> None:
+        line = orjson.dumps(news, default=str)
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(line)
+
+
+def event_row(envelope: Envelope) -> dict[str, Any]:
+    """One record as Activity lists it."""
+    data = envelope.data
+    match envelope.verb:
+        case "HELP" if "agent" in data:
+            title = str(data["agent"])
+        case "HELP":
+            title = str(data.get("user_input", ""))[:120]
+        case "DONE":
+            title = str(data.get("response", data.get("result", "")))[:120]
+        case _:
+            title = str(data.get("msg", ""))[:120]
+    return {
+        "thread": envelope.thread,
+        "id": envelope.id,
+        "verb": envelope.verb,
+        "from": envelope.sender,
+        "to": envelope.recipient,
+        "title": title,
+        "agent": data.get("agent", ""),
+        "ok": envelope.verb != ERROR,
+    }
+
+
+def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
+    news = {"type": "agents", "kind": change.kind, "file": change.file, "agents": change.agents}
+    if change.kind == "failed":
+        return {**news, "ok": False, "message": failure_text(change)}
+    if change.kind == "gone":
+        return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
+    agent = next((found for name in change.agents if (found := tenant.roster.named(name))), None)
+    example = suggest(agent.tool()) if agent else ""
+    return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}
+

@@ -1,0 +1,104 @@
+"""What worker code may ask of the daemon: a model turn, metered; and, for trusted agents, named
+structural operations. Everything asked is logged."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from agents.errors import AgentError
+from agents.roster import Agent
+from agents.running import OnCallback
+from agents.thinking.choose import Thinking
+from agents.thinking.provider import ModelRequest
+from envelopes.problem import Problem
+from rappd.settings.load import Settings
+from rappd.structure import Structure
+
+if TYPE_CHECKING:
+    from rappd.tenant import Tenant
+
+log = logging.getLogger(__name__)
+
+
+class CallbackRefused(AgentError):
+    """Worker code asked for something that it may not have."""
+
+    code = "callback_refused"
+    status = 403
+
+
+class Callbacks:
+    """Answers callbacks of one tenant's workers."""
+
+    def __init__(self, tenant: Tenant, thinking: Thinking, settings: Settings) -> None:
+        self._thinking = thinking
+        self._structure = Structure(tenant)
+        self._model_calls = settings.number("agents.model_calls")
+
+    def apply(self, settings: Settings) -> None:
+        """Takes changed live settings over."""
+        self._model_calls = settings.number("agents.model_calls")
+
+    def for_agent(self, agent: Agent, *, operator: bool) -> OnCallback:
+        """The answers that one call of ``agent`` gets."""
+        used = 0
+
+        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+            nonlocal used
+            if operation == "llm":
+                used += 1
+                if used > self._model_calls:
+                    raise CallbackRefused(
+                        f"{agent.name} used its {self._model_calls} model calls.",
+                        do="Raise agents.model_calls.",
+                    )
+                return await self._model_turn(agent.name, arguments)
+            if operation == "host":
+                return await self._host(agent, operator, arguments)
+            raise CallbackRefused(f'There is no callback "{operation[:40]}".')
+
+        return answer
+
+    def for_service(self) -> OnCallback:
+        """Services get no callbacks: they answer whoever reaches the door."""
+
+        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+            raise CallbackRefused("Services may not ask the daemon for anything.")
+
+        return answer
+
+    async def _model_turn(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        found = arguments.get("messages")
+        messages = [dict(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        system = "\n\n".join(str(item.get("content", "")) for item in messages if item.get("role") == "system")
+        rest = [item for item in messages if item.get("role") != "system"]
+        if not self._thinking.has_model:
+            raise CallbackRefused("There is no model; the offline brain does not write text.")
+
+        async def prompt() -> str:
+            return system
+
+        request = ModelRequest(rest, [], prompt, model=str(arguments.get("model") or ""))
+        completion = await self._thinking.model_turn(request)
+        log.info(
+            "%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens
+        )
+        return {"text": completion.text, "model": completion.model}
+
+    async def _host(self, agent: Agent, operator: bool, arguments: dict[str, Any]) -> Any:
+        operation = str(arguments.pop("operation", ""))
+        if not agent.trusted:
+            log.warning("security: %s asked for %s and is not approved", agent.file.rel, operation)
+            raise CallbackRefused(
+                f"{agent.name} may not change this machine's agents.",
+                do=f"rappd agents approve {agent.file.rel}",
+            )
+        if not operator:
+            log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
+            raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")
+        log.info("%s: %s", agent.name, operation)
+        try:
+            return await self._structure.perform(operation, arguments)
+        except Problem as problem:
+            raise CallbackRefused(str(problem), do=problem.do) from problem

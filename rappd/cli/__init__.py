@@ -1,0 +1,1 @@
+"""The command line: one room per verb, screens as people see them."""

@@ -1,0 +1,93 @@
+"""``rappd``: finds the verb's room when it is called, and turns every error into one shape."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from rappd.version import __version__
+
+VERBS = {
+    "start": ("rappd.cli.start:start", "Wake this machine's brainstem."),
+    "open": ("rappd.cli.running:open_", "Print a link that opens the page as its operator."),
+    "stop": ("rappd.cli.running:stop", "Stop it."),
+    "status": ("rappd.cli.running:status", "Is it running, and what does it think with?"),
+    "doctor": ("rappd.cli.doctor:doctor", "Look for problems; each comes with its fix."),
+    "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
+    "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
+    "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
+    "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
+    "logs": ("rappd.cli.logs:logs", "Show the log."),
+    "config": ("rappd.cli.config:config", "Show and change settings."),
+    "service": ("rappd.cli.service:service", "Keep it running after you log out."),
+    "completion": ("rappd.cli.completion:completion", "Print shell completion."),
+}
+
+
+class _Verbs(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        found: click.Command = getattr(importlib.import_module(module), name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], list(VERBS), 1)
+            hint = f" Did you mean {near[0]}?" if near else " rappd --help lists the verbs."
+            raise click.UsageError(f'No verb "{args[0]}".{hint}')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.version_option(__version__, prog_name="rappd", message="%(prog)s %(version)s")
+def rappd() -> None:
+    """Agents that belong to you, on your own machines.
+
+    rappd start wakes this machine's brainstem; rappd chat talks to it.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code; errors are printed, never thrown."""
+    from envelopes.problem import Problem
+    from rappd.cli.screen import complain
+
+    as_json = "--json" in arguments
+    try:
+        result: Any = rappd.main(list(arguments), prog_name="rappd", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.UsageError as error:
+        do = f"{error.ctx.command_path} --help" if error.ctx else "rappd --help"
+        complain(error.format_message(), do, "mistyped", as_json=as_json)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo(err=True)
+        return 130
+    except Problem as problem:
+        complain(str(problem), problem.do, problem.code, as_json=as_json)
+        return problem.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,1 @@
+"""Doors: a transport and a codec each, and nothing else."""

@@ -1,0 +1,37 @@
+"""How a door answers over HTTP: JSON, and one shape for everything that went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from envelopes.problem import Problem
+from envelopes.record import Envelope
+
+JSON = "application/json"
+
+
+def ok(body: dict[str, Any], status: int = 200) -> web.Response:
+    """A JSON answer."""
+    return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=JSON)
+
+
+def problem(found: Problem) -> web.Response:
+    """A refusal in the one error shape."""
+    return ok(found.as_json(), found.status)
+
+
+def refusal(envelope: Envelope) -> web.Response:
+    """An ERROR record as HTTP: its code is the status."""
+    data = envelope.data
+    return ok(
+        {"error": data.get("msg", ""), "do": data.get("do", ""), "code": data.get("reason", "failed")},
+        int(data.get("code", 500)),
+    )
+
+
+def plain(status: int, error: str, code: str, do: str = "") -> web.Response:
+    """A refusal that no exception stands for (unknown path, wrong method)."""
+    return ok({"error": error, "do": do, "code": code}, status)

@@ -1,0 +1,9 @@
+"""What doors are handed: the house they open into."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from rappd.house import House
+
+HOUSE = web.AppKey("house", House)

@@ -1,0 +1,93 @@
+"""Reading what a request carries, with one clear refusal when it is not what it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from aiohttp import BodyPartReader, web
+
+from envelopes.problem import Problem
+
+
+class BadBody(Problem):
+    """A body that is not what the route takes."""
+
+    code = "bad_body"
+    status = 400
+    exit_code = 2
+
+
+class WrongMedia(Problem):
+    """A content type that the route does not take."""
+
+    code = "media_type"
+    status = 415
+    exit_code = 2
+
+
+class Unfit(Problem):
+    """A field that is there but cannot be used."""
+
+    code = "unfit"
+    status = 422
+    exit_code = 2
+
+
+async def json_object(request: web.Request) -> dict[str, Any]:
+    """The body as a JSON object; an empty body is an empty one. Raises ``BadBody``."""
+    raw = await request.read()
+    if not raw.strip():
+        return {}
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadBody("Request body must be a JSON object", do="Send {…}.")
+    return found
+
+
+def text_field(body: dict[str, Any], name: str) -> str:
+    """A required, non-empty text. Raises ``BadBody`` when missing, ``Unfit`` when not text."""
+    found = body.get(name)
+    if found is None or found == "":
+        raise BadBody(f"{name} is required", do=f'Send {{"{name}": "…"}}.')
+    if not isinstance(found, str):
+        raise Unfit(f"{name} must be a string", do=f'Send {{"{name}": "…"}}.')
+    return found
+
+
+def switch_field(body: dict[str, Any], name: str, present: bool) -> bool:
+    """A switch that may be left out to flip the present state. Raises ``Unfit``."""
+    found = body.get(name)
+    if found is None:
+        return not present
+    if not isinstance(found, bool):
+        raise Unfit(f"{name} must be true or false", do=f'Send {{"{name}": true}}.')
+    return found
+
+
+async def upload(request: web.Request, *, fields: dict[str, str] | None = None) -> tuple[str, bytes]:
+    """(file name, content) of the multipart field ``file``; other text fields go into ``fields``."""
+    if not request.content_type.startswith("multipart/"):
+        raise WrongMedia("Send the file as multipart/form-data.", do="The field is called file.")
+    name, content = "", b""
+    found = False
+    try:
+        reader = await request.multipart()
+        async for part in reader:
+            if not isinstance(part, BodyPartReader):
+                raise BadBody("Nested multipart is not a file.", do="The field is called file.")
+            if part.name == "file":
+                found = True
+                name, content = part.filename or "", bytes(await part.read(decode=True))
+            elif fields is not None and part.name:
+                fields[part.name] = await part.text()
+    except (ValueError, AssertionError) as error:
+        raise BadBody("The upload cannot be read.", do="Send multipart/form-data.") from error
+    if not found:
+        raise BadBody("No file was sent", do="The field is called file.")
+    if not name:
+        raise BadBody("The file has no name", do="Send its name along.")
+    return name, content

@@ -1,0 +1,131 @@
+"""``POST /chat``, the wire that is forever (RAPP v1 §0.1, §8), and its streaming and stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from envelopes.chat import ChatRequest, decode_request, reply_body, request_envelope
+from envelopes.problem import Problem
+from envelopes.record import ERROR, Envelope, is_uuid, new_id
+from rappd.doors.answer import JSON, ok, refusal
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.guard import caller
+from rappd.errors import Mistyped, NotFound
+from rappd.house import House
+from rappd.live import LiveTurn
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/chat")
+async def chat(request: web.Request) -> web.Response:
+    """One turn: a sentence in, an answer out."""
+    house = request.app[HOUSE]
+    asked = decode_request(await request.read())
+    session = asked.session_id if asked.session_id is not None else new_id()
+    if asked.turn_id is None:
+        reply = await house.gate.turn(
+            request_envelope(asked, recipient=house.host.id), caller(request), session=session
+        )
+        if reply.verb == ERROR:
+            return refusal(reply)
+        return web.Response(body=orjson.dumps(_body(house, reply, session)), content_type=JSON)
+    live = _live_turn(house, request, asked, session)
+    last: dict[str, Any] = {}
+    async for _, event in live.follow(max(0, len(live.events) - 1)):
+        last = orjson.loads(event)
+    return _whole_answer(last)
+
+
+@routes.post("/chat/stream")
+async def stream(request: web.Request) -> web.StreamResponse:
+    """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
+    house = request.app[HOUSE]
+    asked = decode_request(await request.read())
+    asked.turn_id = asked.turn_id or new_id()
+    session = asked.session_id if asked.session_id is not None else new_id()
+    after = request.headers.get("Last-Event-ID", "0")
+    live = _live_turn(house, request, asked, session)
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": "text/event-stream; charset=utf-8",
+            "Cache-Control": "no-store",
+            "X-Turn-Id": asked.turn_id,
+        }
+    )
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):  # the listener went; the turn goes on without it
+        async for number, event in live.follow(int(after) if after.isdecimal() else 0):
+            await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
+        await response.write_eof()
+    return response
+
+
+@routes.post("/chat/cancel")
+async def cancel(request: web.Request) -> web.Response:
+    """Stops a running turn, its model call and its agent calls."""
+    try:
+        body = orjson.loads(await request.read())
+    except orjson.JSONDecodeError:
+        body = None
+    turn_id = body.get("turn_id") if isinstance(body, dict) else None
+    if not is_uuid(turn_id):
+        raise Mistyped("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
+    if not request.app[HOUSE].live.cancel(str(turn_id).lower()):
+        raise NotFound("No such turn is running.", do="It may have ended already.")
+    return ok({"status": "ok", "turn_id": turn_id})
+
+
+def _live_turn(house: House, request: web.Request, asked: ChatRequest, session: Any) -> LiveTurn:
+    """The turn of that id: the one under way or lately finished, or a new one."""
+    assert asked.turn_id is not None
+    known = house.live.get(asked.user_guid, asked.turn_id)
+    if known is not None:
+        return known
+    live = LiveTurn()
+    envelope = request_envelope(asked, recipient=house.host.id)
+    who = caller(request)
+
+    async def run() -> None:
+        try:
+            reply = await house.gate.turn(envelope, who, session=session, named=True, emit=live.append)
+        except asyncio.CancelledError:
+            live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
+            raise
+        except Problem as found:
+            live.append({"type": "error", **found.as_json(), "status": found.status})
+            return
+        live.append(_last_event(house, reply, session))
+
+    return house.live.start(asked.user_guid, asked.turn_id, live, run())
+
+
+def _body(house: House, reply: Envelope, session: Any) -> dict[str, Any]:
+    modes = house.host.modes
+    return reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
+
+
+def _last_event(house: House, reply: Envelope, session: Any) -> dict[str, Any]:
+    if reply.verb == ERROR:
+        data = reply.data
+        return {
+            "type": "error",
+            "error": data.get("msg", ""),
+            "do": data.get("do", ""),
+            "code": data.get("reason", "failed"),
+            "status": data.get("code", 500),
+        }
+    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(house, reply, session)}
+
+
+def _whole_answer(event: dict[str, Any]) -> web.Response:
+    kind = event.pop("type", "error")
+    if kind == "done":
+        return ok(event)
+    status = int(event.pop("status", 500))
+    return ok(event, status if status >= 400 else 500)

@@ -1,0 +1,153 @@
+"""Who is at the loopback door: Host and Origin checks, CORS, operator or not."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from agents.worker.ancestry import is_worker_process
+from envelopes.problem import Problem
+from rappd.doors.answer import plain, problem
+from rappd.errors import Refused
+from rappd.gate import Caller
+from rappd.doors.keys import HOUSE
+
+log = logging.getLogger(__name__)
+
+COOKIE = "rappd_operator"
+PROOF = "X-Rappd-Proof"
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
+
+
+class NotOperator(Refused):
+    """A structural route was called without the operator's session."""
+
+    code = "not_operator"
+
+    def __init__(self) -> None:
+        super().__init__("Only this machine's operator can do that.", do="rappd open")
+
+
+@web.middleware
+async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The door's one middleware: checks the caller's address claims, and turns errors into JSON."""
+    origin = request.headers.get("Origin")
+    try:
+        if not from_control(request):
+            _check_host(request)
+            allowed = origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins
+            if not allowed and (request.method not in _SAFE or request.method == "OPTIONS"):
+                raise Refused("Pages of other sites may not use this door.", do="Add the site to door.origins.")
+            if request.method == "OPTIONS":
+                return _with_cors(web.Response(status=204), origin)
+        response = await handler(request)
+        if origin is not None and origin in request.app[HOUSE].origins and not response.prepared:
+            _with_cors(response, origin)
+        return response
+    except Problem as found:
+        return problem(found)
+    except web.HTTPException as found:
+        return _plain_http(request, found)
+
+
+def caller(request: web.Request) -> Caller:
+    """The caller as this door knows it."""
+    if from_control(request):
+        return Caller("control", operator=True)
+    return Caller("loopback", operator=is_operator(request))
+
+
+def is_operator(request: web.Request) -> bool:
+    """Whether the request carries the operator's session, came by the control socket, or needs neither."""
+    house = request.app[HOUSE]
+    if from_control(request) or house.settings.on("door.open_surface"):
+        return True
+    cookie = request.cookies.get(COOKIE)
+    if cookie is None:
+        return False
+    return house.operators.holds(cookie, request.headers.get(PROOF, ""))
+
+
+def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Wraps a route that changes structure or shows what was said."""
+
+    async def checked(request: web.Request) -> web.StreamResponse:
+        if not is_operator(request):
+            request.app[HOUSE].failed_authentication.take(request.remote or "")
+            raise NotOperator
+        return await handler(request)
+
+    checked.__doc__ = handler.__doc__
+    checked.operator_only = True  # type: ignore[attr-defined]  # read by /openapi.json
+    return checked
+
+
+def from_control(request: web.Request) -> bool:
+    """Whether the request came through the control socket, by the operator's own account.
+
+    Raises ``Refused`` for a worker, or anything a worker started: it shares the account, not the right.
+    """
+    transport = request.transport
+    if transport is None:
+        return False
+    name = transport.get_extra_info("sockname")
+    if isinstance(name, tuple):
+        return False
+    connection = transport.get_extra_info("socket")
+    house = request.app[HOUSE]
+    pid = _peer_pid(connection)
+    if pid is not None and house.template_pid and is_worker_process(pid, house.template_pid):
+        log.warning("security: worker process %s tried the control socket", pid)
+        raise Refused("Workers may not use the control socket.", do="Ask through utils.host.")
+    return True
+
+
+def _peer_pid(connection: socket.socket | None) -> int | None:
+    option = getattr(socket, "SO_PEERCRED", None)
+    if connection is None or option is None:
+        return None
+    packed = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", packed)[0]
+    return pid
+
+
+def _check_host(request: web.Request) -> None:
+    host = request.headers.get("Host", "")
+    if host not in request.app[HOUSE].hosts:
+        raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+
+
+def _own_origin(request: web.Request, origin: str) -> bool:
+    return origin == f"http://{request.headers.get('Host', '')}"
+
+
+def _with_cors(response: web.StreamResponse, origin: str | None) -> web.StreamResponse:
+    if origin is not None:
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Vary"] = "Origin"
+        response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, DELETE, OPTIONS"
+        response.headers["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
+        response.headers["Access-Control-Max-Age"] = "600"
+    return response
+
+
+def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamResponse:
+    if found.status < 400:
+        return found
+    if found.status == 404:
+        return plain(404, f"No such path: {request.path[:200]}", "not_found", "See /openapi.json")
+    if found.status == 405:
+        return plain(405, f"{request.method} is not for {request.path[:200]}", "method", "See /openapi.json")
+    if found.status == 413:
+        return plain(413, "The request is too large.", "too_large", "Send less, or raise door.body_mb.")
+    return plain(found.status, found.reason, "refused")
+
+
+__all__ = ["COOKIE", "PROOF", "NotOperator", "caller", "from_control", "guard", "is_operator", "operator_only"]

@@ -1,0 +1,96 @@
+"""``/health``, ``/version``, readiness, and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from aiohttp import web
+
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.house import House
+from rappd.version import __version__
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/health")
+async def health(request: web.Request) -> web.Response:
+    """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
+    house = request.app[HOUSE]
+    host = house.host
+    thinking = house.thinking.describe()
+    return ok(
+        {
+            "status": "ok",
+            "version": __version__,
+            "model": house.thinking.model,
+            "voice_mode": host.modes.voice,
+            "twin_mode": host.modes.twin,
+            "soul": str(host.workspace.soul) if await asyncio.to_thread(host.workspace.soul.exists) else "missing",
+            "agents": [agent.name for agent in host.roster.serving()],
+            "quarantined": quarantined(house),
+            "copilot": house.thinking.copilot_state,
+            "token": "present" if house.thinking.copilot_state else "none",
+            "provider": {
+                "name": thinking.name,
+                "model": thinking.model,
+                "where": thinking.where,
+                "state": thinking.state,
+            },
+            "brainstem_dir": str(host.workspace.root),
+            "bootstrap": {
+                "ready": host.ready.is_set(),
+                "agents": len(host.roster.serving()),
+                "seconds_up": round(time.time() - house.started_at, 1),
+            },
+            "name": house.name,
+            "node": house.node,
+        }
+    )
+
+
+@routes.get("/version")
+async def version(request: web.Request) -> web.Response:
+    """The version of this daemon."""
+    return ok({"version": __version__})
+
+
+@routes.get("/healthz")
+async def healthz(request: web.Request) -> web.Response:
+    """Whether the process answers at all."""
+    return ok({"status": "ok"})
+
+
+@routes.get("/readyz")
+async def readyz(request: web.Request) -> web.Response:
+    """Whether agents are described and the store takes records."""
+    house = request.app[HOUSE]
+    ready = house.host.ready.is_set()
+    return ok({"status": "ready" if ready else "starting"}, 200 if ready else 503)
+
+
+@routes.get("/metrics")
+async def metrics(request: web.Request) -> web.Response:
+    """Counters in the Prometheus text format."""
+    from rappd.metrics import expose  # the client library is loaded when somebody first asks
+
+    body, content_type = await asyncio.to_thread(expose, request.app[HOUSE])
+    return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def quarantined(house: House) -> list[dict[str, Any]]:
+    """Every fault of an agent file, as ``/health`` lists them."""
+    return [
+        {
+            "file": state.file.rel,
+            "class": failure.class_name,
+            "reason": failure.reason,
+            "line": failure.line,
+            "last_good": bool(state.agents),
+        }
+        for state in house.host.roster.states()
+        for failure in state.failures
+    ]

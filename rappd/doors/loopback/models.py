@@ -1,0 +1,53 @@
+"""``/models`` and the GitHub sign-in."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import json_object, text_field
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/models")
+async def models(request: web.Request) -> web.Response:
+    """Models that can be chosen, and the current one (RAPP v1 §8)."""
+    thinking = request.app[HOUSE].thinking
+    return ok({"models": await thinking.models(), "current": thinking.current})
+
+
+@routes.post("/models/set")
+async def set_model(request: web.Request) -> web.Response:
+    """Chooses a model by id, or `auto`; the choice is kept."""
+    body = await json_object(request)
+    return ok(await request.app[HOUSE].thinking.set_model(text_field(body, "model")))
+
+
+@routes.post("/login")
+async def login(request: web.Request) -> web.Response:
+    """Starts GitHub's device sign-in: a code to type at an address."""
+    house = request.app[HOUSE]
+    house.sign_in.take()
+    return ok(await house.thinking.login.start())
+
+
+@routes.post("/login/poll")
+async def poll(request: web.Request) -> web.Response:
+    """Asks GitHub whether the code was typed."""
+    return ok(await request.app[HOUSE].thinking.login.poll())
+
+
+@routes.get("/login/status")
+async def status(request: web.Request) -> web.Response:
+    """Whether a sign-in is waiting."""
+    return ok(await request.app[HOUSE].thinking.login.status())
+
+
+@routes.post("/login/switch")
+async def switch(request: web.Request) -> web.Response:
+    """Signs in as somebody else."""
+    house = request.app[HOUSE]
+    house.sign_in.take()
+    return ok(await house.thinking.login.switch())

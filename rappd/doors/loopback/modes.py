@@ -1,0 +1,96 @@
+"""``/voice*`` and ``/twin*``: the answer's extra slots, and the voice settings file."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
+from rappd.house import House
+from twins import voice_file
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/voice")
+@routes.get("/voice/toggle")
+async def voice(request: web.Request) -> web.Response:
+    """Whether answers carry a spoken form."""
+    return ok({"voice_mode": request.app[HOUSE].host.modes.voice})
+
+
+@routes.post("/voice")
+@routes.post("/voice/toggle")
+async def toggle_voice(request: web.Request) -> web.Response:
+    """Switches the spoken form; without `enabled` it flips."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    await _set(house, "voice_mode", switch_field(body, "enabled", house.host.modes.voice))
+    return ok({"voice_mode": house.host.modes.voice})
+
+
+@routes.get("/twin")
+@routes.get("/twin/toggle")
+async def twin(request: web.Request) -> web.Response:
+    """Whether answers carry the twin's aside."""
+    return ok({"twin_mode": request.app[HOUSE].host.modes.twin})
+
+
+@routes.post("/twin")
+@routes.post("/twin/toggle")
+async def toggle_twin(request: web.Request) -> web.Response:
+    """Switches the twin's aside; without `enabled` it flips."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    await _set(house, "twin_mode", switch_field(body, "enabled", house.host.modes.twin))
+    return ok({"twin_mode": house.host.modes.twin})
+
+
+@routes.get("/voice/config")
+async def voice_config(request: web.Request) -> web.Response:
+    """The voice settings; `password` opens the file, {} when there is none."""
+    house = request.app[HOUSE]
+    password = request.query.get("password") or house.settings.text("voice_zip_password")
+    house.failed_authentication.take("voice")
+    return ok(await asyncio.to_thread(voice_file.read, house.host.workspace.root, password))
+
+
+@routes.post("/voice/config")
+async def set_voice_config(request: web.Request) -> web.Response:
+    """Writes the voice settings; `_password` encrypts the file."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    password = body.pop("_password", "") or house.settings.text("voice_zip_password")
+    if not isinstance(password, str):
+        raise BadBody("_password must be a string", do="Send the password as text.")
+    await asyncio.to_thread(voice_file.write, house.host.workspace.root, password, body)
+    return ok({"status": "ok", "message": "The voice settings are kept."})
+
+
+@routes.post("/voice/export")
+async def export_voice(request: web.Request) -> web.Response:
+    """The encrypted voice settings as a download."""
+    content = await asyncio.to_thread(voice_file.content, request.app[HOUSE].host.workspace.root)
+    return web.Response(
+        body=content,
+        content_type="application/zip",
+        headers={"Content-Disposition": 'attachment; filename="voice.zip"'},
+    )
+
+
+@routes.post("/voice/import")
+async def import_voice(request: web.Request) -> web.Response:
+    """Takes in a voice.zip (multipart `file` and `password`)."""
+    house = request.app[HOUSE]
+    house.failed_authentication.take("voice")
+    fields: dict[str, str] = {}
+    _, content = await upload(request, fields=fields)
+    password = fields.get("password") or house.settings.text("voice_zip_password")
+    return ok(await asyncio.to_thread(voice_file.take, house.host.workspace.root, password, content))
+
+
+async def _set(house: House, name: str, on: bool) -> None:
+    await house.set(name, "on" if on else "off")

@@ -1,0 +1,58 @@
+"""The page at ``/``: static files with a strict content policy."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from pathlib import Path
+
+from aiohttp import web
+
+routes = web.RouteTableDef()
+
+WEB = Path(__file__).parents[2] / "web"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-src http://localhost:*; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+@routes.get("/")
+async def index(request: web.Request) -> web.StreamResponse:
+    """The page itself."""
+    return await static(WEB, "index.html", HEADERS)
+
+
+@routes.get("/web/{name:.+}")
+async def part(request: web.Request) -> web.StreamResponse:
+    """Its style sheets, modules and pictures."""
+    return await static(WEB, request.match_info["name"], HEADERS)
+
+
+async def static(root: Path, name: str, headers: dict[str, str]) -> web.StreamResponse:
+    """A file under ``root``, or 404; never one outside it, never a folder."""
+    path = await asyncio.to_thread(_inside, root, name)
+    if path is None:
+        raise web.HTTPNotFound
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    if path.suffix == ".js":
+        kind = "text/javascript"
+    if kind.startswith("text/"):
+        kind += "; charset=utf-8"
+    return web.FileResponse(path, headers={**headers, "Content-Type": kind})
+
+
+def _inside(root: Path, name: str) -> Path | None:
+    if "\0" in name or "\\" in name:
+        return None
+    path = (root / name).resolve()
+    return path if path.is_relative_to(root.resolve()) and path.is_file() else None

@@ -1,0 +1,69 @@
+"""Rapplications: what can be installed, what is, and their pages on an origin of their own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from rappd import rapps
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import json_object, text_field
+from rappd.doors.loopback.guard import operator_only
+from rappd.doors.loopback.page import static
+
+routes = web.RouteTableDef()
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors http://127.0.0.1:*"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+@routes.get("/rapps")
+async def listing(request: web.Request) -> web.Response:
+    """Shipped and installed rapplications."""
+    house = request.app[HOUSE]
+    return ok({"rapps": await asyncio.to_thread(rapps.listing, house.host.workspace, house.port)})
+
+
+@routes.post("/rapps/install")
+@operator_only
+async def install(request: web.Request) -> web.Response:
+    """Installs a shipped rapplication by id, or one from a folder or zip on this machine by path."""
+    house = request.app[HOUSE]
+    house.imports.take()
+    body = await json_object(request)
+    found = await rapps.install(house.host, text_field(body, "id"))
+    house.tell(await house.host.refresh())
+    return ok(found)
+
+
+@routes.post("/rapps/uninstall")
+@operator_only
+async def uninstall(request: web.Request) -> web.Response:
+    """Deletes a rapplication's files; what it remembered stays."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    found = await rapps.uninstall(house.host, text_field(body, "id"))
+    house.tell(await house.host.refresh())
+    return ok(found)
+
+
+@routes.get("/rapps/{id}/{name:.*}")
+async def page(request: web.Request) -> web.StreamResponse:
+    """A rapplication's page. It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a
+    browser these are different sites, so neither cookie nor script passes between them."""
+    host = request.headers.get("Host", "")
+    if host.startswith("127.0.0.1"):
+        port = request.app[HOUSE].port
+        raise web.HTTPFound(f"http://localhost:{port}{request.path}")
+    root = request.app[HOUSE].host.workspace.rapps / request.match_info["id"] / "ui"
+    return await static(root, request.match_info["name"] or "index.html", _HEADERS)

@@ -1,0 +1,98 @@
+"""``/repos``: connected sources of agents (RAPP v1 §5.7, §8)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from rappd import fetching
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import Unfit, json_object, text_field
+from rappd.doors.loopback.guard import operator_only
+from rappd.errors import NotFound
+from twins.sources import Source
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/repos")
+async def repos(request: web.Request) -> web.Response:
+    """The connected sources and what each offers."""
+    sources = request.app[HOUSE].host.sources
+    return ok({"repos": [_row(source) for source in await asyncio.to_thread(sources.all)]})
+
+
+@routes.post("/repos/connect")
+@operator_only
+async def connect(request: web.Request) -> web.Response:
+    """Connects owner/repo, a GitHub address, or a folder or clone on this machine."""
+    house = request.app[HOUSE]
+    house.imports.take()
+    name = fetching.source_name(text_field(await json_object(request), "url"))
+    offered = await fetching.discover(name, house.settings)
+    source = await asyncio.to_thread(house.host.sources.connect, name, offered)
+    row = _row(source)
+    return ok({"repo": row["repo"], "agents": row["agents"]})
+
+
+@routes.post("/repos/disconnect")
+@operator_only
+async def disconnect(request: web.Request) -> web.Response:
+    """Forgets a source; its agents go out of service."""
+    house = request.app[HOUSE]
+    name = fetching.source_name(text_field(await json_object(request), "url"))
+    await asyncio.to_thread(house.host.sources.disconnect, name)
+    house.tell(await house.host.refresh())
+    return ok({"status": "ok"})
+
+
+@routes.post("/repos/toggle")
+@operator_only
+async def toggle(request: web.Request) -> web.Response:
+    """Puts one agent of a source into service, or out of it; the sha256 of what was fetched is kept."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    name = fetching.source_name(text_field(body, "url"))
+    agent_id = text_field(body, "agent_id")
+    enable = body.get("enable", True)
+    if not isinstance(enable, bool):
+        raise Unfit("enable must be true or false", do='Send {"enable": true}.')
+    source = await asyncio.to_thread(house.host.sources.get, name)
+    if not enable:
+        removed = await asyncio.to_thread(house.host.sources.disable, name, agent_id)
+        house.tell(await house.host.refresh())
+        return ok({"status": "disabled" if removed else "no_change"})
+    if agent_id in source.fetched:
+        return ok({"status": "no_change"})
+    offered = next((one for one in source.offered if one.id == agent_id), None)
+    if offered is None:
+        raise NotFound(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
+    content = await fetching.fetch(offered.location)
+    digest = await asyncio.to_thread(house.host.sources.enable, name, agent_id, content)
+    changes = await house.host.refresh()
+    house.tell(changes)
+    loaded = [agent for change in changes if change.kind == "ready" for agent in change.agents]
+    return ok({"status": "enabled", "loaded": loaded, "sha256": digest})
+
+
+def _row(source: Source) -> dict[str, Any]:
+    agents = [
+        {
+            "id": one.id,
+            "name": one.name,
+            "description": one.description,
+            "enabled": one.id in source.fetched,
+            "sha256": source.fetched.get(one.id, ""),
+        }
+        for one in source.offered
+    ]
+    local = source.name.startswith("/")
+    return {
+        "url": source.name,
+        "repo": source.name if not local else source.name.rsplit("/", 1)[-1],
+        "agents": agents,
+        "enabled_count": len(source.fetched),
+    }

@@ -1,0 +1,80 @@
+"""Errors of floor 5: what a person asked of the daemon and cannot have, and why."""
+
+from __future__ import annotations
+
+from envelopes.problem import Problem
+
+
+class RappdError(Problem):
+    """Root of this package's errors."""
+
+    code = "rappd"
+
+
+class StoreError(RappdError):
+    """The record could not be written or read. Nothing that was acknowledged is lost."""
+
+    code = "store"
+    status = 503
+
+
+class Mistyped(RappdError):
+    """The request is not one: an unknown word, a missing or malformed value."""
+
+    code = "mistyped"
+    status = 400
+    exit_code = 2
+
+
+class Ambiguous(Mistyped):
+    """A shortened name or id that fits more than one thing."""
+
+    code = "ambiguous"
+
+
+class NotRunning(RappdError):
+    """No daemon answers at this home's control socket."""
+
+    code = "not_running"
+    status = 503
+    exit_code = 3
+
+
+class NotFound(RappdError):
+    """No such thing."""
+
+    code = "not_found"
+    status = 404
+    exit_code = 4
+
+
+class Refused(RappdError):
+    """Understood, and not allowed."""
+
+    code = "refused"
+    status = 403
+    exit_code = 5
+
+
+class NeedsYes(RappdError):
+    """Needs a person's yes (``--yes`` where nobody can be asked)."""
+
+    code = "needs_yes"
+    status = 409
+    exit_code = 6
+
+
+class NotYet(RappdError):
+    """Queued, timed out or expired: not done, and not failed for good."""
+
+    code = "not_yet"
+    status = 504
+    exit_code = 8
+
+
+class Conflict(RappdError):
+    """The thing is not in the state that the request takes for granted."""
+
+    code = "conflict"
+    status = 409
+    exit_code = 9

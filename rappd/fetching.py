@@ -1,0 +1,148 @@
+"""Fetching what a source offers: from GitHub, from a clone, or from a folder on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+
+from rappd.errors import Mistyped, RappdError
+from rappd.settings.load import Settings
+from twins.sources import Offered
+
+MAX_BYTES = 5 << 20
+MAX_AGENTS = 2000
+_SECONDS = aiohttp.ClientTimeout(total=20)
+_REPO = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+
+
+class Unreachable(RappdError):
+    """A source that does not answer, or offers nothing."""
+
+    code = "unreachable"
+    status = 502
+
+
+def source_name(text: str) -> str:
+    """``owner/repo`` for any way of writing a GitHub repository, or a folder's absolute path."""
+    text = text.strip()
+    if text.startswith(("/", "~", "./", "../", "file://")):
+        folder = Path(text.removeprefix("file://")).expanduser().absolute()
+        return str(folder)
+    short = re.sub(r"^(https?://)?(www\.)?github\.com/|^git@github\.com:", "", text).rstrip("/")
+    short = short.removesuffix(".git")
+    pages = re.fullmatch(r"(?:https?://)?([A-Za-z0-9-]+)\.github\.io/([A-Za-z0-9._-]+)", short)
+    if pages:
+        short = f"{pages[1]}/{pages[2]}"
+    if not _REPO.fullmatch("/".join(short.split("/")[:2])) or short.count("/") > 1:
+        raise Mistyped(f'"{text[:120]}" is no source.', do="Give owner/repo, or a folder of agent files.")
+    return short
+
+
+async def discover(name: str, settings: Settings) -> list[Offered]:
+    """What the source offers. Raises ``Unreachable`` when there is nothing to find."""
+    if name.startswith("/"):
+        found = await asyncio.to_thread(_in_folder, Path(name))
+    else:
+        found = await _on_github(name, settings)
+    if not found:
+        raise Unreachable(f"{name} offers no agents.", do="A source holds agents/*_agent.py.")
+    return found[:MAX_AGENTS]
+
+
+async def fetch(location: str) -> bytes:
+    """The bytes of one agent file. Raises ``Unreachable``."""
+    if location.startswith("/"):
+        try:
+            return await asyncio.to_thread(Path(location).read_bytes)
+        except OSError as error:
+            raise Unreachable(f"{location} cannot be read.", do="Connect the source again.") from error
+    async with aiohttp.ClientSession(timeout=_SECONDS) as session:
+        content = await _get(session, location)
+    if content is None:
+        raise Unreachable("The source does not have that file any more.", do="Connect the source again.")
+    return content
+
+
+def _in_folder(folder: Path) -> list[Offered]:
+    root = folder / "agents" if (folder / "agents").is_dir() else folder
+    if not root.is_dir():
+        raise Unreachable(f"There is no folder {folder}.", do="Give a folder of agent files.")
+    found = []
+    for path in sorted(root.rglob("*_agent.py")):
+        inside = path.relative_to(root).parts
+        hidden = any(part.startswith(".") for part in inside)
+        if not hidden and path.is_file() and path.resolve().is_relative_to(root.resolve()):
+            found.append(Offered(path.stem, _title(path.stem), "", str(path.absolute())))
+    return found
+
+
+async def _on_github(name: str, settings: Settings) -> list[Offered]:
+    raw = f"{settings.text('github.raw').rstrip('/')}/{name}/main"
+    async with aiohttp.ClientSession(timeout=_SECONDS) as session:
+        manifest = _json(await _get(session, f"{raw}/manifest.json"))
+        if isinstance(manifest, dict) and isinstance(manifest.get("agents"), list):
+            return [one for item in manifest["agents"] if (one := _from_manifest(item, raw))]
+        index = _json(await _get(session, f"{raw}/agents/index.json"))
+        names = index.get("agents") if isinstance(index, dict) else None
+        if not isinstance(names, list):
+            listing = _json(
+                await _get(session, f"{settings.text('github.api').rstrip('/')}/repos/{name}/contents/agents")
+            )
+            names = [item.get("name") for item in listing] if isinstance(listing, list) else []
+        return [
+            Offered(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
+            for file in names
+            if isinstance(file, str) and re.fullmatch(r"[A-Za-z0-9_.-]+_agent\.py", file)
+        ]
+
+
+def _from_manifest(item: Any, raw: str) -> Offered | None:
+    if not isinstance(item, dict):
+        return None
+    agent_id, path = item.get("id"), item.get("path") or item.get("filename")
+    if not isinstance(agent_id, str) or not re.fullmatch(r"[A-Za-z0-9_.@-]{1,100}", agent_id):
+        return None
+    if not isinstance(path, str) or ".." in path.split("/") or "://" in path:
+        return None
+    path = path if "/" in path else f"agents/{path}"
+    return Offered(
+        agent_id,
+        str(item.get("name") or _title(agent_id))[:120],
+        str(item.get("description") or "")[:500],
+        f"{raw}/{quote(path.lstrip('/'))}",
+    )
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> bytes | None:
+    try:
+        async with session.get(url, allow_redirects=False) as response:
+            if response.status != 200:
+                return None
+            content = bytearray()
+            async for chunk in response.content.iter_chunked(1 << 16):
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise Unreachable("The source does not answer.", do="Check the network, or use a local clone.") from error
+    return bytes(content)
+
+
+def _json(content: bytes | None) -> Any:
+    if content is None:
+        return None
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _title(stem: str) -> str:
+    words = stem.removesuffix("_agent").split("_")
+    return "".join(word.capitalize() for word in words)

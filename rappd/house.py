@@ -1,0 +1,195 @@
+"""The house: everything one running daemon holds, opened from the ground up and closed again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from agents.roster import Change
+from agents.thinking import local_servers
+from agents.thinking.choose import Thinking, ThinkingSettings
+from agents.thinking.offline.brain import OfflineBrain
+from agents.worker.workforce import Workforce
+from envelopes.keys import IdentityKey
+from rappd.activity import Activity
+from rappd.gate import Gate
+from rappd.home import Home, machine_name
+from rappd.limits import RateLimit
+from rappd.live import LiveTurns
+from rappd.operator import OperatorSessions
+from rappd.settings.load import Settings
+from rappd.settings.write import write as write_setting
+from rappd.store.store import Store
+from rappd.structure import Structure
+from rappd.tenant import Tenant
+from twins.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+class House:
+    """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
+
+    def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
+        self.home = home
+        self.settings = settings
+        self.identity = identity
+        self.store = store
+        self.started_at = time.time()
+        self.port = settings.number("port")
+        self.name = machine_name(settings.text("name"))
+        self.gate = Gate(store, identity.fingerprint)
+        self.live = LiveTurns()
+        self.activity = Activity()
+        self.gate.watch(self.activity.saw)
+        self.operators = OperatorSessions(home.secret("operator.key"))
+        self.failed_authentication = RateLimit(30, 60)
+        self.sign_in = RateLimit(20, 60)
+        self.imports = RateLimit(120, 60)
+        self.thinking = Thinking(
+            thinking_settings(settings, home), OfflineBrain(), remember=self._remember_model
+        )
+        self.workforce = Workforce(on_output=self._worker_said)
+        self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
+        workspace = Workspace.at(
+            home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
+        )
+        workspace.create()
+        self.host = Tenant(
+            "brainstem",
+            workspace,
+            node=identity.fingerprint,
+            settings=settings,
+            workforce=self.workforce,
+            thinking=self.thinking,
+            gate=self.gate,
+            private_root=home.root,
+        )
+        self.structure = Structure(self.host)
+        self._background: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def open(cls, home: Home, settings: Settings) -> House:
+        """Opens the store and everything above it; the doors come after."""
+        store = await Store.open(home.database, strict=settings.on("store.strict"))
+        return cls(home, settings, home.identity(), store)
+
+    @property
+    def node(self) -> str:
+        """The machine's name with four characters of its key: what screens show."""
+        return f"{self.name}_{self.identity.fingerprint[:4]}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Host headers that the loopback door answers to."""
+        return self._hosts
+
+    @property
+    def template_pid(self) -> int | None:
+        """The process that all workers descend from."""
+        return self.workforce.template_pid
+
+    def listen_on(self, port: int) -> None:
+        """Tells the house which port the loopback door got."""
+        self.port = port
+        self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
+
+    _hosts: frozenset[str] = frozenset()
+
+    async def start(self) -> None:
+        """What happens after the door listens: workers, agents, the model, the watch over files."""
+        await self.workforce.start()
+        self.thinking.start()
+        self.tell(await self.host.start(), quiet=True)
+        from rappd.watching import watch
+
+        self.spawn(watch(self))
+
+    def spawn(self, work: Any) -> None:
+        """Runs ``work`` beside everything else until the house closes; a failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+
+    def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
+        """Says what became of agent files: in the log, and to whoever watches."""
+        self.activity.agents_changed(self.host, changes, quiet=quiet)
+
+    async def set(self, name: str, text: str) -> None:
+        """Writes a setting down and, where it can, lets it take effect at once."""
+        await asyncio.to_thread(write_setting, self.home, name, text)
+        await self.reload_settings()
+
+    async def reload_settings(self) -> None:
+        """Reads the settings anew; only live ones take effect."""
+        before = thinking_settings(self.settings, self.home)
+        self.settings = await asyncio.to_thread(Settings.load, self.home)
+        self.origins = frozenset(self.settings.items("door.origins"))
+        after = thinking_settings(self.settings, self.home)
+        if after != before:
+            await self.thinking.configure(after)
+        self.host.apply(self.settings)
+
+    async def close(self) -> None:
+        """Ends turns, workers and the store, in that order; what was answered is durable."""
+        await self.live.close()
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.workforce.close()
+        await self.thinking.close()
+        await self.store.close()
+
+    def _background_ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("background work failed", exc_info=error)
+
+    async def _remember_model(self, model: str) -> None:
+        await asyncio.to_thread(write_setting, self.home, "model", model)
+
+    def _worker_said(self, crew: str, pid: int, line: str) -> None:
+        logging.getLogger("worker").info("%s[%d] %s", crew, pid, line)
+
+
+def describe(house: House) -> dict[str, Any]:
+    """What the start screen and ``rappd status`` tell, as one object."""
+    thinking = house.thinking.describe()
+    return {
+        "name": house.name,
+        "node": house.node,
+        "port": house.port,
+        "url": f"http://127.0.0.1:{house.port}/#k={house.operators.mint_key()}",
+        "provider": thinking.name,
+        "model": thinking.model,
+        "has_model": house.thinking.has_model,
+        "agents": len(house.host.roster.serving()),
+        "unavailable": len(house.host.roster.unavailable()),
+        "agents_path": str(house.host.workspace.agents),
+        "home": str(house.home.root),
+        "sandbox": house.workforce.sandbox_report(),
+    }
+
+
+def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
+    """The settings that concern the model."""
+    local = local_servers.USUAL if settings.on("provider.local") else ()
+    return ThinkingSettings(
+        provider_url=settings.text("provider.url"),
+        api_key=settings.text("provider.key"),
+        model=settings.text("provider.model"),
+        azure_endpoint=settings.text("azure.endpoint"),
+        azure_deployment=settings.text("azure.deployment"),
+        azure_key=settings.text("azure.key"),
+        azure_version=settings.text("azure.version"),
+        github_token=settings.text("github.token"),
+        github_model=settings.text("github.model"),
+        github_web=settings.text("github.url"),
+        github_api=settings.text("github.api"),
+        chosen_model=settings.text("model"),
+        fake=settings.on("llm_fake"),
+        local_servers=local,
+        state_dir=home.keys,
+    )

@@ -1,0 +1,58 @@
+"""How agents are listed and announced, in the words that screens and pages share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from agents.roster import Change, Roster
+from agents.thinking.offline.suggest import suggest
+
+
+def listing(roster: Roster) -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none: ``rappd agents list --json``."""
+    rows: list[dict[str, Any]] = []
+    for state in roster.states():
+        failure = state.failures[0] if state.failures else None
+        common = {
+            "file": state.file.rel,
+            "origin": state.origin,
+            "quarantined": bool(failure) and not state.agents,
+            "reason": failure.reason if failure else "",
+            "line": failure.line if failure else None,
+        }
+        for agent in state.agents:
+            rows.append(
+                {
+                    "name": agent.name,
+                    "description": agent.description,
+                    "parameters": agent.parameters,
+                    "tool_name": agent.tool_name,
+                    "shadowed_by": agent.shadowed_by,
+                    "approved": agent.trusted,
+                    "try": suggest(agent.tool()),
+                    **common,
+                }
+            )
+        if not state.agents:
+            rows.append({"name": "", "description": "", "parameters": {}, "shadowed_by": "", **common})
+    return rows
+
+
+def ready_text(agents: Sequence[str], example: str) -> str:
+    """"Weather is ready. Try: will it rain?" """
+    who = " and ".join(agents) or "Nothing"
+    verb = "is" if len(agents) < 2 else "are"
+    return f"{who} {verb} ready." + (f" Try: {example}" if example else "")
+
+
+def failure_text(change: Change) -> str:
+    """"weather_agent.py line 12: expected ':'. The 13:40 version works on." """
+    assert change.failure is not None
+    line = f" line {change.failure.line}" if change.failure.line else ""
+    text = f"{change.file}{line}: {change.failure.reason}"
+    if change.agents and change.good_since:
+        at = time.strftime("%H:%M", time.localtime(change.good_since))
+        text = f"{text.rstrip('.')}. The {at} version works on."
+    return text

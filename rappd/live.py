@@ -1,0 +1,96 @@
+"""Turns under way: what happened so far, for whoever listens now or comes back later."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import orjson
+
+KEEP_SECONDS = 300.0
+KEEP_TURNS = 200
+KEEP_EVENTS = 20_000
+
+
+class LiveTurn:
+    """The numbered events of one turn. Event ids start at 1."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.finished_at: float | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self._changed = asyncio.Event()
+
+    def append(self, event: dict[str, Any]) -> None:
+        """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
+        if len(self.events) < KEEP_EVENTS or event.get("type") in ("done", "error"):
+            self.events.append(orjson.dumps(event, default=str))
+            self._changed.set()
+
+    def finish(self) -> None:
+        """No event comes after this."""
+        self.finished_at = time.monotonic()
+        self._changed.set()
+
+    async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, bytes]]:
+        """Events with an id above ``after``, those to come included, until the turn is over."""
+        position = max(0, after)
+        while True:
+            while position < len(self.events):
+                position += 1
+                yield position, self.events[position - 1]
+            if self.finished_at is not None:
+                return
+            self._changed.clear()
+            if position == len(self.events) and self.finished_at is None:
+                await self._changed.wait()
+
+
+class LiveTurns:
+    """Turns by (caller, turn id). Finished ones stay for a while, so that a reload can catch up."""
+
+    def __init__(self) -> None:
+        self._turns: dict[tuple[str, str], LiveTurn] = {}
+
+    def get(self, caller: str, turn_id: str) -> LiveTurn | None:
+        """The turn of that id, running or lately finished."""
+        return self._turns.get((caller, turn_id))
+
+    def start(self, caller: str, turn_id: str, live: LiveTurn, work: Coroutine[Any, Any, None]) -> LiveTurn:
+        """Runs ``work`` on its own task, so that it outlives the connection that asked for it."""
+        self._forget_old()
+        self._turns[(caller, turn_id)] = live
+        task = asyncio.create_task(work, name=f"turn {turn_id}")
+        live.task = task
+        task.add_done_callback(lambda _: live.finish())
+        return live
+
+    def cancel(self, turn_id: str) -> bool:
+        """Stops the turn of that id; False when there is none running."""
+        for (_, known), live in self._turns.items():
+            if known == turn_id and live.task is not None and not live.task.done():
+                live.task.cancel()
+                return True
+        return False
+
+    def running(self) -> int:
+        """How many turns are under way."""
+        return sum(live.finished_at is None for live in self._turns.values())
+
+    async def close(self) -> None:
+        """Stops every turn and waits until they are gone."""
+        tasks = [live.task for live in self._turns.values() if live.task and not live.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget_old(self) -> None:
+        now = time.monotonic()
+        finished = [(key, live) for key, live in self._turns.items() if live.finished_at is not None]
+        excess = len(self._turns) - KEEP_TURNS
+        for index, (key, live) in enumerate(finished):
+            assert live.finished_at is not None
+            if index < excess or now - live.finished_at > KEEP_SECONDS:
+                del self._turns[key]

@@ -1,0 +1,73 @@
+"""Every setting there is (RAPP v1 §9 and this project's own). `docs/settings.md` mirrors this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "number", "switch", "list"]
+
+
+@dataclass(slots=True, frozen=True)
+class Setting:
+    """One setting: its dotted name in ``rappd.toml``, its environment variable, and its default.
+
+    ``live`` settings take effect at once in a running daemon, others at its next start.
+    """
+
+    name: str
+    variable: str
+    kind: Kind
+    default: str
+    help: str
+    secret: bool = False
+    live: bool = False
+
+
+SETTINGS = (
+    Setting("port", "PORT", "number", "7071", "Port of the loopback door."),
+    Setting("name", "RAPPD_NAME", "text", "", "What this machine is called; empty takes the host's name."),
+    Setting("soul_path", "SOUL_PATH", "text", "soul.md", "The soul, relative to the workspace."),
+    Setting("agents_path", "AGENTS_PATH", "text", "agents", "The agents folder, relative to the workspace."),
+    Setting("voice_mode", "VOICE_MODE", "switch", "off", "Answers carry a spoken form.", live=True),
+    Setting("twin_mode", "TWIN_MODE", "switch", "off", "Answers carry the twin's aside.", live=True),
+    Setting("voice_zip_password", "VOICE_ZIP_PASSWORD", "text", "", "Opens voice.zip.", secret=True, live=True),
+    Setting("provider.url", "OPENAI_BASE_URL", "text", "", "An OpenAI-compatible model server.", live=True),
+    Setting("provider.key", "OPENAI_API_KEY", "text", "", "Key for provider.url.", secret=True, live=True),
+    Setting("provider.model", "OPENAI_MODEL", "text", "", "Model to ask provider.url for.", live=True),
+    Setting("model", "RAPPD_MODEL", "text", "", "The model picked on a screen; empty is automatic.", live=True),
+    Setting("provider.local", "RAPPD_LOCAL_MODELS", "switch", "on", "Use a model server found on this machine.", live=True),
+    Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
+    Setting("github.model", "GITHUB_MODEL", "text", "gpt-4o", "Model to ask GitHub Copilot for.", live=True),
+    Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "text", "", "Azure OpenAI resource.", live=True),
+    Setting("azure.deployment", "AZURE_OPENAI_DEPLOYMENT", "text", "", "Azure OpenAI deployment.", live=True),
+    Setting("azure.key", "AZURE_OPENAI_API_KEY", "text", "", "Key for Azure OpenAI.", secret=True, live=True),
+    Setting("azure.version", "AZURE_OPENAI_API_VERSION", "text", "2024-10-21", "Azure OpenAI API version.", live=True),
+    Setting("llm_fake", "LLM_FAKE", "switch", "off", "Answer with a scripted model, for tests.", live=True),
+    Setting("brainstem.rounds", "RAPPD_ROUNDS", "number", "3", "Model rounds in one turn.", live=True),
+    Setting("agents.timeout", "RAPPD_AGENT_TIMEOUT", "number", "30", "Seconds one agent call may take.", live=True),
+    Setting("agents.memory_mb", "RAPPD_AGENT_MEMORY_MB", "number", "2048", "Memory limit of one worker, in MB."),
+    Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once."),
+    Setting("agents.install_packages", "RAPPD_INSTALL_PACKAGES", "switch", "on", "Install packages that agents declare.", live=True),
+    Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True),
+    Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
+    Setting("door.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True),
+    Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),
+    Setting("door.http_tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools)."),
+    Setting("door.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB."),
+    Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
+    Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),
+    Setting("github.raw", "RAPPD_GITHUB_RAW", "text", "https://raw.githubusercontent.com", "Where sources are fetched from."),
+)  # fmt: skip
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
+
+OTHER_SECRETS = (
+    "COPILOT_TOKEN",
+    "GH_TOKEN",
+    "GITHUB_COPILOT_TOKEN",
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_KEY",
+)
+"""Provider tokens that the daemon does not read itself but keeps from its workers all the same."""

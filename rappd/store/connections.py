@@ -1,0 +1,108 @@
+"""SQLite connections to the store, and SQLite's errors in words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rappd.errors import StoreError
+from rappd.store import schema
+
+BUSY_MS = 5000
+
+
+def open_writing(path: Path) -> sqlite3.Connection:
+    """The connection that writes: creates the file (0600) and its folder (0700), migrates, sets WAL.
+
+    Commits by explicit ``BEGIN``/``COMMIT`` only; never checkpoints by itself.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make_private(path)
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk, where one is asked for
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+        db.execute("PRAGMA trusted_schema = OFF")
+        schema.bring_up_to_date(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """A read-only connection, whether the daemon runs or not. A missing file reads as an empty store."""
+    if path.exists():
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_MS / 1000,
+        )
+        try:
+            version = schema.version_of(db)
+        except BaseException:
+            db.close()
+            raise
+        if version == schema.VERSION:
+            return db
+        db.close()
+        if version:
+            raise StoreError(
+                f"The record has the form of an older rappd (schema {version} of {schema.VERSION}).",
+                do="`rappd start` once brings it up to date.",
+            )
+    empty = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    schema.bring_up_to_date(empty)
+    return empty
+
+
+@contextmanager
+def in_words(path: Path) -> Iterator[None]:
+    """Lets SQLite's errors leave as ``StoreError``."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+
+
+def explain(error: BaseException, path: Path) -> StoreError:
+    """What an error of SQLite (or the system) means for a person."""
+    # The low byte is the error's family; the rest says which system call noticed.
+    family = getattr(error, "sqlite_errorcode", -1) & 0xFF
+    if family == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"The disk is full; {path.name} cannot grow. What was answered is kept.",
+            do=f"Free some space where {path.parent} lies, then try again.",
+        )
+    if family in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreError(
+            f"{path.name} is damaged.",
+            do=f"`rappd threads verify` says where; or move {path} away and start anew.",
+        )
+    if family in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or isinstance(
+        error, PermissionError
+    ):
+        return StoreError(f"{path} cannot be opened for this.", do=f"Make {path.parent} yours and writable.")
+    if family in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreError(
+            f"Another program has kept {path.name} locked for {BUSY_MS // 1000} s.",
+            do="Close it, then try again.",
+        )
+    return StoreError(f"{path.name} could not be used: {error}.", do="Try again; if it stays, see the log.")
+
+
+def _make_private(path: Path) -> None:
+    # An existing file is never opened here: closing any descriptor of it would drop the locks
+    # that SQLite holds on it in this process (POSIX advisory locks).
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        path.chmod(0o600)

@@ -1,0 +1,113 @@
+"""Reading the store: plain functions on one read-only connection, with the daemon up or down."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import TracebackType
+
+from rappd.errors import Ambiguous, NotFound
+from rappd.store.connections import in_words, open_reading
+from rappd.store.records import Counts, Event, ThreadRow
+
+_THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
+_EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
+    FROM events JOIN threads ON threads.number = events.thread"""
+
+
+class Reader:
+    """Every method takes a fresh look and raises ``StoreError`` when the file cannot be read.
+
+    One thread at a time. A file that does not exist reads as an empty store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with in_words(path):
+            self._db = open_reading(path)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the file back."""
+        self._db.close()
+
+    def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
+        """Threads, the latest used first; ``before`` is the ``cursor`` of the last row already seen."""
+        where, values = ("WHERE (updated, id) < (?, ?)", before) if before else ("", ())
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} {where} ORDER BY updated DESC, id DESC LIMIT ?",  # noqa: S608 - constants only
+                (*values, limit),
+            ).fetchall()
+        return [ThreadRow(*row) for row in rows]
+
+    def find_thread(self, prefix: str) -> ThreadRow:
+        """The thread whose id begins so, as screens show it. ``NotFound``, or ``Ambiguous`` with the ids."""
+        start = _as_uuid_start(prefix)
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} WHERE id >= ? AND id < ? ORDER BY id LIMIT 5",
+                (start, f"{start}\U0010ffff"),
+            ).fetchall()
+        if not rows or not start:
+            raise NotFound(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
+        if len(rows) > 1 and rows[0][0] != start:
+            some = ", ".join(row[0] for row in rows[:4]) + (", …" if len(rows) > 4 else "")
+            raise Ambiguous(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
+        return ThreadRow(*rows[0])
+
+    def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:
+        """A thread's events in order: those with ``n`` above ``after``, or only the ``last`` so many."""
+        thread = self.find_thread(prefix)
+        with in_words(self._path):
+            # One statement each, so that events come from one moment even while more are written.
+            rows = self._db.execute(
+                f"{_EVENT} WHERE threads.id = ? AND n > ? ORDER BY n DESC LIMIT ?",
+                (thread.id, after, -1 if last is None else last),
+            ).fetchall()
+        return [Event(*row) for row in reversed(rows)]
+
+    def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
+        """Events of all threads by ascending ``seq``: the latest, or the first ones after ``after_seq``."""
+        with in_words(self._path):
+            if after_seq is None:
+                rows = self._db.execute(f"{_EVENT} ORDER BY seq DESC LIMIT ?", (limit,)).fetchall()
+                rows.reverse()
+            else:
+                rows = self._db.execute(
+                    f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit)
+                ).fetchall()
+        return [Event(*row) for row in rows]
+
+    def answer_to(self, caller: str, id: str) -> bytes | None:
+        """The recorded reply to a turn that the caller gave this id, verbatim."""
+        with in_words(self._path):
+            row = self._db.execute(
+                "SELECT body FROM events WHERE answers = 1 AND recipient = ? AND id = ? ORDER BY seq DESC",
+                (caller, id),
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def counts(self) -> Counts:
+        """How much is recorded. Events are never removed, so the highest ``seq`` counts them."""
+        with in_words(self._path):
+            row = self._db.execute(
+                "SELECT (SELECT count(*) FROM threads), (SELECT coalesce(max(seq), 0) FROM events)"
+            ).fetchone()
+        return Counts(*row)
+
+
+def _as_uuid_start(prefix: str) -> str:
+    """Lower case; hyphens put where a UUID has them when they were left out."""
+    text = prefix.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{9,32}", text):
+        return text
+    cuts = (0, 8, 12, 16, 20, 32)
+    return "-".join(part for a, b in zip(cuts, cuts[1:], strict=False) if (part := text[a:b]))

@@ -1,0 +1,84 @@
+"""What goes into the store and what comes out. Moments (``at``, ``created``, …) are µs since the epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(slots=True)
+class Record:
+    """One envelope to append to a thread.
+
+    ``body`` is the encoded envelope, kept verbatim; ``verb``, ``sender``, ``recipient`` and ``id``
+    repeat its ``verb``, ``from``, ``to`` and ``id`` and exist to be searched (``verify`` compares
+    them). ``answers`` marks a reply that ``answer_to`` shall find: set it only when the caller
+    supplied the turn's id.
+    """
+
+    thread: str
+    verb: str
+    sender: str
+    recipient: str
+    id: str
+    body: bytes
+    at: int
+    answers: bool = False
+
+
+@dataclass(slots=True)
+class ThreadInfo:
+    """Who talks with which workspace on a thread. ``session`` is the client's own session id as JSON text.
+
+    On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the
+    latest ``session`` is kept.
+    """
+
+    id: str
+    workspace: str
+    caller: str
+    session: str | None
+    title: str
+    at: int
+
+
+class ThreadRow(NamedTuple):
+    """A thread as stored. ``head`` is the hash of its last event, ``count`` how many it has."""
+
+    id: str
+    workspace: str
+    caller: str
+    session: str | None
+    title: str
+    created: int
+    updated: int
+    count: int
+    head: bytes
+
+    @property
+    def cursor(self) -> tuple[int, str]:
+        """Hand the last row's to ``threads(before=…)`` to read on."""
+        return self.updated, self.id
+
+
+class Event(NamedTuple):
+    """A recorded envelope: ``seq`` counts through the whole store, ``n`` through its thread, both from 1."""
+
+    seq: int
+    thread: str
+    n: int
+    at: int
+    verb: str
+    sender: str
+    recipient: str
+    id: str
+    body: bytes
+    prev: bytes
+    hash: bytes
+
+
+class Counts(NamedTuple):
+    """How much is recorded."""
+
+    threads: int
+    events: int

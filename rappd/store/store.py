@@ -1,0 +1,119 @@
+"""The store as the daemon holds it: appends by group commit, reads beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rappd.store.connections import in_words
+from rappd.store.reading import Reader
+from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
+from rappd.store.writer import Writer
+
+READERS = 2
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Store:
+    """One process writes, through one ``Store``; any number may read. All calls come from one event loop.
+
+    Nothing above this class knows SQLite: another database stands behind the same methods.
+    """
+
+    def __init__(self, path: Path, *, strict: bool = False) -> None:
+        """Blocks on the disk; the daemon uses ``open``."""
+        with in_words(path):
+            self._writer = Writer(path, strict=strict)
+        self._path = path
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+        self._local = threading.local()
+        self._readers: list[Reader] = []
+
+    @classmethod
+    async def open(cls, path: Path, *, strict: bool = False) -> Store:
+        """Opens the file, creates or migrates it. ``strict``: every commit waits for the disk.
+
+        Otherwise a commit survives the death of any process at once, and a power cut once synced,
+        which takes about a second. ``StoreError`` when the file cannot be used.
+        """
+        return await asyncio.to_thread(cls, path, strict=strict)
+
+    async def close(self) -> None:
+        """Writes what is queued, then gives the file back."""
+        self._writer.stop_taking()
+        await asyncio.to_thread(self._finish)
+
+    def thread(self, info: ThreadInfo) -> None:
+        """Queues what is known of a thread; nothing is written when the record has it already."""
+        self._writer.put(info)
+
+    def queue(self, record: Record) -> None:
+        """Appends a record soon. If it is lost, the next ``commit`` on its thread fails."""
+        self._writer.put(record)
+
+    def commit(self, record: Record, *, strict: bool = False) -> asyncio.Future[int]:
+        """Appends a record; the future gives its ``seq`` once it and all queued before it are committed.
+
+        ``strict`` waits for the disk: for what is acknowledged to another machine. The future
+        raises ``StoreError`` when it was not written. Cancelling it does not take the record back.
+        """
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._writer.put(record, waiter, strict=strict)
+        return waiter
+
+    def flush(self) -> asyncio.Future[int]:
+        """Resolves, with the last ``seq``, once everything queued so far was tried."""
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._writer.put(None, waiter)
+        return waiter
+
+    async def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
+        """See ``Reader.threads``."""
+        return await self._read(Reader.threads, limit, before)
+
+    async def find_thread(self, prefix: str) -> ThreadRow:
+        """See ``Reader.find_thread``."""
+        return await self._read(Reader.find_thread, prefix)
+
+    async def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:
+        """See ``Reader.thread_events``."""
+        return await self._read(Reader.thread_events, prefix, after=after, last=last)
+
+    async def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
+        """See ``Reader.recent_events``."""
+        return await self._read(Reader.recent_events, limit, after_seq)
+
+    async def answer_to(self, caller: str, id: str) -> bytes | None:
+        """See ``Reader.answer_to``."""
+        return await self._read(Reader.answer_to, caller, id)
+
+    async def counts(self) -> Counts:
+        """See ``Reader.counts``."""
+        return await self._read(Reader.counts)
+
+    async def _read(
+        self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _R:
+        def run() -> _R:
+            return read(self._reader(), *args, **kwargs)
+
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+    def _reader(self) -> Reader:
+        reader: Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = Reader(self._path)
+            self._readers.append(reader)
+        return reader
+
+    def _finish(self) -> None:
+        self._pool.shutdown()
+        for reader in self._readers:
+            reader.close()
+        self._writer.finish()

@@ -1,0 +1,253 @@
+"""The one writer: a thread that commits whatever has gathered since its last commit, as one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import threading
+from collections import OrderedDict, deque
+from pathlib import Path
+
+from envelopes.chain import link
+from rappd.errors import StoreError
+from rappd.store import connections
+from rappd.store.bell import Bell
+from rappd.store.heads import Head, Heads
+from rappd.store.keeper import Keeper
+from rappd.store.records import Record, ThreadInfo
+
+log = logging.getLogger(__name__)
+
+LINGER_SECONDS = 0.02
+BATCH_ENTRIES = 1_000
+BATCH_BYTES = 8 << 20
+LOST_THREADS = 10_000
+
+Waiter = asyncio.Future[int]
+_Entry = tuple[Record | ThreadInfo | None, Waiter | None, bool]
+
+_PAGE_BYTES = 4096
+_ROW_BYTES = 250  # beside the body
+_INSERT = "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+class Writer:
+    """Entries go in from the event loop by ``put``; results come back to it, one call per batch.
+
+    Heads in memory run ahead of COMMIT. A batch that fails is rolled back, the heads are forgotten,
+    and all who wait for it get the ``StoreError``. A lost record that nobody waited for makes the
+    next wait on its thread fail as well, so that no acknowledgement ever covers a gap.
+    """
+
+    def __init__(self, path: Path, *, strict: bool = False) -> None:
+        self._path = path
+        self._strict = strict
+        self._pending: deque[_Entry] = deque()
+        self._bell = Bell()
+        self._lingering: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._lost: OrderedDict[str, StoreError] = OrderedDict()
+        self._seq: int | None = None
+        self._syncing = False
+        self._db = connections.open_writing(path)
+        self._heads = Heads(self._db)
+        try:
+            self._keeper = Keeper(path)
+        except BaseException:
+            self._db.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def put(
+        self, item: Record | ThreadInfo | None, waiter: Waiter | None = None, *, strict: bool = False
+    ) -> None:
+        """Takes an entry, in order: written at once with a waiter, else within ``LINGER_SECONDS``.
+
+        The waiter gets the highest ``seq`` so far. ``strict`` syncs it, and all before it, to the disk.
+        """
+        if self._closed:
+            raise StoreError("The record is closed.", do="`rappd start` opens it.")
+        self._pending.append((item, waiter, strict))
+        if waiter is not None:
+            self._bell.ring()
+        elif self._lingering is None:
+            self._lingering = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._lingered)
+
+    def stop_taking(self) -> None:
+        """Ends ``put``; called on the loop, so that nothing slips in behind the last entry."""
+        self._closed = True
+        self._bell.ring()
+
+    def finish(self) -> None:
+        """After ``stop_taking``: waits until all is written, then closes the files. Blocks."""
+        self._thread.join()
+        self._keeper.close()
+        self._db.close()
+
+    def _lingered(self) -> None:
+        self._lingering = None
+        self._bell.ring()
+
+    # From here on: the writer's own thread.
+
+    def _run(self) -> None:
+        while not self._closed or self._pending:
+            self._bell.wait()
+            while batch := self._gather():
+                self._attempt(batch)
+                if self._keeper.log_is_long:
+                    self._start_log_over()
+
+    def _gather(self) -> list[_Entry]:
+        batch: list[_Entry] = []
+        size = 0
+        pending = self._pending
+        while pending and len(batch) < BATCH_ENTRIES and size < BATCH_BYTES:
+            entry = pending.popleft()
+            batch.append(entry)
+            if type(entry[0]) is Record:
+                size += len(entry[0].body)
+        return batch
+
+    def _attempt(self, batch: list[_Entry], *, one_by_one: bool = True) -> None:
+        if self._lost:
+            batch = self._without_cut_off(batch)
+        try:
+            done = self._write(batch)
+        except Exception as error:
+            # Every later answer depends on this thread: it outlives whatever one batch does to it.
+            self._take_back()
+            if one_by_one and not isinstance(error, sqlite3.OperationalError):
+                # One entry spoils only itself. (Or another process wrote: the heads are fresh now.)
+                for entry in batch:
+                    self._attempt([entry], one_by_one=False)
+                return
+            log.error(
+                "%d entries were not written: %s",
+                len(batch),
+                error,
+                exc_info=not isinstance(error, sqlite3.Error),
+            )
+            self._fail(batch, connections.explain(error, self._path))
+        else:
+            _deliver(done)
+
+    def _write(self, batch: list[_Entry]) -> list[tuple[Waiter, int | StoreError]]:
+        if self._seq is None:
+            self._seq = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0
+        seq = self._seq
+        strict = self._strict
+        size = 0
+        rows: list[tuple[object, ...]] = []
+        touched: dict[int, Head] = {}
+        done: list[tuple[Waiter, int | StoreError]] = []
+        for item, waiter, wants_sync in batch:
+            if type(item) is Record:
+                head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
+                touched[head.number] = head
+                seq += 1
+                head.count += 1
+                before, at, body = head.hash, item.at, item.body
+                head.hash = after = link(before, at, body)
+                if at > head.updated:
+                    head.updated = at
+                size += len(body) + _ROW_BYTES
+                # As bytearray and int: the sqlite3 module looks for an adapter for bytes and bool,
+                # each time in vain and at the price of half an insert.
+                rows.append(
+                    (seq, head.number, head.count, at, item.verb, item.sender, item.recipient, item.id,
+                     bytearray(body), int(item.answers), bytearray(before), bytearray(after))
+                )  # fmt: skip
+            elif type(item) is ThreadInfo:
+                found = self._heads.find(item.id)
+                head = found or self._heads.begin(item)
+                if found is None or head.learn(item):
+                    touched[head.number] = head
+            strict = strict or wants_sync
+            if waiter is not None:
+                done.append((waiter, seq))
+        if touched:
+            self._commit(rows, list(touched.values()), strict)
+            self._keeper.wrote(1 + 2 * len(touched) + size // _PAGE_BYTES)
+        self._seq = seq
+        return done
+
+    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], strict: bool) -> None:
+        db = self._db
+        if strict != self._syncing:
+            db.execute(f"PRAGMA synchronous = {'FULL' if strict else 'NORMAL'}")
+            self._syncing = strict
+        db.execute("BEGIN IMMEDIATE")
+        self._heads.save(heads)
+        if rows:
+            db.executemany(_INSERT, rows)
+        db.execute("COMMIT")
+
+    def _take_back(self) -> None:
+        if self._db.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # some errors have rolled back already
+                self._db.execute("ROLLBACK")
+        self._heads.forget()
+        self._seq = None
+
+    def _fail(self, batch: list[_Entry], error: StoreError) -> None:
+        failed: list[tuple[Waiter, int | StoreError]] = []
+        for item, waiter, _ in batch:
+            if waiter is not None:
+                failed.append((waiter, error))
+            if type(item) is Record:
+                if waiter is None:
+                    self._lost[item.thread] = error
+                    if len(self._lost) > LOST_THREADS:
+                        self._lost.popitem(last=False)
+                else:
+                    self._lost.pop(item.thread, None)
+        _deliver(failed)
+
+    def _without_cut_off(self, batch: list[_Entry]) -> list[_Entry]:
+        """The batch without the records whose predecessors are lost; the next who waits for them is told."""
+        kept: list[_Entry] = []
+        failed: list[tuple[Waiter, int | StoreError]] = []
+        for entry in batch:
+            item, waiter, _ = entry
+            if type(item) is not Record or item.thread not in self._lost:
+                kept.append(entry)
+            elif waiter is not None:
+                failed.append((waiter, self._lost.pop(item.thread)))
+        _deliver(failed)
+        return kept
+
+    def _start_log_over(self) -> None:
+        """Stalls for milliseconds, rarely. A reader that needs the old log makes it wait for another time."""
+        self._keeper.log_is_long = False
+        try:
+            self._db.execute("PRAGMA busy_timeout = 0")
+            self._db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            self._db.execute(f"PRAGMA busy_timeout = {connections.BUSY_MS}")
+        except sqlite3.Error as error:
+            log.warning("the log could not be started over, will try again: %s", error)
+
+
+def _bare(record: Record) -> ThreadInfo:
+    """For a record on a thread that nobody described."""
+    return ThreadInfo(record.thread, "", record.sender, None, "", record.at)
+
+
+def _deliver(results: list[tuple[Waiter, int | StoreError]]) -> None:
+    if results:
+        # A closed loop has nobody left to tell.
+        with contextlib.suppress(RuntimeError):
+            results[0][0].get_loop().call_soon_threadsafe(_settle, results)
+
+
+def _settle(results: list[tuple[Waiter, int | StoreError]]) -> None:
+    for waiter, result in results:
+        if waiter.done():  # cancelled meanwhile
+            continue
+        if isinstance(result, StoreError):
+            waiter.set_exception(result)
+        else:
+            waiter.set_result(result)

@@ -1,0 +1,268 @@
+"""A tenant: one workspace with its brainstem, its workers and its services, behind the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import agents.library
+from agents import dependencies
+from agents.brainstem.soul import Soul
+from agents.brainstem.turn import Answer, Ask, Brainstem
+from agents.roster import Agent, Change, Folder, Roster, is_structural
+from agents.running import AgentRunner, Ran
+from agents.thinking.choose import Thinking
+from agents.worker.plan import CrewPlan, Limits
+from agents.worker.workforce import Workforce
+from envelopes.chat import DEFAULT_USER_GUID
+from envelopes.keys import agent_id
+from envelopes.record import DONE, ERROR, HELP, Envelope, new_id
+from rappd.callbacks import Callbacks
+from rappd.errors import NotFound
+from rappd.gate import Caller, Gate, Passage
+from rappd.settings.load import Settings, worker_environment
+from twins.agent_files import AgentFiles
+from twins.sources import Sources
+from twins.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+LIBRARY = "shipped"
+YOURS = "yours"
+
+
+@dataclass(slots=True)
+class Modes:
+    """The switches of one tenant's turns, and what one agent call may take."""
+
+    voice: bool
+    twin: bool
+    rounds: int
+    call_seconds: float
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Modes:
+        """The values in force."""
+        return cls(
+            settings.on("voice_mode"),
+            settings.on("twin_mode"),
+            max(1, settings.number("brainstem.rounds")),
+            float(max(1, settings.number("agents.timeout"))),
+        )
+
+
+class Tenant:
+    """Answers HELP records for one workspace. ``id`` is what the wire calls it."""
+
+    def __init__(
+        self,
+        name: str,
+        workspace: Workspace,
+        *,
+        node: str,
+        settings: Settings,
+        workforce: Workforce,
+        thinking: Thinking,
+        gate: Gate,
+        private_root: Path,
+    ) -> None:
+        self.name = name
+        self.id = agent_id(name, node)
+        self.workspace = workspace
+        self.modes = Modes.from_settings(settings)
+        self.files = AgentFiles(workspace)
+        self.sources = Sources(workspace)
+        self._node = node
+        self._gate = gate
+        self._install_lock = asyncio.Lock()
+        plan = crew_plan(workspace, settings, private_root, os.environ)
+        self._crew = workforce.crew(name, plan)
+        self._trusted_crew = workforce.crew(f"{name}:trusted", plan)
+        self.roster = Roster(
+            crew=self._crew,
+            folders=lambda: folders_of(workspace, self.sources),
+            kept=workspace.kept / "good",
+            trusted=self._trusts,
+            installer=self._install if settings.on("agents.install_packages") else None,
+        )
+        self.runner = AgentRunner(self._crew, self._trusted_crew, self.modes)
+        self.brainstem = Brainstem(
+            soul=Soul(workspace.soul),
+            roster=self.roster,
+            runner=self.runner,
+            thinking=thinking,
+            modes=self.modes,
+        )
+        self.callbacks = Callbacks(self, thinking, settings)
+        self.ready = asyncio.Event()
+        gate.route(self.id, name, self.handle)
+
+    async def start(self) -> list[Change]:
+        """Describes the agents. Turns that come earlier wait for it."""
+        changes = await self.roster.refresh()
+        self.ready.set()
+        return changes
+
+    async def refresh(self) -> list[Change]:
+        """Looks at the agent files again; returns what changed."""
+        return await self.roster.refresh()
+
+    def apply(self, settings: Settings) -> None:
+        """Takes changed live settings over."""
+        fresh = Modes.from_settings(settings)
+        self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
+        self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
+        self.callbacks.apply(settings)
+
+    async def handle(self, passage: Passage) -> dict[str, Any]:
+        """A HELP for this tenant: a sentence for its brainstem. Returns the DONE's data."""
+        if not self.ready.is_set():
+            await self.ready.wait()
+        data = passage.envelope.data
+        answer = await self.brainstem.turn(
+            Ask(
+                data["user_input"],
+                data.get("conversation_history", ()),
+                passage.envelope.sender,
+                passage.caller.operator,
+                lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
+                passage.emit,
+            )
+        )
+        return _done(answer)
+
+    async def service(self, method: str, name: str, path: str, body: Any) -> dict[str, Any] | None:
+        """Hands a request to a service in the worker; None when there is no such service."""
+        found: dict[str, Any] | None = await self._crew.request(
+            "service",
+            {"dir": str(self.workspace.services), "name": name, "method": method, "path": path, "body": body},
+            timeout=self.modes.call_seconds,
+            on_callback=self.callbacks.for_service(),
+        )
+        return found
+
+    async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
+        """What one file holds, without taking it into the roster."""
+        found = await self._crew.request("describe", {"files": [agent_file]}, timeout=20.0)
+        outcome: dict[str, Any] = found["files"][0]
+        return outcome
+
+    async def run_agent(
+        self, name: str, arguments: dict[str, Any], *, caller: Caller | None = None
+    ) -> dict[str, Any]:
+        """Runs one agent by itself, as a recorded HELP and its answer: ``{ok, result, seconds, thread}``."""
+        caller = caller or Caller("control", operator=True)
+        agent = self.roster.named(name)
+        if agent is None or (is_structural(agent.name) and not caller.operator):
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        request = Envelope(new_id(), DEFAULT_USER_GUID, agent_id(agent.tool_name, self._node), HELP, {})
+        passage = Passage(self._gate.begin(request, self.name, title=agent.name), caller, self.name)
+        ran = await self._call(passage, agent, arguments, None)
+        return {
+            "ok": ran.ok,
+            "result": ran.result,
+            "seconds": round(ran.seconds, 4),
+            "thread": passage.envelope.thread,
+        }
+
+    async def test_agent(self, name: str) -> list[dict[str, Any]]:
+        """Runs the contract tests over one serving agent, in a worker."""
+        agent = self.roster.named(name)
+        if agent is None:
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        found = await self._crew.request("test", {"file": agent.reference()}, timeout=60.0)
+        tests: list[dict[str, Any]] = found["tests"]
+        return tests
+
+    async def _call(
+        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+    ) -> Ran:
+        ran: Ran | None = None
+        caller = passage.envelope.sender
+
+        async def perform() -> tuple[str, dict[str, Any]]:
+            nonlocal ran
+            ran = await self.runner.run(
+                agent,
+                arguments,
+                user_guid=caller,
+                slush=slush,
+                on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
+            )
+            if ran.ok:
+                return DONE, {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
+            return ERROR, {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
+
+        await self._gate.call(
+            passage,
+            sender=self.id,
+            recipient=agent_id(agent.tool_name, self._node),
+            data={"agent": agent.name, "args": arguments},
+            perform=perform,
+        )
+        assert ran is not None
+        return ran
+
+    def _trusts(self, origin: str, sha256: str) -> bool:
+        return origin == LIBRARY or self.files.is_approved(sha256)
+
+    async def _install(self, requirements: list[str]) -> str:
+        async with self._install_lock:
+            log.info("installing %s for %s", ", ".join(requirements), self.name)
+            report = await asyncio.to_thread(
+                dependencies.install, requirements, self.workspace.deps, timeout=180.0
+            )
+            await self._crew.retire()
+            await self._trusted_crew.retire()
+            return report.problem
+
+
+def crew_plan(
+    workspace: Workspace, settings: Settings, private_root: Path, environment: Mapping[str, str]
+) -> CrewPlan:
+    """How the workers of a workspace are started."""
+    return CrewPlan(
+        workspace=workspace.root,
+        settings={
+            "workspace": str(workspace.root),
+            "agents_dir": str(workspace.agents),
+            "data_dir": str(workspace.data),
+            "deps_dir": str(workspace.deps),
+        },
+        env=worker_environment(environment, workspace.environment()),
+        private_root=private_root,
+        limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
+        max_workers=max(1, settings.number("agents.workers")),
+    )
+
+
+def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
+    """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
+    return [
+        Folder(LIBRARY, Path(agents.library.__path__[0])),
+        *(Folder(f"source {source.name}", source.folder, source.enabled) for source in sources.all()),
+        Folder(YOURS, workspace.agents),
+    ]
+
+
+def _done(answer: Answer) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "response": answer.text,
+        "agent_logs": "\n".join(answer.logs),
+        "model": answer.model,
+        "requested_model": answer.requested_model,
+    }
+    if answer.voice:
+        data["voice_response"] = answer.voice
+    if answer.twin:
+        data["twin_response"] = answer.twin
+    if answer.notice:
+        data["notice"] = answer.notice
+    if answer.tokens:
+        data["tokens"] = answer.tokens
+    return data

@@ -1,0 +1,1 @@
+"""Views of recorded events: turns, a readable conversation, a JSONL export, one-line summaries."""

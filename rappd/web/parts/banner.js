@@ -1,0 +1,15 @@
+/** The one daemon-wide banner: shown while the daemon doesn't answer. */
+
+import { desk } from "./desk.js";
+import { fill, h } from "./dom.js";
+
+/** Keeps `element` (a status region) showing the banner when it is needed. */
+export function banner(element) {
+  const draw = () => {
+    const shown = element.childElementCount > 0;
+    if (!desk.awake && !shown) fill(element, h("p", {}, `${desk.name} isn't answering. Trying again; your text is kept.`));
+    if (desk.awake && shown) fill(element);
+  };
+  desk.addEventListener("change", draw);
+  draw();
+}

@@ -1,0 +1,129 @@
+/** Where one writes: grows with the text, keeps drafts, sends on Enter, listens where the browser can. */
+
+import { conversation } from "./conversation.js";
+import { desk } from "./desk.js";
+import { fill, h, icon } from "./dom.js";
+import { keep, kept } from "./keep.js";
+import { say } from "./say.js";
+import { send, stop } from "./turn.js";
+import { canListen, hush, listen, speaking } from "./voice.js";
+
+const SPOKEN_NOTE = "speech-note";
+
+/** The form; `sent()` is called after sending. `close()` when it leaves the page. */
+export function composer({ sent }) {
+  const field = h("textarea", { id: "write", rows: 1, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "write-note" });
+  const label = h("label", { for: "write", class: "unseen" });
+  const note = h("p", { id: "write-note", class: "soft note", role: "status" });
+  const main = h("button", { type: "submit", class: "primary" });
+  const microphone = canListen && h("button", { type: "button", class: "quiet only-icon", "aria-pressed": "false" }, icon("microphone"));
+  const quiet = h("button", { type: "button", class: "quiet", hidden: true, onclick: hush }, "Stop reading");
+  const form = h("form", { class: "composer" }, label, field, h("div", { class: "composer-buttons" }, quiet, microphone, main));
+
+  const draw = () => {
+    const busy = Boolean(conversation.current);
+    fill(label, `Ask ${desk.name}`);
+    field.placeholder = `Ask ${desk.name}…`;
+    fill(main, busy ? "Stop" : "Send");
+    main.classList.toggle("secondary", busy);
+    main.classList.toggle("primary", !busy);
+    main.disabled = conversation.current?.state === "stopping";
+  };
+  const put = (text) => {
+    field.value = text;
+    keep("draft", text || null);
+    grow(field);
+  };
+  const submit = () => {
+    const text = field.value.trim();
+    if (conversation.current) {
+      fill(note, `${desk.name} is answering. Stop it, or wait; your text is kept.`);
+      return;
+    }
+    if (!text) return;
+    hush();
+    send(text);
+    put("");
+    fill(note);
+    sent();
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (conversation.current && event.submitter === main) stop();
+    else submit();
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit();
+  });
+  field.addEventListener("input", () => {
+    keep("draft", field.value || null);
+    grow(field);
+    fill(note);
+  });
+  if (microphone) dictate(microphone, field, note, { put, submit });
+
+  const reading = () => (quiet.hidden = !speaking());
+  const watched = [
+    [conversation, "added"],
+    [conversation, "changed"],
+    [conversation, "replaced"],
+    [desk, "change"],
+  ];
+  for (const [what, event] of watched) what.addEventListener(event, draw);
+  addEventListener("speech", reading);
+  field.value = kept("draft", "");
+  requestAnimationFrame(() => grow(field));
+  draw();
+  return {
+    element: h("div", { class: "composer-place" }, form, note),
+    focus: () => field.focus(),
+    put,
+    text: () => field.value,
+    close() {
+      for (const [what, event] of watched) what.removeEventListener(event, draw);
+      removeEventListener("speech", reading);
+    },
+  };
+}
+
+function grow(field) {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+/** The microphone: words appear as they are understood; in voice mode the pause after them sends. */
+function dictate(button, field, note, { put, submit }) {
+  let end = null;
+  const draw = () => {
+    button.setAttribute("aria-pressed", String(Boolean(end)));
+    button.setAttribute("aria-label", end ? "Stop listening" : "Speak");
+    button.title = end ? "Stop listening" : "Speak";
+  };
+  draw();
+  button.addEventListener("click", async () => {
+    if (end) return end();
+    hush();
+    const before = field.value.trim();
+    let complete = false;
+    fill(note, kept(SPOKEN_NOTE) ? "Listening…" : "Listening… Some browsers send the sound to their maker to turn it into text.");
+    keep(SPOKEN_NOTE, true);
+    end = await listen({
+      heard(text, final) {
+        complete = final;
+        put([before, text.trim()].filter(Boolean).join(" "));
+      },
+      ended(problem) {
+        end = null;
+        draw();
+        fill(note, problem);
+        if (problem) say(problem);
+        else if (complete && desk.health?.voice_mode) submit();
+        else field.focus();
+      },
+    });
+    draw();
+  });
+}

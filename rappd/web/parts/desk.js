@@ -1,0 +1,77 @@
+/** What is known of the daemon: its name, whether it answers, whether this page may change things. */
+
+import { get, line, post, proof, remove } from "./api.js";
+import { keep, kept } from "./keep.js";
+
+const CALM_MS = 15_000;
+const ANXIOUS_MS = 2_000;
+
+class Desk extends EventTarget {
+  name = kept("name", "desk");
+  health = null;
+  awake = true;
+  operator = false;
+  #timer = 0;
+
+  /** The first look; resolves when the daemon answered or plainly does not. */
+  async start() {
+    line.addEventListener("lost", () => this.#set({ awake: false }));
+    line.addEventListener("not-operator", () => this.#set({ operator: false }));
+    document.addEventListener("visibilitychange", () => document.hidden || this.look());
+    await this.look();
+  }
+
+  /** Asks how the daemon is, now and then again. Says `change`, and `back` when it answers again. */
+  async look() {
+    clearTimeout(this.#timer);
+    try {
+      const [health, session] = await Promise.all([get("/health"), get("/operator/session")]);
+      keep("name", health.name || this.name);
+      this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
+    } catch (found) {
+      if (found.code === undefined) throw found;
+      this.#set({ awake: !found.away });
+    }
+    if (!document.hidden) this.#timer = setTimeout(() => this.look(), this.awake ? CALM_MS : ANXIOUS_MS);
+  }
+
+  /** Trades the key of a start link for the operator's session. Raises `Problem` when it is too old. */
+  async open(key) {
+    const session = await post("/operator/session", { key });
+    if (session.proof) proof.set(session.proof);
+    this.#set({ operator: Boolean(session.operator) });
+  }
+
+  /** Ends the operator's session; the page still talks. */
+  async close() {
+    await remove("/operator/session");
+    proof.set("");
+    this.#set({ operator: false });
+  }
+
+  /** The command that gives a new operator's link, as this machine's shell can run it. */
+  get command() {
+    return `${this.health?.command || "rappd"} open`;
+  }
+
+  /** What thinks, in a few words: "qwen3, ollama" or "offline brain, no model". */
+  get thinking() {
+    const provider = this.health?.provider;
+    if (!provider) return "";
+    const model = provider.model || "no model";
+    return [provider.name, model === provider.name ? "" : model].filter(Boolean).join(", ");
+  }
+
+  #set(changes) {
+    const was = { awake: this.awake, text: this.#text() };
+    Object.assign(this, changes);
+    if (this.#text() !== was.text) this.dispatchEvent(new Event("change"));
+    if (this.awake && !was.awake) this.dispatchEvent(new Event("back"));
+  }
+
+  #text() {
+    return JSON.stringify([this.name, this.awake, this.operator, this.health]);
+  }
+}
+
+export const desk = new Desk();

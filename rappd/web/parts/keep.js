@@ -1,0 +1,36 @@
+/** What this browser keeps: `localStorage`, or memory alone where storage is blocked. */
+
+const PREFIX = "rappd.";
+const memory = new Map();
+
+/** The kept value (anything JSON holds), or `otherwise`. */
+export function kept(name, otherwise = null) {
+  try {
+    const text = localStorage.getItem(PREFIX + name) ?? memory.get(name);
+    return text === undefined || text === null ? otherwise : JSON.parse(text);
+  } catch {
+    return memory.has(name) ? JSON.parse(memory.get(name)) : otherwise;
+  }
+}
+
+/** Keeps a value; `null` forgets it. False when the browser's storage is full or blocked. */
+export function keep(name, value) {
+  const text = JSON.stringify(value);
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + name);
+    else localStorage.setItem(PREFIX + name, text);
+    memory.delete(name);
+    return true;
+  } catch {
+    if (value === null) memory.delete(name);
+    else memory.set(name, text);
+    return false;
+  }
+}
+
+/** Calls `listener(value)` when another tab changes `name`. */
+export function onKeptElsewhere(name, listener) {
+  addEventListener("storage", (event) => {
+    if (event.key === PREFIX + name) listener(event.newValue === null ? null : JSON.parse(event.newValue));
+  });
+}

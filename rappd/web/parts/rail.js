@@ -1,0 +1,48 @@
+/** The rail (tabs on a phone): who this is, whether it is awake, and the places. */
+
+import { desk } from "./desk.js";
+import { fill, h, icon, unseen } from "./dom.js";
+import { openKeys } from "./keys.js";
+
+/** Fills the rail; `mark(id)` says which place is shown. */
+export function rail(element, places) {
+  const state = h("span", { class: "state" });
+  const name = h("span", { class: "name" });
+  const thinking = h("a", { class: "thinking", href: "#/settings" });
+  const links = new Map();
+  for (const place of places) {
+    const count = h("span", { class: "count" });
+    const link = h("a", { href: `#/${place.id}`, class: "place" }, icon(place.icon), h("span", {}, place.title), count);
+    links.set(place.id, { link, count, place });
+  }
+  fill(
+    element,
+    h("div", { class: "identity" }, icon("mark", "mark"), name, state),
+    h("nav", { "aria-label": "Places" }, [...links.values()].map(({ link }) => link)),
+    h(
+      "div",
+      { class: "rail-foot" },
+      thinking,
+      h("button", { type: "button", class: "quiet", onclick: () => openKeys(places), "aria-label": "Keys" }, h("kbd", {}, "?"), " Keys"),
+    ),
+  );
+  const draw = () => {
+    fill(name, desk.name);
+    fill(state, h("span", { class: desk.awake ? "sign good" : "sign soft", "aria-hidden": "true" }, desk.awake ? "●" : "○"), desk.awake ? " awake" : " not answering");
+    fill(thinking, desk.thinking && ["Thinking: ", desk.thinking]);
+    for (const { count, place } of links.values()) {
+      const number = desk.health && place.count?.(desk.health);
+      fill(count, number ? [String(number), unseen(` ${place.counted}`)] : null);
+    }
+  };
+  desk.addEventListener("change", draw);
+  draw();
+  return {
+    mark(id) {
+      for (const [known, { link }] of links) {
+        if (known === id) link.setAttribute("aria-current", "page");
+        else link.removeAttribute("aria-current");
+      }
+    },
+  };
+}

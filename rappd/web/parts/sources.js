@@ -1,0 +1,65 @@
+/** Sources: repositories that agents come from. */
+
+import { get, post } from "./api.js";
+import { aging } from "./aging.js";
+import { h } from "./dom.js";
+import { agentsChanged } from "./incoming.js";
+import { inline } from "./problem.js";
+import { toast } from "./toast.js";
+
+/** The list of sources with the field that connects one. */
+export function sources() {
+  const trouble = h("div", {});
+  const place = h("div", {});
+  const list = aging(place, { load: async () => (await get("/repos")).repos, draw: (repos) => repos.map((repo) => sourceView(repo, list)) });
+  const field = h("input", { id: "source", type: "text", placeholder: "owner/repository", autocomplete: "off", spellcheck: "false" });
+  const form = h("form", { class: "choice" }, h("label", { for: "source" }, "Connect a source"), h("div", { class: "field-row" }, field, h("button", { type: "submit", class: "secondary" }, "Connect")));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const url = field.value.trim();
+    if (!url) return;
+    if (await inline(trouble, () => post("/repos/connect", { url }))) {
+      field.value = "";
+      toast(`${url} connected.`, { actions: [{ label: "Undo", run: () => disconnect(url, trouble, list) }] });
+    }
+    list.refresh();
+  });
+  return { element: h("div", {}, place, form, trouble), close: list.close };
+}
+
+function sourceView(repo, list) {
+  const trouble = h("div", {});
+  const name = repo.repo || repo.url;
+  return h(
+    "details",
+    { class: "source" },
+    h("summary", {}, h("span", {}, name), h("span", { class: "soft" }, `${repo.enabled_count} of ${repo.agents.length} in use`)),
+    h(
+      "div",
+      { class: "source-inside" },
+      repo.agents.map((agent) => agentSwitch(repo, agent, trouble)),
+      h("button", { type: "button", class: "quiet", onclick: () => disconnect(repo.url, trouble, list, name), "aria-label": `Disconnect ${name}` }, "Disconnect"),
+      trouble,
+    ),
+  );
+}
+
+function agentSwitch(repo, agent, trouble) {
+  const field = h("input", { type: "checkbox", role: "switch" });
+  field.checked = Boolean(agent.enabled);
+  field.addEventListener("change", async () => {
+    const enable = field.checked;
+    const worked = await inline(trouble, () => post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }));
+    if (!worked) field.checked = !enable;
+    agentsChanged.dispatchEvent(new Event("change"));
+  });
+  return h("label", { class: "switch" }, h("span", {}, agent.name, h("span", { class: "soft help" }, agent.description)), field);
+}
+
+async function disconnect(url, trouble, list, name = url) {
+  const worked = await inline(trouble, () => post("/repos/disconnect", { url }));
+  if (!worked) return;
+  list.refresh();
+  agentsChanged.dispatchEvent(new Event("change"));
+  toast(`${name} disconnected.`, { actions: [{ label: "Undo", run: () => inline(trouble, () => post("/repos/connect", { url })).then(list.refresh) }] });
+}

@@ -1,0 +1,97 @@
+/** Agents: what each can do, where it came from, and what waits to be read. */
+
+import { get } from "../parts/api.js";
+import { agentCard } from "../parts/agent-card.js";
+import { agentDetail } from "../parts/agent-detail.js";
+import { aging } from "../parts/aging.js";
+import { desk } from "../parts/desk.js";
+import { hideDetail, showDetail } from "../parts/detail.js";
+import { fill, h } from "../parts/dom.js";
+import { agentsChanged, chooseFile } from "../parts/incoming.js";
+import { operatorLine } from "../parts/operator-line.js";
+import { rappCard, rappPage } from "../parts/rapp-card.js";
+import { go } from "../parts/router.js";
+import { troublesView } from "../parts/troubles.js";
+
+export const dropsAgents = true;
+
+export function mount(main, { tryIt }) {
+  const place = h("div", {});
+  const controls = h("div", { class: "controls" });
+  const troubles = troublesView();
+  const aside = h("aside", { class: "detail", "aria-label": "Details", hidden: true });
+  const column = h("div", { class: "column" }, h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), controls), troubles.element, place);
+  const page = h("section", { class: "page" }, column, aside);
+  const framed = h("div", { class: "framed", hidden: true });
+  fill(main, page, framed);
+  let known = null;
+  let rest = [];
+  let shown = "";
+
+  const list = aging(place, {
+    load: async () => {
+      const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
+      return { files: agents.files, rapps: rapps.rapps ?? [] };
+    },
+    draw: (data) => {
+      known = data;
+      queueMicrotask(showRest);
+      return lists(data, tryIt);
+    },
+  });
+
+  const drawControls = () => fill(controls, desk.operator ? chooseFile("Add a file", tryIt) : operatorLine("add, remove or approve agents"));
+  const showRest = () => {
+    if (!known) return;
+    const now = rest.join("/");
+    const isRapp = rest[0] === "rapp" && rest.length > 1;
+    const rapp = isRapp && known.rapps.find(({ id }) => id === rest[1]);
+    page.hidden = Boolean(rapp?.ui);
+    framed.hidden = !page.hidden;
+    if (now === shown) return;
+    shown = now;
+    fill(framed, rapp?.ui ? rappPage(rapp) : null);
+    const file = known.files.find(({ cards = [] }) => cards.some((card) => card.name === rest[0]));
+    if (!file || isRapp) return hideDetail();
+    const card = file.cards.find(({ name }) => name === rest[0]);
+    showDetail(aside, { title: card.name, content: agentDetail(file, card), closed: () => go("agents") });
+  };
+
+  agentsChanged.addEventListener("change", list.refresh);
+  desk.addEventListener("change", drawControls);
+  drawControls();
+  return {
+    go(now) {
+      rest = now;
+      showRest();
+    },
+    close() {
+      hideDetail();
+      agentsChanged.removeEventListener("change", list.refresh);
+      desk.removeEventListener("change", drawControls);
+      troubles.close();
+      list.close();
+    },
+  };
+}
+
+function lists({ files, rapps }, tryIt) {
+  const all = files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
+  const waiting = all.filter(({ card }) => card.quarantined);
+  const ready = all.filter(({ card }) => !card.quarantined);
+  const cards = (some) => h("ul", { class: "cards" }, some.map(({ file, card }) => agentCard(file, card, { tryIt })));
+  return [
+    waiting.length > 0 && [h("h2", {}, `Quarantined, ${waiting.length}`), cards(waiting)],
+    waiting.length > 0 && ready.length > 0 && h("h2", {}, `Ready, ${ready.filter(({ card }) => !card.shadowed_by).length}`),
+    ready.length > 0 && cards(ready),
+    all.length === 0 && h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
+    rapps.length > 0 && [h("h2", {}, "Rapplications"), h("ul", { class: "cards" }, rapps.map(rappCard))],
+    !desk.operator && waiting.length > 0 && operatorLine("approve what is quarantined"),
+  ];
+}
+
+/** A daemon that lists no rapplications still lists agents. */
+function noRapps(found) {
+  if (found.away) throw found;
+  return { rapps: [] };
+}

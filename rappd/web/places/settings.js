@@ -1,0 +1,68 @@
+/** Settings: what thinks, voice, sources, keys, and this page itself. */
+
+import { desk } from "../parts/desk.js";
+import { fill, h } from "../parts/dom.js";
+import { openKeys, singleKeysSwitch } from "../parts/keys.js";
+import { modeSwitch, voiceNote } from "../parts/modes.js";
+import { operatorLine } from "../parts/operator-line.js";
+import { inline } from "../parts/problem.js";
+import { allSettings } from "../parts/setting-rows.js";
+import { sources } from "../parts/sources.js";
+import { modelChoice, signIn } from "../parts/thinking.js";
+
+export function mount(main, { places }) {
+  const body = h("div", {});
+  const column = h("div", { class: "column" }, h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")), body);
+  fill(main, h("section", { class: "page" }, column));
+  let open = [];
+  let operator = null;
+
+  const draw = () => {
+    if (operator === desk.operator) return;
+    operator = desk.operator;
+    for (const part of open) part.close?.();
+    open = operator ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()] : [];
+    fill(body, operator ? whole(open) : [thinkingNow(), operatorLine("change settings")], thisPage(operator, places));
+  };
+  desk.addEventListener("change", draw);
+  draw();
+  return {
+    go: () => undefined,
+    close() {
+      desk.removeEventListener("change", draw);
+      for (const part of open) part.close?.();
+    },
+  };
+}
+
+function whole([model, login, voice, twin, repos, all]) {
+  return [
+    h("section", { class: "group" }, h("h2", {}, "Thinking"), model.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
+    h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
+    h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
+  ];
+}
+
+function thinkingNow() {
+  return h("section", { class: "group" }, h("h2", {}, "Thinking"), h("p", {}, desk.thinking || "Unknown yet."));
+}
+
+function thisPage(operator, places) {
+  const trouble = h("div", {});
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "This page"),
+    singleKeysSwitch(),
+    h("div", { class: "setting" }, h("div", {}, h("p", {}, "Keys")), h("button", { type: "button", class: "secondary", onclick: () => openKeys(places) }, "Show keys")),
+    operator &&
+      h(
+        "div",
+        { class: "setting" },
+        h("div", {}, h("p", {}, "This browser may change things here"), h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks.")),
+        h("button", { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) }, "End that"),
+      ),
+    trouble,
+  );
+}

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twins.agent_files import AgentFiles, proper_name, sha256
+from twins.errors import BadFile, NoSuchFile
+from twins.workspace import Workspace
+
+SOURCE = b"x = 1\n"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = Workspace.at(tmp_path / "brainstem")
+    workspace.create()
+    return workspace
+
+
+@pytest.fixture
+def files(workspace: Workspace) -> AgentFiles:
+    return AgentFiles(workspace)
+
+
+def _place(files: AgentFiles, name: str, content: bytes) -> str:
+    final, staged = files.stage(name, content)
+    files.place(final, staged)
+    return final
+
+
+def test_a_file_is_staged_out_of_sight_and_then_in_place(files: AgentFiles, workspace: Workspace) -> None:
+    name, staged = files.stage("Weather Report.py", SOURCE)
+    assert name == "Weather_Report_agent.py"
+    assert list(workspace.agents.iterdir()) == []
+    files.place(name, staged)
+    assert (workspace.agents / name).read_bytes() == SOURCE
+    assert not staged.exists()
+
+
+def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
+    files: AgentFiles, workspace: Workspace
+) -> None:
+    with pytest.raises(BadFile, match=r"bad_agent\.py line 2: "):
+        files.stage("bad_agent.py", b"x = 1\ndef f(:\n")
+    with pytest.raises(BadFile, match="not Python"):
+        files.stage("bad_agent.py", b"\0")
+    with pytest.raises(BadFile, match="not a Python file"):
+        files.stage("notes.txt", SOURCE)
+    assert not workspace.kept.exists()
+
+
+def test_a_removed_file_can_be_brought_back_but_overwrites_nothing(files: AgentFiles, workspace: Workspace) -> None:
+    name = _place(files, "dice_agent.py", SOURCE)
+    token = files.remove(name)
+    assert not (workspace.agents / name).exists()
+    _place(files, "dice_agent.py", b"y = 2\n")
+    with pytest.raises(BadFile, match="exists again"):
+        files.undo(token)
+    files.remove(name)
+    assert files.undo(token) == name
+    assert files.read(name) == SOURCE
+    with pytest.raises(NoSuchFile):
+        files.undo(token)
+
+
+@pytest.mark.parametrize("token", ["", "../x", "1-000000000000", "a/b"])
+def test_an_undo_token_is_never_a_path(files: AgentFiles, token: str) -> None:
+    with pytest.raises(NoSuchFile):
+        files.undo(token)
+
+
+def test_every_replacement_keeps_a_generation_that_can_be_restored(files: AgentFiles) -> None:
+    for number in range(3):
+        _place(files, "dice_agent.py", f"x = {number}\n".encode())
+    assert [kept.number for kept in files.generations("dice_agent.py")] == [1, 2]
+    files.restore("dice_agent.py", 1)
+    assert files.read("dice_agent.py") == b"x = 0\n"
+    assert files.generations("dice_agent.py")[-1].sha256 == sha256(b"x = 2\n")
+    with pytest.raises(NoSuchFile):
+        files.restore("dice_agent.py", 99)
+
+
+def test_an_approval_is_for_exact_bytes_and_outlives_the_process(files: AgentFiles, workspace: Workspace) -> None:
+    _place(files, "dice_agent.py", SOURCE)
+    files.approve("dice_agent.py", sha256(SOURCE))
+    again = AgentFiles(workspace)
+    assert again.is_approved(sha256(SOURCE))
+    assert not again.is_approved(sha256(SOURCE + b"#"))
+
+
+@given(st.text(max_size=40))
+def test_no_name_leads_outside_the_agents_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    workspace = Workspace.at(tmp_path_factory.mktemp("w"))
+    workspace.create()
+    for attempt in (name, f"../{name}", f"{name}.py", f"/{name}_agent.py", f"a/../../{name}.py"):
+        try:
+            path = AgentFiles(workspace).path(attempt)
+        except (BadFile, NoSuchFile):
+            continue
+        assert path.resolve().is_relative_to(workspace.agents.resolve())
+
+
+def test_a_link_out_of_the_folder_is_not_followed(files: AgentFiles, workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x_agent.py").write_bytes(SOURCE)
+    (workspace.agents / "link").symlink_to(tmp_path / "outside")
+    with pytest.raises(BadFile, match="outside"):
+        files.read("link/x_agent.py")
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_a_proper_name_is_always_one_file_name(name: str) -> None:
+    try:
+        found = proper_name(name + ".py")
+    except BadFile:
+        return
+    assert found.endswith("_agent.py")
+    assert "/" not in found
+    assert found.isascii() or found.isidentifier() or found

@@ -1,0 +1,188 @@
+"""Agent files in a workspace: put in, taken out, molted, restored, approved. Nothing is half-written."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from twins.errors import BadFile, NoSuchFile
+from twins.workspace import Workspace, write_atomically
+
+MAX_BYTES = 5 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,118}")
+
+
+@dataclass(slots=True, frozen=True)
+class Generation:
+    """One earlier version of an agent file; ``number`` counts from 1, the oldest."""
+
+    number: int
+    at: float
+    sha256: str
+    reason: str
+    path: Path
+
+
+class AgentFiles:
+    """The files under ``agents/`` of one workspace, and what is kept about them."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._approved: dict[str, Any] | None = None
+
+    def path(self, filename: str) -> Path:
+        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``."""
+        path = self._inside(filename)
+        if not path.is_file():
+            raise NoSuchFile(f'No agent file "{filename}".', do="rappd agents list")
+        return path
+
+    def read(self, filename: str) -> bytes:
+        """The file's content."""
+        return self.path(filename).read_bytes()
+
+    def stage(self, filename: str, content: bytes) -> tuple[str, Path]:
+        """Checks an incoming file and lays it beside the agents, out of their sight.
+
+        Returns (final name, staged path). Raises ``BadFile`` before anything is written.
+        """
+        name = proper_name(filename)
+        if len(content) > MAX_BYTES:
+            raise BadFile(f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file.")
+        check_syntax(name, content)
+        staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
+        write_atomically(staged, content)
+        return name, staged
+
+    def place(self, name: str, staged: Path, *, reason: str = "") -> None:
+        """Moves a staged file to its place; what it replaces becomes a generation."""
+        target = self._inside(name)
+        if target.exists():
+            self.keep_generation(name, reason)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staged.replace(target)
+
+    def discard(self, staged: Path) -> None:
+        """Throws a staged file away."""
+        staged.unlink(missing_ok=True)
+
+    def remove(self, filename: str) -> str:
+        """Takes a file out of service and keeps it; returns the token that brings it back."""
+        path = self.path(filename)
+        if path.name == "basic_agent.py":
+            raise BadFile("basic_agent.py is what agents are made of; it stays.", do="")
+        token = f"{int(time.time())}-{secrets.token_hex(6)}"
+        folder = self._workspace.kept / "removed" / token
+        folder.mkdir(parents=True, mode=0o700)
+        write_atomically(folder / "name", filename.encode())
+        path.replace(folder / "file")
+        return token
+
+    def undo(self, token: str) -> str:
+        """Brings a removed file back; returns its name. A file now in its place is not overwritten."""
+        folder = self._workspace.kept / "removed" / token
+        if not re.fullmatch(r"\d+-[0-9a-f]{12}", token) or not (folder / "file").is_file():
+            raise NoSuchFile("That cannot be brought back any more.", do="Import the file again.")
+        name = (folder / "name").read_text()
+        target = self._inside(name)
+        if target.exists():
+            raise BadFile(f"{name} exists again; the removed one stays kept.", do="Remove the new one first.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (folder / "file").replace(target)
+        return name
+
+    def keep_generation(self, filename: str, reason: str) -> None:
+        """Copies the present version of a file into its generations."""
+        content = self.read(filename)
+        folder = self._generations(filename)
+        number = max((kept.number for kept in self.generations(filename)), default=0) + 1
+        record = {"at": time.time(), "sha256": sha256(content), "reason": reason}
+        write_atomically(folder / f"{number:06d}.py", content)
+        write_atomically(folder / f"{number:06d}.json", orjson.dumps(record))
+
+    def generations(self, filename: str) -> list[Generation]:
+        """Earlier versions, oldest first."""
+        found = []
+        for path in sorted(self._generations(filename).glob("*.json")):
+            record = orjson.loads(path.read_bytes())
+            found.append(
+                Generation(
+                    int(path.stem), record["at"], record["sha256"], record["reason"], path.with_suffix(".py")
+                )
+            )
+        return found
+
+    def restore(self, filename: str, number: int) -> None:
+        """Puts a generation back in service; the present version becomes a generation itself."""
+        wanted = next((kept for kept in self.generations(filename) if kept.number == number), None)
+        if wanted is None:
+            raise NoSuchFile(f"{filename} has no generation {number}.", do="Ask LearnNew for its generations.")
+        content = wanted.path.read_bytes()
+        if self._inside(filename).exists():
+            self.keep_generation(filename, f"before going back to generation {number}")
+        write_atomically(self._inside(filename), content)
+
+    def is_approved(self, digest: str) -> bool:
+        """Whether the operator allowed files of that SHA-256 to change structure."""
+        if self._approved is None:
+            path = self._approvals
+            self._approved = orjson.loads(path.read_bytes()) if path.exists() else {}
+        return digest in self._approved
+
+    def approve(self, filename: str, digest: str) -> None:
+        """Remembers the operator's approval of exactly these bytes."""
+        self.is_approved(digest)
+        assert self._approved is not None
+        self._approved[digest] = {"file": filename, "at": int(time.time())}
+        write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
+
+    @property
+    def _approvals(self) -> Path:
+        return self._workspace.kept / "approved.json"
+
+    def _generations(self, filename: str) -> Path:
+        return self._workspace.kept / "generations" / filename.replace("/", "__")
+
+    def _inside(self, filename: str) -> Path:
+        parts = filename.split("/")
+        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(".py"):
+            raise BadFile(f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py.")
+        path = self._workspace.agents.joinpath(*parts)
+        root = os.path.realpath(self._workspace.agents)
+        if os.path.commonpath([os.path.realpath(path.parent), root]) != root:
+            raise BadFile(f'"{filename}" lies outside the agents folder.', do="Use a name like weather_agent.py.")
+        return path
+
+
+def proper_name(filename: str) -> str:
+    """A file name as agents have it: the last part, ending in ``_agent.py``."""
+    name = filename.replace("\\", "/").rsplit("/", 1)[-1].strip()
+    if not name.endswith(".py"):
+        raise BadFile(f'"{name[:80]}" is not a Python file.', do="Drop a file like weather_agent.py.")
+    stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
+    return (stem if stem.endswith("_agent") else f"{stem}_agent") + ".py"
+
+
+def check_syntax(name: str, content: bytes) -> None:
+    """Raises ``BadFile`` with the line when ``content`` is not Python."""
+    try:
+        ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, SyntaxError) and error.lineno:
+            text = f"{name} line {error.lineno}: {error.msg}"
+            raise BadFile(text, do="Fix it and import it again.") from error
+        raise BadFile(f"{name} is not Python: {error}", do="Send a text file in UTF-8.") from error
+
+
+def sha256(content: bytes) -> str:
+    """SHA-256 of a file's content, 64 hex."""
+    return hashlib.sha256(content).hexdigest()

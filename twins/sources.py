@@ -1,0 +1,128 @@
+"""Sources: repositories or folders of agent files that a workspace is connected to (RAPP v1 §5.7, §8)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from twins.agent_files import proper_name, sha256
+from twins.errors import BadFile, NoSuchFile
+from twins.workspace import Workspace, write_atomically
+
+
+@dataclass(slots=True, frozen=True)
+class Offered:
+    """One agent that a source offers. ``location`` is where its file is fetched from."""
+
+    id: str
+    name: str
+    description: str
+    location: str
+
+
+@dataclass(slots=True, frozen=True)
+class Source:
+    """A connected source: its name (``owner/repo``, or a folder's path), and what is enabled of it."""
+
+    name: str
+    folder: Path
+    offered: tuple[Offered, ...]
+    fetched: dict[str, str]  # agent id -> sha256 of the file that is enabled
+
+    @property
+    def enabled(self) -> frozenset[str]:
+        """File names that count as agents of the workspace."""
+        return frozenset(proper_name(f"{agent_id}.py") for agent_id in self.fetched)
+
+
+class Sources:
+    """The sources of one workspace; state lies in ``.repos.json``, files in ``.remote_agents/``."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._state_path = workspace.root / ".repos.json"
+        self._state: dict[str, Any] | None = None
+
+    def all(self) -> list[Source]:
+        """Every connected source, in the order of connecting."""
+        return [self._source(name, entry) for name, entry in self._load().items()]
+
+    def get(self, name: str) -> Source:
+        """One source. Raises ``NoSuchFile``."""
+        entry = self._load().get(name)
+        if entry is None:
+            raise NoSuchFile(f'No source "{name[:120]}" is connected.', do="GET /repos lists them.")
+        return self._source(name, entry)
+
+    def connect(self, name: str, offered: list[Offered]) -> Source:
+        """Remembers a source; what was enabled of it stays enabled."""
+        state = self._load()
+        entry = state.setdefault(name, {"enabled_agents": [], "sha256": {}})
+        entry["offered"] = [
+            {"id": one.id, "name": one.name, "description": one.description, "location": one.location}
+            for one in offered
+        ]
+        self._save()
+        return self._source(name, entry)
+
+    def disconnect(self, name: str) -> None:
+        """Forgets a source and takes its agents out of service."""
+        source = self.get(name)
+        for path in source.folder.glob("*.py"):
+            path.unlink()
+        if source.folder.is_dir():
+            source.folder.rmdir()
+        del self._load()[name]
+        self._save()
+
+    def enable(self, name: str, agent_id: str, content: bytes) -> str:
+        """Puts an agent's fetched file into service; returns its sha256, which is kept on record."""
+        source = self.get(name)
+        if all(one.id != agent_id for one in source.offered):
+            raise NoSuchFile(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
+        digest = sha256(content)
+        write_atomically(source.folder / proper_name(f"{agent_id}.py"), content)
+        entry = self._load()[name]
+        entry["sha256"][agent_id] = digest
+        entry["enabled_agents"] = sorted(entry["sha256"])
+        self._save()
+        return digest
+
+    def disable(self, name: str, agent_id: str) -> bool:
+        """Takes an agent out of service; False when it was not in."""
+        source = self.get(name)
+        if agent_id not in source.fetched:
+            return False
+        (source.folder / proper_name(f"{agent_id}.py")).unlink(missing_ok=True)
+        entry = self._load()[name]
+        del entry["sha256"][agent_id]
+        entry["enabled_agents"] = sorted(entry["sha256"])
+        self._save()
+        return True
+
+    def _source(self, name: str, entry: dict[str, Any]) -> Source:
+        folder = self._workspace.sources / re.sub(r"[^A-Za-z0-9._-]", "__", name).strip(".")
+        return Source(
+            name,
+            folder,
+            tuple(Offered(**one) for one in entry.get("offered", ())),
+            dict(entry.get("sha256", {})),
+        )
+
+    def _load(self) -> dict[str, Any]:
+        if self._state is None:
+            try:
+                found = orjson.loads(self._state_path.read_bytes())
+            except FileNotFoundError:
+                found = {}
+            except orjson.JSONDecodeError as error:
+                raise BadFile(f"{self._state_path} cannot be read.", do="Mend the file, or move it away.") from error
+            self._state = found if isinstance(found, dict) else {}
+        return self._state
+
+    def _save(self) -> None:
+        write_atomically(self._state_path, orjson.dumps(self._load(), option=orjson.OPT_INDENT_2))

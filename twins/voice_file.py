@@ -1,0 +1,88 @@
+"""``voice.zip``: voice settings in an AES-encrypted zip that holds ``voice.json``."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from twins.errors import BadFile, NoSuchFile, TwinError
+from twins.workspace import write_atomically
+
+_NAME = "voice.zip"
+_MEMBER = "voice.json"
+_MAX = 1 << 20
+
+
+class WrongPassword(TwinError):
+    """The password does not open the file."""
+
+    code = "wrong_password"
+    status = 403
+    exit_code = 5
+
+    def __init__(self) -> None:
+        super().__init__("voice.zip password incorrect", do="Set voice_zip_password.")
+
+
+def read(root: Path, password: str) -> dict[str, Any]:
+    """The settings; {} when there is no file. Raises ``WrongPassword``."""
+    path = root / _NAME
+    if not path.exists():
+        return {}
+    return _open(path.read_bytes(), password)
+
+
+def write(root: Path, password: str, settings: dict[str, Any]) -> None:
+    """Replaces the settings. A password is required: the file holds a speech service's key."""
+    if not password:
+        raise BadFile("A password is needed to keep voice settings.", do="Send _password.")
+    write_atomically(root / _NAME, _pack(settings, password))
+
+
+def content(root: Path) -> bytes:
+    """The encrypted file itself. Raises ``NoSuchFile``."""
+    path = root / _NAME
+    if not path.exists():
+        raise NoSuchFile("There is no voice.zip.", do="POST /voice/config first.")
+    return path.read_bytes()
+
+
+def take(root: Path, password: str, found: bytes) -> dict[str, Any]:
+    """Checks an incoming file and keeps it; returns its settings."""
+    settings = _open(found, password)
+    write_atomically(root / _NAME, found)
+    return settings
+
+
+def _open(found: bytes, password: str) -> dict[str, Any]:
+    import pyzipper
+
+    try:
+        with pyzipper.AESZipFile(io.BytesIO(found)) as archive:
+            info = archive.getinfo(_MEMBER)
+            if info.file_size > _MAX:
+                raise BadFile("voice.json is too large.", do="Make the file anew.")
+            settings = orjson.loads(archive.read(info, pwd=password.encode()))
+    except RuntimeError as error:  # pyzipper's word for a wrong or missing password
+        raise WrongPassword from error
+    except (zipfile.BadZipFile, pyzipper.BadZipFile, KeyError, orjson.JSONDecodeError) as error:
+        raise BadFile("That is no voice.zip.", do="Export it again.") from error
+    if not isinstance(settings, dict):
+        raise BadFile("voice.json is not an object.", do="Export it again.")
+    return settings
+
+
+def _pack(settings: dict[str, Any], password: str) -> bytes:
+    import pyzipper
+
+    packed = io.BytesIO()
+    with pyzipper.AESZipFile(
+        packed, "w", compression=pyzipper.ZIP_DEFLATED, encryption=pyzipper.WZ_AES
+    ) as archive:
+        archive.setpassword(password.encode())
+        archive.writestr(_MEMBER, orjson.dumps(settings))
+    return packed.getvalue()
