@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Container
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -48,8 +48,12 @@ class Description:
     manifest: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The same as a plain object."""
-        return asdict(self)
+        """The same as a plain object, which shares the schema."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+Described = Description | Mapping[str, Any]
+"""A description, or the object that ``Description.as_json`` made of it."""
 
 
 def safe_tool_name(name: str) -> str:
@@ -102,15 +106,15 @@ def check_metadata(name: str, metadata: Any) -> dict[str, Any]:
     return _normalised(name, parameters)
 
 
-def is_molt_of(old: Description, new: Description) -> list[str]:
+def is_molt_of(old: Described, new: Described) -> list[str]:
     """Why ``new`` is no additive evolution of ``old`` (RAPP v1 §11); empty when it is one.
 
     A molt keeps the name and every parameter with its type and choices, and requires nothing more.
     """
-    reasons = []
-    if new.name != old.name:
-        reasons.append(f"the name changed from {old.name} to {new.name}")
-    before, after = old.parameters["properties"], new.parameters["properties"]
+    was_named, was_taking = _identity(old)
+    is_named, takes = _identity(new)
+    reasons = [] if is_named == was_named else [f"the name changed from {was_named} to {is_named}"]
+    before, after = was_taking["properties"], takes["properties"]
     for key, was in before.items():
         if key not in after:
             reasons.append(f"parameter {key} is gone")
@@ -118,9 +122,15 @@ def is_molt_of(old: Description, new: Description) -> list[str]:
             reasons.append(f"parameter {key} changed from {_shown(was)} to {_shown(after[key])}")
         elif _narrowed(was, after[key]):
             reasons.append(f"parameter {key} allows fewer values")
-    demanded = [key for key in _required(new.parameters) if key not in _required(old.parameters)]
+    demanded = [key for key in _required(takes) if key not in _required(was_taking)]
     reasons += [f"parameter {key} is now required" for key in demanded]
     return reasons
+
+
+def _identity(described: Described) -> tuple[str, dict[str, Any]]:
+    if isinstance(described, Description):
+        return described.name, described.parameters
+    return described["name"], described["parameters"]
 
 
 def _normalised(name: str, parameters: dict[str, Any]) -> dict[str, Any]:

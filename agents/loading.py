@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import re
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,6 +86,9 @@ def load_agent_file(
     loaded.module, loaded.failure = execute(path, loaded.file, content, folder or path.parent)
     if loaded.module is not None:
         _make_agents(loaded, loaded.module, path, content)
+        if not loaded.instances and not loaded.quarantined:
+            reason = "it defines no agent, a class with name, metadata and perform"
+            loaded.failure = LoadFailure(loaded.file, None, reason)
     return loaded
 
 
@@ -162,7 +166,10 @@ def agent_classes(module: ModuleType) -> list[type]:
 
 def _package(path: Path, folder: Path) -> str:
     """The package that relative imports of the file start from."""
-    below = path.parent.relative_to(folder).parts if path.is_relative_to(folder) else ()
+    try:
+        below = path.parent.relative_to(folder).parts
+    except ValueError:  # from another folder
+        below = ()
     return ".".join(("agents", *below))
 
 
@@ -192,7 +199,7 @@ def _failure(
     elif isinstance(error, SystemExit):
         reason = "it ends the program (sys.exit)"
     elif isinstance(error, ImportError):
-        reason = str(error)
+        reason = re.sub(r" \([^()]*\)$", "", str(error))  # which file it looked in helps nobody
     else:
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if class_name:

@@ -21,7 +21,8 @@ from agents.neighbours import Neighbours
 from agents.performing import perform
 from agents.services import Services
 from agents.shims import install_shims
-from agents.storage.manager import StorageManager, storage_for
+from agents.shims.storage import remember_for
+from agents.storage.memory import memory_reader
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Room:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._agents_dir = Path(settings["agents_dir"])
-        self._data_dir = Path(settings["data_dir"])
+        data_dir = Path(settings["data_dir"])
         workspace = settings.get("workspace")
         sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
         deps = settings.get("deps_dir")
@@ -56,12 +57,13 @@ class Room:
         install_shims(
             workspace=Path(workspace) if workspace else None,
             agents_dir=self._agents_dir,
-            data_dir=self._data_dir,
+            data_dir=data_dir,
         )
         self._versions: dict[str, dict[Stamp, Loaded]] = {}
         self._neighbours = Neighbours(self._agents_dir)
         self._services = Services()
-        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+        self._memories = memory_reader(data_dir)
+        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
             "describe": self._describe,
             "perform": self._perform,
             "service": self._service,
@@ -69,14 +71,16 @@ class Room:
             "test": self._test,
         }
 
-    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
+    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """The answer to one request:
 
         ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, seconds}]}`` in order;
-        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` → ``{result, data_slush}``;
+        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
+        ``{result, data_slush}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
-        ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
-        ``test {file}`` → ``{passed, tests: [{test, passed, message, note}]}``.
+        ``service {dir, name, method, path, body}`` → ``{status, headers, body (base64)}``, None when
+        ``dir`` has no such service;
+        ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
 
         Raises what an agent's ``perform`` raises, and AgentError for what cannot be found.
         """
@@ -108,6 +112,7 @@ class Room:
 
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
         instance, _ = self._agent(body)
+        remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
         done = perform(
             instance,
             body.get("arguments") or {},
@@ -118,22 +123,26 @@ class Room:
         return {"result": done.result, "data_slush": _sendable(done.data_slush)}
 
     def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
-        guid = body.get("user_guid")
-        found: dict[str, Any] = {}
-        for wanted in body["agents"]:
-            name = wanted["name"]
-            try:
-                instance, _ = self._agent(wanted)
-                text = instance.system_context()
-            except Exception:
-                log.exception("system_context of %s", name)
-                text = None
-            found[name] = text if isinstance(text, str) and text else None
-        return found
+        remember_for(body.get("user_guid"))
+        try:
+            return {wanted["name"]: self._context_of(wanted) for wanted in body["agents"]}
+        finally:
+            remember_for(None)
 
-    def _service(self, body: dict[str, Any]) -> dict[str, Any]:
-        path = Path(body["file"]["path"])
-        return self._services.handle(path, body["method"], body.get("path") or "", body.get("body")).as_json()
+    def _context_of(self, wanted: Mapping[str, Any]) -> str | None:
+        try:
+            text = self._agent(wanted)[0].system_context()
+        except Exception:
+            log.exception("system_context of %s", wanted["name"])
+            return None
+        return text if isinstance(text, str) and text else None
+
+    def _service(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        path = self._services.find(Path(body["dir"]), body["name"])
+        if path is None:
+            return None
+        reply = self._services.handle(path, body["method"], body.get("path") or "", body.get("body"))
+        return reply.as_json()
 
     def _test(self, body: dict[str, Any]) -> dict[str, Any]:
         from agents import trial  # only `rappd agents test` needs it
@@ -163,11 +172,6 @@ class Room:
             while len(versions) > _VERSIONS_KEPT:
                 versions.pop(next(iter(versions))).forget()
         return loaded
-
-    def _memories(self, guid: str | None) -> dict[str, Any]:
-        storage = storage_for(self._data_dir)
-        storage.set_memory_context(guid)
-        return storage.read_json()
 
 
 def _version(path: str, stamp: Stamp, kept: str | None) -> bytes | None:

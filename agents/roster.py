@@ -7,13 +7,13 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from agents import dependencies
-from agents.contract import distinct, safe_tool_name
+from agents.contract import Description, distinct, safe_tool_name
 from agents.discovery import AgentFile, find_agent_files
 from agents.errors import AgentError, CallTimeout
 from agents.thinking.provider import Tool
@@ -65,8 +65,13 @@ class Agent:
     class_name: str = ""
     has_context: bool = False
     idempotent: bool = False
+    one_worker: bool = False
     trusted: bool = False
     shadowed_by: str = ""
+
+    def described(self) -> Description:
+        """The part of it that its file declares."""
+        return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
 
     def reference(self) -> dict[str, Any]:
         """What a worker needs to load this very version."""
@@ -111,6 +116,10 @@ class Change:
     good_since: float = 0.0
 
 
+Installer = Callable[[list[str]], Awaitable[str]]
+"""Installs packages into the workspace's ``.deps``; gives "" or what went wrong."""
+
+
 class Roster:
     """Agents of one workspace. The daemon's side: files are described by workers, never loaded here."""
 
@@ -120,12 +129,14 @@ class Roster:
         crew: Crew,
         folders: Callable[[], Sequence[Folder]],
         kept: Path,
+        deps: Path,
         trusted: Callable[[Origin, str], bool],
         installer: Installer | None = None,
     ) -> None:
         self._crew = crew
         self._folders = folders
         self._kept = kept
+        self._deps = deps
         self._is_trusted = trusted
         self._installer = installer
         self._states: dict[tuple[Origin, str], FileState] = {}
@@ -234,7 +245,8 @@ class Roster:
             source = await asyncio.to_thread(_read, file.path)
             wanted = dependencies.requirements_for(source, missing)
             if not wanted or self._installer is None:
-                outcome["failure"]["reason"] += f"; install it: {dependencies.command_for(missing, wanted)}"
+                command = dependencies.command_for(missing, wanted, self._deps)
+                outcome["failure"]["reason"] += f"; install it: {command}"
                 break
             problem = await self._installer(wanted)
             if problem:
@@ -270,6 +282,7 @@ class Roster:
                 class_name=item["class_name"],
                 has_context=item.get("has_system_context", False),
                 idempotent=item.get("idempotent", False),
+                one_worker=item.get("one_worker", False),
                 trusted=self._is_trusted(origin, sha256) and is_structural(item["name"]),
             )
             for item in outcome.get("agents", ())
@@ -314,10 +327,6 @@ class Roster:
             False: [agent.tool() for agent in everyday],
         }
         self.version += 1
-
-
-Installer = Callable[[list[str]], "asyncio.Future[str] | Any"]
-"""Installs packages into the workspace's ``.deps``; an awaitable of "" or of what went wrong."""
 
 
 def _failed(reason: str) -> dict[str, Any]:

@@ -34,18 +34,36 @@ class Limits(Protocol):
     call_seconds: float
 
 
-class AgentRunner:
-    """Calls agents of one workspace. Agents that may change structure have a crew of their own,
-    so that no other agent's code ever shares a process with them."""
+@dataclass(slots=True, frozen=True)
+class Crews:
+    """The workers of one workspace, by what runs in them.
 
-    def __init__(self, crew: Crew, trusted_crew: Crew, limits: Limits) -> None:
-        self._crew = crew
-        self._trusted = trusted_crew
-        self._limits = limits
+    Agents that may change structure have a crew of their own, so that no other agent's code ever
+    shares a process with them; agents that keep state in memory share one single worker.
+    """
 
-    def crew_of(self, agent: Agent) -> Crew:
+    everyday: Crew
+    trusted: Crew
+    single: Crew
+
+    def of(self, agent: Agent) -> Crew:
         """Where this agent's code runs."""
-        return self._trusted if agent.trusted else self._crew
+        if agent.trusted:
+            return self.trusted
+        return self.single if agent.one_worker else self.everyday
+
+    def retire(self) -> None:
+        """Has every worker replaced, once it is done with what it has."""
+        for crew in (self.everyday, self.trusted, self.single):
+            crew.retire()
+
+
+class AgentRunner:
+    """Calls agents of one workspace."""
+
+    def __init__(self, crews: Crews, limits: Limits) -> None:
+        self._crews = crews
+        self._limits = limits
 
     async def run(
         self,
@@ -60,7 +78,7 @@ class AgentRunner:
         started = time.monotonic()
         limit = self._limits.call_seconds
         try:
-            found = await self.crew_of(agent).request(
+            found = await self._crews.of(agent).request(
                 "perform",
                 {
                     "file": agent.reference(),
@@ -88,7 +106,7 @@ class AgentRunner:
             return []
         by_crew: dict[Crew, list[Agent]] = {}
         for agent in speaking:
-            by_crew.setdefault(self.crew_of(agent), []).append(agent)
+            by_crew.setdefault(self._crews.of(agent), []).append(agent)
         answers = await asyncio.gather(
             *(self._contexts(crew, group, user_guid) for crew, group in by_crew.items())
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_TEMPLATE = '''\
+_TEMPLATE = """\
 {docstring}
 
 try:
@@ -30,7 +30,7 @@ class {class_name}(BasicAgent):
     def perform(self, **kwargs):
         text = kwargs.get("text", "")
         return f"{{self.name}} was asked: {{text}}"
-'''
+"""
 
 
 def scaffold(name: str, description: str = "") -> tuple[str, str]:

@@ -52,15 +52,15 @@ class Reply:
         return cls(found["status"], dict(found["headers"]), base64.b64decode(found["body"]))
 
 
-def service_name(path: Path, source: bytes | None = None) -> str:
+def service_name(path: Path, *, unless: str = "") -> str:
     """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``.
 
-    Read from the text, nothing is run. A file that cannot be read goes by its stem.
+    Read from the text, nothing is run. A file that cannot be read is ``unless``, or goes by its stem.
     """
     try:
-        tree = ast.parse(path.read_bytes() if source is None else source)
+        tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return _stem(path)
+        return unless or _stem(path)
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "name" for target in targets):
@@ -75,6 +75,19 @@ class Services:
 
     def __init__(self) -> None:
         self._loaded: dict[str, tuple[Stamp, ModuleType]] = {}
+        self._names: dict[str, tuple[Stamp, str]] = {}
+
+    def find(self, folder: Path, name: str) -> Path | None:
+        """The file of ``folder`` that is the service ``name``; the last of several, None without one."""
+        found = None
+        for file in find_service_files(folder):
+            stamp, known = self._names.get(str(file.path), (None, ""))
+            if stamp != file.stamp:
+                known = service_name(file.path, unless=known)
+                self._names[str(file.path)] = (file.stamp, known)
+            if known == name:
+                found = file.path
+        return found
 
     def handle(self, path: Path, method: str, rest: str, body: Any) -> Reply:
         """Runs ``handle(method, rest, body)`` of the file, loaded anew when it has changed.

@@ -24,41 +24,43 @@ SECRETS = (*_SECRET_NAMES, *(name.replace('"', "'") for name in _SECRET_NAMES))
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """One test's outcome. A ``note`` says what a registry would want; it fails nobody."""
+    """One test's outcome. What only a registry wants is not ``required`` and fails nobody."""
 
     test: str
     passed: bool
     message: str = ""
-    note: bool = False
+    required: bool = True
 
 
 def run(path: Path, agents_dir: Path) -> dict[str, Any]:
-    """``{passed, tests: [{test, passed, message, note}]}``: ten tests in a fixed order."""
+    """``{passed, tests: [{test, passed, message, required}]}``: ten tests in a fixed order."""
     try:
         content = path.read_bytes()
     except OSError as error:
         tests = [Verdict("instantiation", False, f"{path.name} cannot be read: {error.strerror or error}")]
     else:
         tests = [*_manifest_tests(content), *_class_tests(path, content, agents_dir), *_text_tests(content)]
-    passed = all(verdict.passed or verdict.note for verdict in tests)
+    passed = all(verdict.passed or not verdict.required for verdict in tests)
     return {"passed": passed, "tests": [asdict(verdict) for verdict in tests]}
 
 
 def _manifest_tests(content: bytes) -> Iterator[Verdict]:
     manifest = find_manifest(content)
     if manifest is None:
-        yield Verdict("has_manifest", False, "No __manifest__; only a registry needs one", note=True)
-        yield Verdict("manifest_fields", False, "Skipped — no manifest", note=True)
-        yield Verdict("name_format", False, "Skipped — no manifest", note=True)
+        yield Verdict("has_manifest", False, "No __manifest__; only a registry needs one", required=False)
+        yield Verdict("manifest_fields", False, "Skipped — no manifest", required=False)
+        yield Verdict("name_format", False, "Skipped — no manifest", required=False)
         return
-    yield Verdict("has_manifest", True, note=True)
+    yield Verdict("has_manifest", True, required=False)
     missing, wrong = missing_fields(manifest), faults(manifest)
     told = "; ".join([*([f"missing: {', '.join(missing)}"] if missing else []), *wrong])
-    yield Verdict("manifest_fields", not told, told, note=True)
+    yield Verdict("manifest_fields", not told, told, required=False)
     name = str(manifest.get("name", ""))
     publisher, _, slug = name.partition("/")
     fits = publisher.startswith("@") and slug.isidentifier() and slug == slug.lower()
-    yield Verdict("name_format", fits, "" if fits else f"{name!r} is not @publisher/snake_case", note=True)
+    yield Verdict(
+        "name_format", fits, "" if fits else f"{name!r} is not @publisher/snake_case", required=False
+    )
 
 
 def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[Verdict]:
@@ -124,14 +126,14 @@ def _script_test(path: Path) -> Verdict:
     try:
         child = os.fork()
     except OSError as error:
-        return Verdict(test, False, f"no process could be started: {error.strerror}", note=True)
+        return Verdict(test, False, f"no process could be started: {error.strerror}", required=False)
     if child == 0:
         _run_script(path)
     status = _wait(child)
     if status is None:
-        return Verdict(test, False, f"still running after {SCRIPT_SECONDS:g} s", note=True)
+        return Verdict(test, False, f"still running after {SCRIPT_SECONDS:g} s", required=False)
     code = os.waitstatus_to_exitcode(status)
-    return Verdict(test, code == 0, "" if code == 0 else f"as a script it ended with {code}", note=True)
+    return Verdict(test, code == 0, "" if code == 0 else f"as a script it ended with {code}", required=False)
 
 
 def _run_script(path: Path) -> None:

@@ -12,8 +12,10 @@ import orjson
 
 from agents.roster import Change
 from agents.thinking.offline.suggest import suggest
-from envelopes.record import ERROR, Envelope
+from envelopes.emergence import as_object
+from envelopes.record import Envelope
 from rappd.listing import failure_text, ready_text
+from rappd.transcript.rows import envelope_row
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant
@@ -33,7 +35,7 @@ class Activity:
     def saw(self, envelope: Envelope, workspace: str) -> None:
         """A record was written down."""
         if self._listeners:
-            self._tell({"type": "event", **event_row(envelope)})
+            self._tell({"type": "event", **envelope_row(as_object(envelope))})
 
     def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
         """Agent files came, changed, failed or went."""
@@ -62,30 +64,6 @@ class Activity:
             queue.put_nowait(line)
 
 
-def event_row(envelope: Envelope) -> dict[str, Any]:
-    """One record as Activity lists it."""
-    data = envelope.data
-    match envelope.verb:
-        case "HELP" if "agent" in data:
-            title = str(data["agent"])
-        case "HELP":
-            title = str(data.get("user_input", ""))[:120]
-        case "DONE":
-            title = str(data.get("response", data.get("result", "")))[:120]
-        case _:
-            title = str(data.get("msg", ""))[:120]
-    return {
-        "thread": envelope.thread,
-        "id": envelope.id,
-        "verb": envelope.verb,
-        "from": envelope.sender,
-        "to": envelope.recipient,
-        "title": title,
-        "agent": data.get("agent", ""),
-        "ok": envelope.verb != ERROR,
-    }
-
-
 def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
     news = {"type": "agents", "kind": change.kind, "file": change.file, "agents": change.agents}
     if change.kind == "failed":
@@ -95,4 +73,3 @@ def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
     agent = next((found for name in change.agents if (found := tenant.roster.named(name))), None)
     example = suggest(agent.tool()) if agent else ""
     return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}
-

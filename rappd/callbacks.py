@@ -71,19 +71,17 @@ class Callbacks:
     async def _model_turn(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         found = arguments.get("messages")
         messages = [dict(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-        system = "\n\n".join(str(item.get("content", "")) for item in messages if item.get("role") == "system")
+        system = "\n\n".join(
+            str(item.get("content", "")) for item in messages if item.get("role") == "system"
+        )
         rest = [item for item in messages if item.get("role") != "system"]
-        if not self._thinking.has_model:
-            raise CallbackRefused("There is no model; the offline brain does not write text.")
 
         async def prompt() -> str:
             return system
 
         request = ModelRequest(rest, [], prompt, model=str(arguments.get("model") or ""))
         completion = await self._thinking.model_turn(request)
-        log.info(
-            "%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens
-        )
+        log.info("%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens)
         return {"text": completion.text, "model": completion.model}
 
     async def _host(self, agent: Agent, operator: bool, arguments: dict[str, Any]) -> Any:

@@ -75,7 +75,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
 def _listen(port: int) -> list[socket.socket]:
     """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer
     for ``localhost``."""
-    sockets = []
+    sockets: list[socket.socket] = []
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             listener = socket.socket(family, socket.SOCK_STREAM)
@@ -95,7 +95,9 @@ def _listen(port: int) -> list[socket.socket]:
                 other.close()
             if error.errno == errno.EADDRINUSE:
                 raise PortTaken(port) from error
-            raise Conflict(f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start") from error
+            raise Conflict(
+                f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start"
+            ) from error
         listener.setblocking(False)
         sockets.append(listener)
         port = sockets[0].getsockname()[1]

@@ -49,7 +49,9 @@ def examine(home: Home) -> list[Finding]:
         except Problem as problem:
             found.append(Finding(about, "bad", str(problem), problem.do))
         except OSError as error:
-            found.append(Finding(about, "bad", f"cannot be looked at: {error}", "Check the file's owner and rights."))
+            found.append(
+                Finding(about, "bad", f"cannot be looked at: {error}", "Check the file's owner and rights.")
+            )
     return found
 
 
@@ -97,7 +99,9 @@ def _store(home: Home) -> Iterator[Finding]:
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             count = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except sqlite3.DatabaseError as error:
-        yield Finding("Record", "bad", f"the store cannot be read: {error}", "Restore rappd.db from a backup.")
+        yield Finding(
+            "Record", "bad", f"the store cannot be read: {error}", "Restore rappd.db from a backup."
+        )
         return
     if verdict == "ok":
         yield Finding("Record", "good", f"{count} records; to check each: rappd threads verify")

@@ -130,7 +130,9 @@ async def _get(session: aiohttp.ClientSession, url: str) -> bytes | None:
                 if len(content) > MAX_BYTES:
                     raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Unreachable("The source does not answer.", do="Check the network, or use a local clone.") from error
+        raise Unreachable(
+            "The source does not answer.", do="Check the network, or use a local clone."
+        ) from error
     return bytes(content)
 
 

@@ -234,4 +234,3 @@ def _recordable(envelope: Envelope) -> Envelope:
 
 def _now() -> int:
     return time.time_ns() // 1000
-

@@ -103,7 +103,9 @@ class Home:
         except OSError as error:
             holder = os.pread(handle, 200, 0).decode(errors="replace").split() or ["?"]
             os.close(handle)
-            raise Conflict(f"rappd already runs on this home (process {holder[0]}).", do="rappd open") from error
+            raise Conflict(
+                f"rappd already runs on this home (process {holder[0]}).", do="rappd open"
+            ) from error
         return HeldHome(handle)
 
 

@@ -33,4 +33,6 @@ class RateLimit:
         tries.append(now)
         self._tries[key] = tries
         if len(self._tries) > 1000:
-            self._tries = {known: times for known, times in self._tries.items() if now - times[-1] < self._seconds}
+            self._tries = {
+                known: times for known, times in self._tries.items() if now - times[-1] < self._seconds
+            }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agents.roster import Change, Roster
+from agents.roster import Agent, Change, Roster
 from agents.thinking.offline.suggest import suggest
 
 
@@ -22,33 +22,33 @@ def listing(roster: Roster) -> list[dict[str, Any]]:
             "reason": failure.reason if failure else "",
             "line": failure.line if failure else None,
         }
-        for agent in state.agents:
-            rows.append(
-                {
-                    "name": agent.name,
-                    "description": agent.description,
-                    "parameters": agent.parameters,
-                    "tool_name": agent.tool_name,
-                    "shadowed_by": agent.shadowed_by,
-                    "approved": agent.trusted,
-                    "try": suggest(agent.tool()),
-                    **common,
-                }
-            )
+        rows.extend({**_described(agent), **common} for agent in state.agents)
         if not state.agents:
             rows.append({"name": "", "description": "", "parameters": {}, "shadowed_by": "", **common})
     return rows
 
 
+def _described(agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "parameters": agent.parameters,
+        "tool_name": agent.tool_name,
+        "shadowed_by": agent.shadowed_by,
+        "approved": agent.trusted,
+        "try": suggest(agent.tool()),
+    }
+
+
 def ready_text(agents: Sequence[str], example: str) -> str:
-    """"Weather is ready. Try: will it rain?" """
+    """ "Weather is ready. Try: will it rain?" """
     who = " and ".join(agents) or "Nothing"
     verb = "is" if len(agents) < 2 else "are"
     return f"{who} {verb} ready." + (f" Try: {example}" if example else "")
 
 
 def failure_text(change: Change) -> str:
-    """"weather_agent.py line 12: expected ':'. The 13:40 version works on." """
+    """ "weather_agent.py line 12: expected ':'. The 13:40 version works on." """
     assert change.failure is not None
     line = f" line {change.failure.line}" if change.failure.line else ""
     text = f"{change.file}{line}: {change.failure.reason}"

@@ -33,10 +33,18 @@ class _Collector(Collector):
         yield _counter("rappd_agent_calls", "Agent calls.", house.gate.calls)
         yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", house.gate.calls_failed)
         yield _counter("rappd_model_rounds", "Rounds asked of the model.", house.thinking.meter.rounds)
-        yield _counter("rappd_model_tokens", "Tokens the model counted.", house.thinking.meter.input_tokens + house.thinking.meter.output_tokens)
+        yield _counter(
+            "rappd_model_tokens",
+            "Tokens the model counted.",
+            house.thinking.meter.input_tokens + house.thinking.meter.output_tokens,
+        )
         yield _gauge("rappd_turns_running", "Turns under way.", house.live.running())
         yield _gauge("rappd_agents", "Agents that answer now.", len(house.host.roster.serving()))
-        yield _gauge("rappd_agents_unavailable", "Files with faults that serve nothing.", len(house.host.roster.unavailable()))
+        yield _gauge(
+            "rappd_agents_unavailable",
+            "Files with faults that serve nothing.",
+            len(house.host.roster.unavailable()),
+        )
         workers = house.workforce.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
         yield _counter("rappd_workers_started", "Workers started.", workers["started"])

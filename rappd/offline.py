@@ -24,9 +24,7 @@ T = TypeVar("T")
 
 def workspace_of(home: Home, settings: Settings) -> Workspace:
     """The host workspace as settings place it."""
-    return Workspace.at(
-        home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
-    )
+    return Workspace.at(home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path"))
 
 
 def list_agents(home: Home) -> list[dict[str, Any]]:
@@ -87,6 +85,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]]) -> T
                 crew=crew,
                 folders=lambda: folders_of(workspace, sources),
                 kept=workspace.kept / "good",
+                deps=workspace.deps,
                 trusted=lambda origin, digest: origin == LIBRARY,
             )
             return await work(roster, crew)
@@ -94,5 +93,3 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]]) -> T
             await workforce.close()
 
     return asyncio.run(run())
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +60,6 @@ def _listening(port: int) -> set[str]:
 
 def _holds(process: Path, inodes: set[str]) -> bool:
     try:
-        return any(os.readlink(link) in inodes for link in (process / "fd").iterdir())
+        return any(str(link.readlink()) in inodes for link in (process / "fd").iterdir())
     except OSError:
         return False

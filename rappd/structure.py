@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.contract import is_molt_of
+from agents.contract import Description, is_molt_of
 from agents.roster import Change
 from agents.thinking.offline.suggest import suggest
 from rappd.errors import Mistyped, NotFound
@@ -51,7 +51,9 @@ class Structure:
             case "agents.restore":
                 number = arguments.get("generation")
                 if not isinstance(number, int):
-                    raise Mistyped("Which generation? A number is needed.", do="Ask for the generations first.")
+                    raise Mistyped(
+                        "Which generation? A number is needed.", do="Ask for the generations first."
+                    )
                 return await self.restore(name, number)
         raise NotFound(f'There is no operation "{operation[:40]}".')
 
@@ -110,7 +112,12 @@ class Structure:
         await asyncio.to_thread(self._tenant.files.approve, filename, sha256(content))
         await self._tenant.roster.forget(YOURS, filename)
         await self._tenant.refresh()
-        return {"status": "ok", "message": f"{filename} is approved.", "file": filename, "sha256": sha256(content)}
+        return {
+            "status": "ok",
+            "message": f"{filename} is approved.",
+            "file": filename,
+            "sha256": sha256(content),
+        }
 
     async def source(self, name: str) -> dict[str, Any]:
         """The text of an agent's file, by file name or agent name."""
@@ -140,11 +147,14 @@ class Structure:
         after = {item["name"]: item for item in outcome["agents"]}
         for agent in state.agents:
             if agent.name not in after:
-                raise BadFile(f"The new {name} has lost {agent.name}.", do="A molt keeps names and parameters.")
-            before = {"name": agent.name, "parameters": agent.parameters}
-            reasons = is_molt_of(before, after[agent.name])
+                raise BadFile(
+                    f"The new {name} has lost {agent.name}.", do="A molt keeps names and parameters."
+                )
+            reasons = is_molt_of(agent.described(), Description(**after[agent.name]))
             if reasons:
-                raise BadFile(f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed.")
+                raise BadFile(
+                    f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
+                )
 
     def _generations(self, filename: str) -> list[dict[str, Any]]:
         return [
@@ -180,4 +190,6 @@ def _refuse_unloadable(name: str, outcome: dict[str, Any]) -> None:
         raise BadFile(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
     if not failure and not outcome.get("agents"):
         rejected = outcome.get("quarantined") or [{"reason": "it holds no agent"}]
-        raise BadFile(f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform.")
+        raise BadFile(
+            f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform."
+        )

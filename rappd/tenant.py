@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from agents import dependencies
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem
 from agents.roster import Agent, Change, Folder, Roster, is_structural
-from agents.running import AgentRunner, Ran
+from agents.running import AgentRunner, Crews, Ran
+from agents.service_index import ServiceIndex
+from agents.services import Reply
 from agents.thinking.choose import Thinking
 from agents.worker.plan import CrewPlan, Limits
 from agents.worker.workforce import Workforce
@@ -77,20 +79,26 @@ class Tenant:
         self.modes = Modes.from_settings(settings)
         self.files = AgentFiles(workspace)
         self.sources = Sources(workspace)
+        self._services = ServiceIndex(workspace.services)
         self._node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
         plan = crew_plan(workspace, settings, private_root, os.environ)
         self._crew = workforce.crew(name, plan)
-        self._trusted_crew = workforce.crew(f"{name}:trusted", plan)
+        self._crews = Crews(
+            everyday=self._crew,
+            trusted=workforce.crew(f"{name}:trusted", plan),
+            single=workforce.crew(f"{name}:single", replace(plan, one_worker=True)),
+        )
         self.roster = Roster(
             crew=self._crew,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
+            deps=workspace.deps,
             trusted=self._trusts,
             installer=self._install if settings.on("agents.install_packages") else None,
         )
-        self.runner = AgentRunner(self._crew, self._trusted_crew, self.modes)
+        self.runner = AgentRunner(self._crews, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul),
             roster=self.roster,
@@ -136,15 +144,18 @@ class Tenant:
         )
         return _done(answer)
 
-    async def service(self, method: str, name: str, path: str, body: Any) -> dict[str, Any] | None:
+    async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        found: dict[str, Any] | None = await self._crew.request(
+        file = await asyncio.to_thread(self._services.find, name)
+        if file is None:
+            return None
+        found = await self._crew.request(
             "service",
-            {"dir": str(self.workspace.services), "name": name, "method": method, "path": path, "body": body},
+            {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
             timeout=self.modes.call_seconds,
             on_callback=self.callbacks.for_service(),
         )
-        return found
+        return Reply.from_json(found)
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """What one file holds, without taking it into the roster."""
@@ -217,9 +228,8 @@ class Tenant:
             report = await asyncio.to_thread(
                 dependencies.install, requirements, self.workspace.deps, timeout=180.0
             )
-            await self._crew.retire()
-            await self._trusted_crew.retire()
-            return report.problem
+            self._crews.retire()
+            return f"{report.problem}; install it: {report.command}" if report.problem else ""
 
 
 def crew_plan(

@@ -57,7 +57,9 @@ class AgentFiles:
         """
         name = proper_name(filename)
         if len(content) > MAX_BYTES:
-            raise BadFile(f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file.")
+            raise BadFile(
+                f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
+            )
         check_syntax(name, content)
         staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
         write_atomically(staged, content)
@@ -125,7 +127,9 @@ class AgentFiles:
         """Puts a generation back in service; the present version becomes a generation itself."""
         wanted = next((kept for kept in self.generations(filename) if kept.number == number), None)
         if wanted is None:
-            raise NoSuchFile(f"{filename} has no generation {number}.", do="Ask LearnNew for its generations.")
+            raise NoSuchFile(
+                f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
+            )
         content = wanted.path.read_bytes()
         if self._inside(filename).exists():
             self.keep_generation(filename, f"before going back to generation {number}")
@@ -155,11 +159,15 @@ class AgentFiles:
     def _inside(self, filename: str) -> Path:
         parts = filename.split("/")
         if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(".py"):
-            raise BadFile(f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py.")
+            raise BadFile(
+                f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
+            )
         path = self._workspace.agents.joinpath(*parts)
         root = os.path.realpath(self._workspace.agents)
         if os.path.commonpath([os.path.realpath(path.parent), root]) != root:
-            raise BadFile(f'"{filename}" lies outside the agents folder.', do="Use a name like weather_agent.py.")
+            raise BadFile(
+                f'"{filename}" lies outside the agents folder.', do="Use a name like weather_agent.py."
+            )
         return path
 
 

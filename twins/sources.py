@@ -120,7 +120,9 @@ class Sources:
             except FileNotFoundError:
                 found = {}
             except orjson.JSONDecodeError as error:
-                raise BadFile(f"{self._state_path} cannot be read.", do="Mend the file, or move it away.") from error
+                raise BadFile(
+                    f"{self._state_path} cannot be read.", do="Mend the file, or move it away."
+                ) from error
             self._state = found if isinstance(found, dict) else {}
         return self._state
 

@@ -40,6 +40,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "idempotent": True,
 }
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -88,8 +89,10 @@ class ContextMemoryAgent(BasicAgent):
         user = _valid(kwargs.get("user_guid"))
         limit, words = _count(kwargs.get("max_messages")), _words(kwargs.get("keywords"))
         everything = _yes(kwargs.get("full_recall")) or (limit is None and not words)
+        storage = _storage()
+        storage.set_memory_context(user)
         try:
-            memories = _newest_first(user)
+            memories = _newest_first(storage)
         except (OSError, ValueError) as error:
             return f"Error: The memories could not be read: {error}"
         if not memories:
@@ -104,9 +107,9 @@ class ContextMemoryAgent(BasicAgent):
         )
 
     def system_context(self) -> str | None:
-        """The `<memory>` block for the user of the current call, or None without memories."""
+        """The `<memory>` block of whom the brainstem's storage is set to, or None without memories."""
         try:
-            memories = _newest_first(_valid(getattr(self, "user_guid", None)))[:_IN_PROMPT]
+            memories = _newest_first(_storage())[:_IN_PROMPT]
         except (OSError, ValueError):
             return None  # an unreadable store must not stop the conversation; perform() says so
         if not memories:
@@ -115,8 +118,8 @@ class ContextMemoryAgent(BasicAgent):
         return f"<memory>\n{lines}\n</memory>\n<memory_instructions>\n{_INSTRUCTIONS}\n</memory_instructions>"
 
 
-def _newest_first(user: str | None) -> list[dict[str, Any]]:
-    found = _open(user).read_json()
+def _newest_first(storage: Any) -> list[dict[str, Any]]:
+    found = storage.read_json()
     memories = (
         [memory for memory in found.values() if isinstance(memory, dict)] if isinstance(found, dict) else []
     )
@@ -165,19 +168,19 @@ def _valid(user_guid: Any) -> str | None:
     return user_guid if isinstance(user_guid, str) and _GUID.fullmatch(user_guid) else None
 
 
-def _open(user: str | None) -> Any:
+def _storage() -> Any:
     try:
         from utils.azure_file_storage import AzureFileStorageManager  # type: ignore[import-not-found]  # a shim
-
-        storage = AzureFileStorageManager()
     except ImportError:
-        storage = _Files()
-    storage.set_memory_context(user)
-    return storage
+        return _Files()
+    return AzureFileStorageManager()
 
 
 class _Files:
     """The same two files, in `.brainstem_data` beside the agents folder, where no storage is offered."""
+
+    def __init__(self) -> None:
+        self.set_memory_context(None)
 
     def set_memory_context(self, user: str | None) -> None:
         data = Path(__file__).resolve().parent.parent / ".brainstem_data"

@@ -42,6 +42,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "idempotent": True,
 }
 
 _API = "https://hacker-news.firebaseio.com/v0"

@@ -73,7 +73,10 @@ _STOP = re.compile(
     "which|will|with|would|writes?|your",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"[a-z][a-z0-9_]{0,60}_agent\.py")
+_LEAD = re.compile(
+    r"(please\s+)?(learn|create|build|make|write)(\s+me)?(\s+an?)?(\s+new)?\s+(agent|skill)(\s+(that|which|to))?\s+",
+    re.IGNORECASE,
+)
 _MOST = 20_000
 _RULES = """\
 - The file has one class derived from BasicAgent (from agents.basic_agent import BasicAgent). Its __init__ \
@@ -93,7 +96,7 @@ class LearnNewAgent(BasicAgent):
         self.metadata: dict[str, Any] = {
             "name": self.name,
             "description": "Creates a new agent from a description in plain words, or changes, lists, "
-            "restores and deletes agents. Use it when the user asks to learn, create, teach or improve a skill.",
+            "restores and deletes agents. Use it to learn, create, teach or improve a skill.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -190,7 +193,7 @@ class LearnNewAgent(BasicAgent):
             return _reply(done, message, name, "molted", _spaced(name))
 
         reply, why = _think(
-            "Change this single-file agent as its owner asks. Keep its name, its manifest and all its arguments, "
+            "Change this single-file agent as its owner asks. Keep its name, manifest and arguments, "
             f"only add.\n{_RULES}\nThe owner's words, as JSON: {json.dumps(feedback)}\nThe file:\n{before}",
             molted,
         )
@@ -468,7 +471,7 @@ def _recorded(source: str, tree: ast.Module, feedback: str) -> tuple[str, list[s
     )
     about = _entry(tool, "description")
     if isinstance(about, ast.Constant) and isinstance(about.value, str):
-        edits.append((about, f"({f'{about.value} ({note[:200]})'!r})"))
+        edits.append((about, repr(f"{about.value} ({note[:200]})")))
     schema = _entry(tool, "parameters")
     properties = _entry(schema if isinstance(schema, ast.Dict) else None, "properties")
     if isinstance(kind, ast.Constant) and kind.value == "scaffold" and isinstance(properties, ast.Dict):
@@ -532,7 +535,7 @@ def _scaffold(name: str, prose: str, hints: list[str]) -> str:
     body = _CLASS.format(
         class_name=f"{name}Agent",
         name=repr(name),
-        description=repr(prose[:1000]),
+        description=repr(_LEAD.sub("", prose)[:1000]),
         properties=_pretty(properties, 16),
     )
     return _head(name, prose, "scaffold") + body + _tail(f"{name}Agent")
@@ -554,7 +557,7 @@ def _head(name: str, prose: str, kind: str) -> str:
         "name": f"@local/{_file_of(name)[:-3]}",
         "version": "1.0.0",
         "display_name": name,
-        "description": " ".join(prose.split())[:200],
+        "description": " ".join(_LEAD.sub("", prose).split())[:200],
         "author": "LearnNew",
         "tags": ["learned"],
         "category": "general",
@@ -580,8 +583,11 @@ def _docstring(text: str) -> str:
 
 
 def _pretty(value: dict[str, Any], indent: int) -> str:
-    text = pprint.pformat(value, width=100 - indent, sort_dicts=False)
-    return f"{{\n {text[1:-1]},\n}}".replace("\n", "\n" + " " * indent)
+    width = 96 - indent
+    rows = [
+        f"    {key!r}: {pprint.pformat(item, width=width, sort_dicts=False)}," for key, item in value.items()
+    ]
+    return "\n".join(["{", *rows, "}"]).replace("\n", "\n" + " " * indent)
 
 
 def _property(name: str) -> dict[str, str]:

@@ -106,23 +106,24 @@ class ManageMemoryAgent(BasicAgent):
                 memory[extra] = kwargs[extra]
         key = str(uuid.uuid4())
         try:
-            _add(storage, key, memory)
+            stored = _add(storage, key, memory)
         except (OSError, ValueError) as error:
             return f"Error: The memory could not be stored: {error}"
+        if stored is False:
+            return "Error: The memory could not be stored. Look whether the disk is full."
         where = f"for user {user}" if user else "in shared memory"
         return f'Successfully stored {kind} memory {where}: "{content}"'
 
 
-def _add(storage: Any, key: str, memory: dict[str, Any]) -> None:
+def _add(storage: Any, key: str, memory: dict[str, Any]) -> Any:
     def put(memories: Any) -> dict[str, Any]:
         kept: dict[str, Any] = memories if isinstance(memories, dict) else {}
         kept[key] = memory
         return kept
 
     if hasattr(storage, "update_json"):
-        storage.update_json(put)
-    else:  # published brainstems without an atomic update
-        storage.write_json(put(storage.read_json()))
+        return storage.update_json(put)
+    return storage.write_json(put(storage.read_json()))  # published brainstems without an atomic update
 
 
 def _open(user_guid: Any) -> tuple[Any, str | None]:

@@ -122,7 +122,7 @@ class SwarmFactoryAgent(BasicAgent):
         return {
             **reply,
             "message": f"{name} is ready, in {file}, with {count} inside.",
-            "try": placed.get("try", ""),
+            "try": placed.get("try") or _snake(name).replace("_", " "),
         }
 
 
@@ -335,7 +335,7 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = _named  # noqa: N815
 
-    def visit_FunctionDef(self, node: Any) -> ast.AST:
+    def visit_FunctionDef(self, node: Any) -> Any:
         node.name = self._bound(node.name)
         node.decorator_list = self._each(node.decorator_list)
         node.returns = node.returns and self.visit(node.returns)
@@ -343,7 +343,7 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
         return self._function(node, [node.body])
 
     def _function(self, node: Any, body: list[Any]) -> Any:
@@ -556,7 +556,8 @@ class _Singleton:
         return text + "".join(f"{line}\n" for line in wanted)
 
     def _tail(self, parameters: dict[str, Any], routes: dict[str, str]) -> str:
-        manifests = [found for source in self.sources.values() if (found := _manifest(source.tree))]
+        sources = self.sources.values()
+        manifests = [found for source in sources if (found := _manifest(source.tree))]
         collected = {
             key: sorted({str(item) for found in manifests for item in _listed(found.get(key))})
             for key in ("requires_env", "requirements", "dependencies")
@@ -585,7 +586,7 @@ class _Singleton:
             "swarm": self.swarm,
             "files": [
                 {"file": source.path.name, "sha256": source.sha256, "agents": source.agents}
-                for source in self.sources.values()
+                for source in sources
             ],
         }
         inner = "".join(f"    {row['name']!r}: {row['class']},\n" for row in self.inner)
@@ -598,6 +599,7 @@ class _Singleton:
             name=repr(self.name),
             description=repr(description[:1000]),
             parameters=_pretty(parameters, 12),
+            user=' or key == "user_guid"' if any("user_guid" in source.text for source in sources) else "",
         )
         return (
             text
@@ -702,7 +704,7 @@ def _union(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
             {json.dumps(item): item for schema in every for item in schema["enum"]}.values()
         )
     told = [f"{name}: {text}" for name, schema in schemas.items() if (text := schema.get("description"))]
-    return {**shared, "description": " ".join(told)}
+    return {**shared, "description": " ".join(told)} if told else shared
 
 
 def _plain(parameters: Any) -> dict[str, Any]:
@@ -775,7 +777,6 @@ class {cls}(BasicAgent):
         super().__init__(name=self.name, metadata=self.metadata)
 
     def perform(self, **kwargs):
-        # kwargs may hold "user_guid"; it goes on to whichever agent runs
         chain = kwargs.pop(_ROUTES["chain"], None) or []
         wanted = kwargs.pop(_ROUTES["pick"], None) or _ROUTES["default"]
         steps = [step.strip() for step in chain.split(",")] if isinstance(chain, str) else list(chain)
@@ -789,7 +790,7 @@ class {cls}(BasicAgent):
         for step in steps:
             agent = self.inner[step]
             known = self._known(agent)
-            given = {{key: value for key, value in kwargs.items() if key in known or key == "user_guid"}}
+            given = {{key: value for key, value in kwargs.items() if key in known{user}}}
             found = self._parsed(self._run(agent, given, slush))
             done.append({{"agent": step, "result": found}})
             if isinstance(found, dict) and str(found.get("status")).lower() == "error":

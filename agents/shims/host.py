@@ -1,6 +1,6 @@
 """``utils.host``: what an agent that may change the house asks of it.
 
-Callback ``host`` takes ``{operation, arguments}``; the daemon decides who may.
+Callback ``host`` takes the arguments and ``operation`` in one object; the daemon decides who may.
 """
 
 from __future__ import annotations
@@ -15,4 +15,4 @@ def request(operation: str, /, **arguments: Any) -> Any:
 
     Raises ``CallbackRefused`` with the daemon's reason: this agent may not, or the operation failed.
     """
-    return call("host", {"operation": operation, "arguments": arguments})
+    return call("host", {**arguments, "operation": operation})

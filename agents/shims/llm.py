@@ -1,6 +1,7 @@
 """``utils.llm``: a model turn for an agent. The daemon thinks; no key and no address is here.
 
-Callback ``llm`` takes ``{messages, tools, model}`` and gives ``{content, tool_calls, model}``.
+Callback ``llm`` takes ``{messages, tools, model}`` and gives ``{text, model}``, and ``tool_calls`` if any;
+``llm_status`` takes nothing and gives what ``provider_status`` returns.
 With ``LLM_FAKE=1`` in the environment nothing is asked: the answer is made here, for tests of agents.
 """
 
@@ -35,19 +36,21 @@ def chat(
     answer = call("llm", {"messages": asked, "tools": offered, "model": model})
     return {
         "role": "assistant",
-        "content": answer.get("content") or "",
+        "content": answer.get("text") or "",
         "tool_calls": answer.get("tool_calls") or [],
     }
 
 
 def provider_status() -> dict[str, Any]:
-    """``{available, provider, model, reason}`` as far as known, without spending a model turn."""
+    """``{available, provider, model, reason}`` without spending a model turn; ``available`` is None
+    where that cannot be told beforehand.
+    """
     if _is_fake():
         return {"available": True, "provider": "fake", "model": "fake-llm", "reason": ""}
     try:
         return dict(call("llm_status", {}))
     except CallbackRefused as refused:
-        return {"available": False, "provider": "", "model": "", "reason": str(refused)}
+        return {"available": None, "provider": "", "model": "", "reason": str(refused)}
 
 
 def _is_fake() -> bool:

@@ -45,7 +45,7 @@ class ListedName(str):
         entry.is_directory = is_directory
         return entry
 
-    def __getnewargs__(self) -> tuple[str, bool]:  # for copy and pickle
+    def __getnewargs__(self) -> tuple[str, bool]:  # type: ignore[override]  # str's own has one argument
         return self.name, self.is_directory
 
     @property
@@ -168,14 +168,14 @@ class StorageManager:
     ) -> str | None:
         """A ``file://`` address of an existing file, which does not expire; None when there is none."""
         parts = file_parts(directory, filename)
-        self._tree.stat(parts)
+        self._tree.stat_file(parts)
         return self._tree.root.absolute().joinpath(*parts).as_uri()
 
     @otherwise(lambda: None, "look at a file")
     def get_file_properties(self, *where: Any, **named: Any) -> dict[str, Any] | None:
         """``{name, size, content_type, last_modified (ISO 8601, UTC), etag}``, or None."""
         parts = file_named("get_file_properties", where, named)
-        found = self._tree.stat(parts)
+        found = self._tree.stat_file(parts)
         return {
             "name": parts[-1],
             "size": found.st_size,

@@ -57,6 +57,12 @@ class Tree:
             raise FileNotFoundError(errno.ENOENT, "a symbolic link", parts[-1])
         return found
 
+    def stat_file(self, parts: Parts) -> os.stat_result:
+        """The same for a regular file only."""
+        found = self.stat(parts)
+        _must_be_regular(found)
+        return found
+
     def write(self, parts: Parts, content: bytes) -> None:
         """Put ``content`` in place of the file, in one step: readers see the old or the new one whole."""
         with self.locked(parts) as folder:

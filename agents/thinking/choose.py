@@ -124,6 +124,18 @@ class Thinking:
         self.meter.output_tokens += completion.output_tokens
         return completion
 
+    @property
+    def has_model(self) -> bool:
+        """Whether something other than the offline brain thinks at present."""
+        return self._fake is not None or self._seating.first is not None
+
+    async def model_turn(self, request: ModelRequest) -> Completion:
+        """One answer by a model, never by the offline brain. Raises ModelUnavailable."""
+        completion = await self.complete(request) if self.has_model else None
+        if completion is None or completion.notice:
+            raise ModelUnavailable("No model answers", do=_NO_MODEL_DO)
+        return completion
+
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name", "available"?}]`` of the provider in use."""
         seat = self._seating.first

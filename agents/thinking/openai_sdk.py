@@ -127,7 +127,7 @@ class OpenAIServer:
         try:
             return await self._ask(body, request), None
         except Exception as error:  # noqa: BLE001  # sorted by _problem, which re-raises what is not a model's fault
-            return None, self._problem(error, model)
+            raise self._problem(error, model)
 
     async def _ask(self, body: dict[str, Any], request: ModelRequest) -> Completion:
         sdk = await self._client()
@@ -189,7 +189,7 @@ class OpenAIServer:
         import anyio
         import openai
 
-        # loads the library's event-loop backend here, not at the first call
+        anyio.run(asyncio.sleep, 0)  # loads the library's event-loop backend here, not at the first call
         http = openai.DefaultAsyncHttpxClient(
             timeout=openai.Timeout(self._timeout, connect=5.0),
             trust_env=not addresses.on_this_machine(self._url),
@@ -219,12 +219,13 @@ class OpenAIServer:
 
 
 async def _refuse_long_waits(response: Any) -> None:
+    headers = response.headers
     try:
-        wait = float(response.headers.get("retry-after", 0))
+        wait = float(headers.get("retry-after-ms", 0)) / 1000 or float(headers.get("retry-after", 0))
     except ValueError:
         return
     if wait > _LONGEST_WAIT:
-        response.headers["x-should-retry"] = "false"
+        headers["x-should-retry"] = "false"
 
 
 def _rejects_usage(problem: ModelUnavailable) -> bool:

@@ -60,7 +60,10 @@ class Provider(Protocol):
     cancelling its task. ``name`` is what screens show ("offline brain", "ollama", …).
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What screens call it."""
+        ...
 
     @property
     def model(self) -> str:

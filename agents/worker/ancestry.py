@@ -57,8 +57,8 @@ def children(pid: int) -> list[int]:
 def _listed_children(pid: int) -> list[int]:
     found: list[int] = []
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_bytes().split())
     except OSError:
         return found  # it ended meanwhile
     return found
@@ -78,9 +78,9 @@ def _parent(pid: int) -> int | None:
 class _ScannedChildren:
     def __init__(self) -> None:
         self._below: dict[int, list[int]] = defaultdict(list)
-        for name in os.listdir("/proc") if LINUX else ():
-            if name.isdigit() and (above := _parent(int(name))) is not None:
-                self._below[above].append(int(name))
+        for entry in Path("/proc").iterdir() if LINUX else ():
+            if entry.name.isdigit() and (above := _parent(int(entry.name))) is not None:
+                self._below[above].append(int(entry.name))
 
     def __call__(self, pid: int) -> list[int]:
         return self._below.get(pid, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -114,17 +115,17 @@ def _wait_for_end(life: int) -> None:
 def _take_over_output(output: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]  # text files
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        stream = open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - stays
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _close_all_but(kept: set[int]) -> None:
-    for name in os.listdir("/proc/self/fd" if LINUX else "/dev/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue  # the listing's own
+    for entry in list(os.scandir("/proc/self/fd" if LINUX else "/dev/fd")):
+        if int(entry.name) not in kept:
+            with contextlib.suppress(OSError):  # the listing's own is closed already
+                os.close(int(entry.name))
 
 
 def _leave_to_the_worker(*sockets: socket.socket) -> None:
@@ -134,7 +135,5 @@ def _leave_to_the_worker(*sockets: socket.socket) -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):  # closed by agent code, or nobody reads any more
             stream.flush()
-        except (OSError, ValueError):
-            continue  # closed by agent code, or nobody reads any more

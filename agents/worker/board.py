@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
-import tempfile
+
+from agents.worker.memory import anonymous_file, fix_size
 
 WORKERS = 64  # at most so many workers in a crew
 QUEUED = 256  # at most so many requests in the queue and in hand
@@ -34,17 +34,9 @@ class Board:
 
     @classmethod
     def create(cls) -> Board:
-        """A new page of zeros. It cannot be cut short: a worker that did so would crash the daemon."""
-        if sys.platform == "linux":
-            import fcntl
-
-            fd = os.memfd_create("rappd-board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            os.ftruncate(fd, _SIZE)
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        else:
-            fd, path = tempfile.mkstemp(prefix="rappd-board")
-            os.unlink(path)
-            os.ftruncate(fd, _SIZE)
+        """A new page of zeros. No worker can cut it short, which would crash the daemon."""
+        fd = anonymous_file(bytes(_SIZE))
+        fix_size(fd)
         return cls(fd)
 
     def close(self) -> None:

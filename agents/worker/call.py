@@ -13,7 +13,18 @@ class Call:
     """``body`` is ``[op, body]`` as JSON. ``number`` is its place in the queue's withdrawal marks, -1 while
     no queue has it. A call is over once its future is done, also when the queue still holds it."""
 
-    __slots__ = ("body", "deadline", "future", "ident", "number", "on_callback", "since", "tasks", "timeout")
+    __slots__ = (
+        "body",
+        "deadline",
+        "future",
+        "ident",
+        "number",
+        "on_callback",
+        "since",
+        "tasks",
+        "timeout",
+        "tries",
+    )
 
     def __init__(
         self,
@@ -32,6 +43,7 @@ class Call:
         self.deadline = since + timeout
         self.on_callback = on_callback
         self.number = -1
+        self.tries = 0  # queues it went through of which no worker took anything
         self.tasks: set[asyncio.Task[None]] | None = None
 
     def fail(self, problem: BaseException) -> None:

@@ -24,5 +24,5 @@ def call(operation: str, arguments: dict[str, Any]) -> Any:
 
 def open_line(line: Line) -> None:
     """Use ``line`` for callbacks from now on (the worker does this once, before it loads any agent)."""
-    global _line  # noqa: PLW0603 - one worker process has one line, and agent code must reach it by import
+    global _line
     _line = line

@@ -38,6 +38,6 @@ async def _perform(link: WorkerLink, call: Call, operation: str, arguments: dict
         raise
     except Problem as problem:
         link.reply(False, {"message": str(problem), "code": problem.code})
-    except Exception:  # the worker must hear something, and only the log may hear what
+    except Exception:  # noqa: BLE001 - the worker must hear something, and only the log may hear what
         _log.exception("callback %s failed", operation)
         link.reply(False, {"message": f"{operation} failed", "code": "callback"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents.errors import CallTimeout, WorkerGone
+from agents.errors import CallTimeout, WorkerGone, WorkerRefused
 from agents.worker.ancestry import descendants
 from agents.worker.call import Call, OnCallback
 from agents.worker.plan import CrewPlan
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 0.02  # seconds a request waits before another worker is hired
 _LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
+_TRIES = 5
 _FOREVER = float(10**9)
 
 
@@ -34,8 +35,9 @@ class Crew:
     def __init__(self, key: str, plan: CrewPlan, workforce: Workforce) -> None:
         self.key = key
         self.plan = plan
+        self._encoded = plan.encoded()
         self._workforce = workforce
-        self._loop = asyncio.get_running_loop()
+        self._loop = workforce.loop
         self._backlog: deque[Call] = deque()
         self._shift: Shift | None = None
         self._leaving: set[Shift] = set()
@@ -49,7 +51,12 @@ class Crew:
         self.ticking = False
 
     async def request(
-        self, op: str, body: dict[str, Any], *, timeout: float | None, on_callback: OnCallback | None = None
+        self,
+        op: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - its effect, ending the worker, is the crew's own
+        on_callback: OnCallback | None = None,
     ) -> Any:
         """Have a worker's room perform ``op`` with ``body`` and return its answer.
 
@@ -82,6 +89,7 @@ class Crew:
         """Let the present workers finish what they have; later requests get fresh ones (by ``plan``)."""
         if plan is not None:
             self.plan = plan
+            self._encoded = plan.encoded()
         if self._shift is not None:
             self.replace(self._shift)
 
@@ -138,6 +146,10 @@ class Crew:
         if shift is self._shift:
             self._shift = None
         self._leaving.discard(shift)
+        for call in unstarted:
+            call.tries += not shift.achieved
+            if call.tries > _TRIES:
+                call.fail(WorkerGone("Workers keep ending before they take the request", do="see the log"))
         self._backlog.extendleft(reversed(unstarted))
         if not self._shifts():
             self._gone.set()
@@ -184,8 +196,12 @@ class Crew:
     def _open_shift(self) -> bool:
         if self._closing or (self.plan.one_worker and self._leaving):
             return False  # state in memory has one owner: the next worker waits for the last to leave
-        template = self._workforce.template()
-        self._shift = Shift(self, template, self.plan)
+        try:
+            template = self._workforce.template()
+        except WorkerRefused as problem:
+            self.fail_waiting(problem)
+            return False
+        self._shift = Shift(self, template, self.plan, self._encoded)
         self._gone.clear()
         self._shift.hire()
         if self._idling is None:

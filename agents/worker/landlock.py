@@ -11,7 +11,7 @@ import ctypes
 import os
 from pathlib import Path
 
-from agents.worker.namespaces import View
+from agents.worker.namespaces import View, raw_devices
 from agents.worker.syscalls import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -39,13 +39,14 @@ def version() -> int:
     return max(0, system_call(_CREATE_RULESET, None, 0, _VERSION))
 
 
-def enter(view: View) -> None:
-    """Close ``view.private_root`` but for the workspace, and make the programs read-only, for good.
-
-    Needs ``no_new_privs``. Raises OSError.
+def enter(view: View, *, real_root: bool) -> None:
+    """Close ``view.private_root`` but for the workspace, and make the programs read-only, for good; for
+    root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
     """
     rules = _Rules(version())
-    rights = {path: rules.all & _READING for path in view.programs}
+    rights = dict.fromkeys(view.programs, rules.all & _READING)
+    if real_root:
+        rights |= dict.fromkeys(map(Path, raw_devices()), 0)
     if view.private_root is not None:
         rights[view.private_root] = 0
     rights[view.workspace] = rules.all

@@ -33,7 +33,7 @@ def apply(limits: dict[str, Any], *, shared_account: int | None) -> None:
 
 def processes_of_account() -> int:
     """How many processes and threads this account has now; counted anew every 10 seconds at most."""
-    global _counted  # noqa: PLW0603 - a count for the whole template, which is one thread
+    global _counted
     now = time.monotonic()
     if now - _counted[0] > _COUNT_SECONDS:
         _counted = (now, sum(_threads(entry) for entry in os.scandir("/proc") if entry.name.isdigit()))
@@ -44,7 +44,7 @@ def _threads(entry: os.DirEntry[str]) -> int:
     try:
         if entry.stat().st_uid != os.getuid():
             return 0
-        return len(os.listdir(f"{entry.path}/task"))
+        return sum(1 for _ in os.scandir(f"{entry.path}/task"))
     except OSError:
         return 0  # it ended meanwhile
 

@@ -12,7 +12,8 @@ from agents.worker import syscalls
 from agents.worker.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC, MS_REMOUNT
 
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
-_MEMORY_DEVICES = ("mem", "kmem", "port", "kcore")
+_MEMORY_DEVICES = ("mem", "kmem", "port")
+_devices: tuple[int, tuple[str, ...]] = (0, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class View:
     private_root: Path | None
     programs: tuple[Path, ...] = ()
     processes: int | None = None
+
+
+def raw_devices() -> tuple[str, ...]:
+    """Disks and memory as devices. Remembered until a device comes or goes: ask before forking."""
+    global _devices
+    changed = Path("/dev").stat().st_mtime_ns
+    if changed != _devices[0]:
+        _devices = (changed, tuple(entry.path for entry in os.scandir("/dev") if _is_raw(entry)))
+    return _devices[1]
 
 
 def map_own_account(uid: int, gid: int) -> None:
@@ -85,11 +95,18 @@ def _bind(fd: int, path: Path) -> None:
 
 
 def _hide_raw_devices() -> None:
-    for entry in os.scandir("/dev"):
+    for path in raw_devices():
         with contextlib.suppress(OSError):
-            mode = entry.stat(follow_symlinks=False).st_mode
-            if stat.S_ISBLK(mode) or entry.name in _MEMORY_DEVICES:
-                syscalls.mount("/dev/null", entry.path, "", MS_BIND)
+            syscalls.mount("/dev/null", path, "", MS_BIND)
+
+
+def _is_raw(entry: os.DirEntry[str]) -> bool:
+    if entry.name in _MEMORY_DEVICES:
+        return True
+    try:
+        return stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False  # unplugged meanwhile
 
 
 def _close_kernel_settings() -> None:

@@ -6,16 +6,18 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
-USUAL = (
-    "abc ast base64 binascii bisect calendar collections collections.abc concurrent.futures contextlib copy csv "
-    "ctypes dataclasses datetime decimal difflib email email.message enum fnmatch functools glob gzip hashlib heapq "
-    "hmac html html.parser http.client http.cookiejar importlib.machinery importlib.util inspect io itertools json "
-    "logging math mimetypes numbers operator os pathlib platform pprint queue random re secrets select shlex shutil "
-    "signal socket sqlite3 ssl statistics string struct subprocess tempfile textwrap threading time traceback types "
-    "typing unicodedata urllib.error urllib.parse urllib.request uuid warnings weakref xml.etree.ElementTree "
-    "zipfile zlib zoneinfo"
-).split()
+_USUAL = """
+abc ast base64 binascii bisect calendar collections collections.abc concurrent.futures contextlib
+copy csv ctypes dataclasses datetime decimal difflib email email.message enum fnmatch functools glob
+gzip hashlib heapq hmac html html.parser http.client http.cookiejar importlib.machinery
+importlib.util inspect io itertools json logging math mimetypes numbers operator os pathlib platform
+pprint queue random re secrets select shlex shutil signal socket sqlite3 ssl statistics string
+struct subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.error
+urllib.parse urllib.request uuid warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo
+"""
+USUAL = tuple(_USUAL.split())
 
 
 def load(names: Iterable[str]) -> dict[str, str]:
@@ -34,23 +36,20 @@ def keep_only_standard_library() -> None:
 
     What is loaded stays loaded, and modules below loaded packages (``agents.…``) are still found.
     """
-    library = os.path.dirname(os.__file__)
-    inside = (library, os.path.join(library, "lib-dynload"))
-    sys.path[:] = [path for path in sys.path if path in inside or path.endswith(".zip")]
+    library = Path(os.__file__).parent
+    inside = (library, library / "lib-dynload")
+    sys.path[:] = [path for path in sys.path if Path(path) in inside or path.endswith(".zip")]
     sys.path_importer_cache.clear()
 
 
-def program_folders() -> list[str]:
+def program_folders() -> list[Path]:
     """Where this program is installed: workers may read it, never change it."""
     import agents
 
-    here = os.path.realpath(os.path.dirname(next(iter(agents.__path__))))
-    folders = [here]
+    folders = [Path(next(iter(agents.__path__))).resolve().parent]
     if sys.prefix != sys.base_prefix:
-        folders.append(os.path.realpath(sys.prefix))
-    outermost = [one for one in folders if not any(one != other and _within(one, other) for other in folders)]
-    return [folder for folder in dict.fromkeys(outermost) if folder != "/"]
-
-
-def _within(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/")
+        folders.append(Path(sys.prefix).resolve())
+    outermost = [
+        one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders)
+    ]
+    return [folder for folder in dict.fromkeys(outermost) if folder != Path("/")]

@@ -25,6 +25,7 @@ _KEPT_BY_ROOT = {
 }
 _CAPABILITY_VERSION_3 = 0x2008_0522
 _HIGHEST_CAPABILITY = 63
+_SYS_ADMIN = 21
 _AMBIENT_CLEAR_ALL = 4
 
 
@@ -53,16 +54,27 @@ def adopt_orphans() -> None:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
 
 
-def give_up_privileges() -> None:
-    """No new privileges by exec, and only harmless capabilities left, for this process and its children."""
-    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    kept = sum(1 << number for number in _KEPT_BY_ROOT.values()) if os.geteuid() == 0 else 0
+def narrow_bounds() -> None:
+    """Make it impossible to regain more than harmless capabilities by exec, for all future children too.
+
+    What this process has now it keeps. A fresh user namespace undoes this.
+    """
+    if not LINUX or not _bounds_include(_SYS_ADMIN):
+        return
+    kept = _kept()
     for number in range(_HIGHEST_CAPABILITY + 1):
         if not kept >> number & 1:
             try:
                 syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
             except OSError:
-                break  # past the last one the kernel knows, or no right to drop any: then none is held
+                return  # past the last one the kernel knows, or no right to drop any: then none is held
+
+
+def give_up_privileges() -> None:
+    """No new privileges by exec, and only harmless capabilities left, for this process and its children."""
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    narrow_bounds()
+    kept = _kept()
     try:
         syscalls.prctl(syscalls.PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
     except OSError as problem:
@@ -75,3 +87,14 @@ def give_up_privileges() -> None:
         half = kept >> (32 * (index // 3)) & 0xFFFF_FFFF
         sets[index] = 0 if index % 3 == 2 else sets[index] & half
     syscalls.capset(header, sets)
+
+
+def _kept() -> int:
+    return sum(1 << number for number in _KEPT_BY_ROOT.values()) if os.geteuid() == 0 else 0
+
+
+def _bounds_include(number: int) -> bool:
+    try:
+        return syscalls.prctl(syscalls.PR_CAPBSET_READ, number) == 1
+    except OSError:
+        return False

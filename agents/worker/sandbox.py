@@ -59,7 +59,7 @@ class Sandbox:
         if LINUX:
             privileges.give_up_privileges()
         if self.kind == LANDLOCK:
-            landlock.enter(view)
+            landlock.enter(view, real_root=self.real_root)
 
 
 def choose(wish: str = AUTO) -> Sandbox:
@@ -90,7 +90,7 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
             flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID
             yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
-        detail = f"workers can open neither the home folder nor other workspaces (version {landlock.version()})"
+        detail = "workers can open neither the home folder nor other workspaces"
         yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
 
 

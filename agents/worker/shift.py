@@ -13,7 +13,6 @@ import fcntl
 import os
 import socket
 import sys
-import tempfile
 import termios
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from agents.errors import CallTimeout, WorkerGone, WorkerRefused
 from agents.worker.board import QUEUED, Board
 from agents.worker.call import Call
 from agents.worker.callbacks import begin_callback
+from agents.worker.memory import anonymous_file
 from agents.worker.plan import CrewPlan
 from agents.worker.raised import AgentRaised
 from agents.worker.template_link import TemplateLink
@@ -37,16 +37,17 @@ _VANISHED_SECONDS = 0.25
 class Shift:
     """The daemon's end of the queue, the board, and a link to each worker."""
 
-    def __init__(self, crew: Crew, template: TemplateLink, plan: CrewPlan) -> None:
+    def __init__(self, crew: Crew, template: TemplateLink, plan: CrewPlan, encoded: bytes) -> None:
         self.loop = asyncio.get_running_loop()
         self.template = template
         self.plan = plan
         self.sent: dict[int, Call] = {}
         self.workers: dict[int, WorkerLink] = {}
         self.closed = False
+        self.achieved = False  # whether any request was taken from this queue
         self._crew = crew
         self._board = Board.create()
-        self._plan_fd = _anonymous_file(plan.encoded())
+        self._plan_fd = anonymous_file(encoded)
         self._queue, self._workers_end = packet_pair()
         self._queue.setblocking(False)
         self._queue.shutdown(socket.SHUT_RD)  # workers must not fill it from their side
@@ -118,16 +119,10 @@ class Shift:
 
     def close(self) -> None:
         """Close the queue: the workers finish what is in it and end."""
-        if self.closed:
-            return
-        self.closed = True
-        self.loop.remove_writer(self._queue.fileno())
-        if sys.platform != "linux":
-            for _ in self.workers:
-                self._queue.send(PACKET.pack(END, 0.0, 0, 0))
-        self._queue.close()
-        if not self.workers:
-            self._end()
+        if not self.closed:
+            self._close_queue()
+            if not self.workers:
+                self._end()
 
     def stop(self, sentence: str) -> None:
         """End all workers now."""
@@ -228,39 +223,37 @@ class Shift:
     def _release(self, ident: int) -> Call | None:
         call = self.sent.pop(ident, None)
         if call is not None:
+            self.achieved = True
             self._withdrawn.pop(ident, None)
             self._board.withdrawn[call.number] = 0
             self._free_numbers.append(call.number)
         return call
 
     def _send_large(self, call: Call, number: int) -> None:
-        fd = _anonymous_file(call.body)
+        fd = anonymous_file(call.body)
         try:
             packet = PACKET.pack(call.ident, call.deadline, number, len(call.body))
             socket.send_fds(self._queue, [packet], [fd])
         finally:
             os.close(fd)
 
+    def _close_queue(self) -> None:
+        self.closed = True
+        self.loop.remove_writer(self._queue.fileno())
+        if sys.platform != "linux":
+            for _ in self.workers:
+                self._queue.send(PACKET.pack(END, 0.0, 0, 0))
+        self._queue.close()
+
     def _end(self) -> None:
-        self.close()
+        if not self.closed:
+            self._close_queue()
         unstarted = [call for call in self.sent.values() if not call.future.done()]
         self.sent.clear()
         self._workers_end.close()
         self._board.close()
         os.close(self._plan_fd)
         self._crew.ended(self, unstarted)
-
-
-def _anonymous_file(contents: bytes) -> int:
-    if sys.platform == "linux":
-        fd = os.memfd_create("rappd", os.MFD_CLOEXEC)
-    else:
-        fd, path = tempfile.mkstemp(prefix="rappd")
-        os.unlink(path)
-    written = 0
-    while written < len(contents):
-        written += os.pwrite(fd, contents[written:], written)
-    return fd
 
 
 def _not_started(call: Call) -> CallTimeout:

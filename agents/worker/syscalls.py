@@ -13,29 +13,29 @@ CLONE_NEWPID = 0x2000_0000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 4, 23, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_CAP_AMBIENT = 36, 38, 40, 47
+
+LINUX = sys.platform == "linux"
 
 _SYS_MOUNT_SETATTR = 442  # one number on every architecture, as all calls added since Linux 5.0
 _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 
-LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True)
+_Bytes, _Ulong = ctypes.c_char_p, ctypes.c_ulong
+if LINUX:
+    _libc.mount.argtypes = (_Bytes, _Bytes, _Bytes, _Ulong, _Bytes)
+    _libc.prctl.argtypes = (ctypes.c_int, _Ulong, _Ulong, _Ulong, _Ulong)
 
 
 class _MountAttributes(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns_fd"))
 
 
-def unshare(flags: int) -> None:
-    """Leave the namespaces named by ``flags``; CLONE_NEWPID counts for the next child."""
-    _check(_libc.unshare(flags), "unshare")
-
-
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """``mount(2)``."""
-    done = _libc.mount(source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
-    _check(done, f"mount {target}")
+    where = os.fsencode(target)
+    _check(_libc.mount(source.encode(), where, kind.encode(), flags, options.encode()), f"mount {target}")
 
 
 def make_read_only(target: str) -> None:
@@ -44,7 +44,7 @@ def make_read_only(target: str) -> None:
     done = system_call(
         _SYS_MOUNT_SETATTR,
         _AT_FDCWD,
-        ctypes.c_char_p(os.fsencode(target)),
+        _Bytes(os.fsencode(target)),
         _AT_RECURSIVE,
         ctypes.byref(attributes),
         ctypes.sizeof(attributes),
@@ -52,11 +52,18 @@ def make_read_only(target: str) -> None:
     _check(done, f"mount_setattr {target}")
 
 
-def prctl(option: int, value: int, third: int = 0) -> None:
+def prctl(option: int, value: int, third: int = 0) -> int:
     """``prctl(2)``."""
-    zero = ctypes.c_ulong(0)
-    done = _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), zero, zero)
-    _check(done, f"prctl {option}")
+    return _check(_libc.prctl(option, value, third, 0, 0), f"prctl {option}")
+
+
+def thread_number_address() -> int:
+    """Where the C library keeps the calling thread's number, 0 when the kernel does not tell."""
+    address = ctypes.c_void_p(0)
+    where = ctypes.cast(ctypes.byref(address), ctypes.c_void_p).value or 0
+    if _libc.prctl(PR_GET_TID_ADDRESS, where, 0, 0, 0) < 0:
+        return 0
+    return address.value or 0
 
 
 def system_call(number: int, *arguments: object) -> int:
@@ -78,7 +85,8 @@ def capset(header: ctypes.Structure, data: ctypes.Array[ctypes.c_uint32]) -> Non
     _check(_libc.capset(ctypes.byref(header), data), "capset")
 
 
-def _check(answer: int, name: str) -> None:
+def _check(answer: int, name: str) -> int:
     if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
+    return answer

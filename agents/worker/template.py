@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agents.worker import ancestry, ceiling, limits, preload, privileges, sandbox
+from agents.worker import ancestry, ceiling, limits, namespaces, preload, privileges, sandbox
 from agents.worker.birth import Nursery, Order, grow_up
 from agents.worker.forking import fork
 from agents.worker.syscalls import LINUX
@@ -45,10 +45,11 @@ class Template:
     def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
         gc.disable()
         privileges.adopt_orphans()
+        privileges.narrow_bounds()
         self._channel = channel
         self._workers: set[int] = set()
         missing = preload.load([*preload.USUAL, *settings["preload"]])
-        programs = tuple(map(Path, preload.program_folders()))
+        programs = tuple(preload.program_folders())
         preload.keep_only_standard_library()
         chosen = sandbox.choose(settings["sandbox"])
         note = self._bound_processes(chosen, settings["ceiling"])
@@ -101,9 +102,11 @@ class Template:
         return True
 
     def _spawn(self, order: Order) -> int:
-        if LINUX and len(os.listdir("/proc/self/task")) > 1:
+        if LINUX and len(list(Path("/proc/self/task").iterdir())) > 1:
             raise OSError("the template has more than one thread and must not fork")
         chosen = self._nursery.sandbox
+        if chosen.real_root:
+            namespaces.raw_devices()  # remembered by all who are forked
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
             shared = limits.processes_of_account()

@@ -124,7 +124,9 @@ class TemplateLink:
         self.ended = True
         if not self._ready.done():
             self._ready.set_exception(
-                WorkerRefused("The process that starts workers ended at once", do="see the log, then try again")
+                WorkerRefused(
+                    "The process that starts workers ended at once", do="see the log, then try again"
+                )
             )
             self._ready.exception()  # asked for here, so that nobody is warned when nobody waits
         self._loop.remove_reader(self._socket.fileno())

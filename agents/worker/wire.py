@@ -11,7 +11,9 @@ import socket
 import struct
 import sys
 
-PACKET = struct.Struct("<QdII")  # request id, deadline (CLOCK_MONOTONIC), withdrawal number, size of the memfd
+PACKET = struct.Struct(
+    "<QdII"
+)  # request id, deadline (CLOCK_MONOTONIC), withdrawal number, size of the memfd
 FRAME = struct.Struct(">I")
 INLINE_BYTES = 60 * 1024  # a larger body travels by memfd
 PACKET_BYTES = PACKET.size + INLINE_BYTES
@@ -24,5 +26,7 @@ ANSWER, RAISED, SKIPPED, CALLBACK, READY, REFUSED = range(6)
 def packet_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected sockets that keep packets whole and, on Linux, notice the other's end."""
     if sys.platform == "linux":
-        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        kind = socket.SOCK_SEQPACKET
+    else:
+        kind = socket.SOCK_DGRAM
+    return socket.socketpair(socket.AF_UNIX, kind)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -98,8 +98,7 @@ class WorkerLink(asyncio.Protocol):
     # told by the stream
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
 
     def data_received(self, data: bytes) -> None:
         if self._unread:
@@ -126,7 +125,7 @@ class WorkerLink(asyncio.Protocol):
                     self.refusal = dict(value)
                 else:
                     self._shift.heard(self, kind, ident, value)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, LookupError, AttributeError):
             self.doom("answered something unreadable and was stopped")
             position = size
         self._unread = bytearray(data[position:])

@@ -18,6 +18,7 @@ OnOutput = Callable[[str, int, str], None]
 
 _TICK = 0.02
 _PROCESSES_OF_ALL = 4096
+_ATTEMPTS = 3
 
 
 class Workforce:
@@ -39,11 +40,107 @@ class Workforce:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         self._settings = TemplateSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL)
         self._on_output = on_output
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._template: TemplateLink | None = None
         self._crews: dict[str, Crew] = {}
         self._busy: set[Crew] = set()
         self._ticker: asyncio.TimerHandle | None = None
         self._templates_started = 0
+        self._failures = 0
         self._closing = False
         self._ending: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the template and wait until it can fork; call it from the main thread. Without this, the
+        first request starts it. Raises WorkerRefused."""
+        await self.template().ready()
+
+    def crew(self, key: str, plan: CrewPlan) -> Crew:
+        """The crew of ``key``; when it has another plan, its workers are replaced by ones of this plan."""
+        crew = self._crews.get(key)
+        if crew is None:
+            crew = self._crews[key] = Crew(key, plan, self)
+        elif crew.plan != plan:
+            crew.retire(plan)
+        return crew
+
+    async def dismiss(self, key: str) -> None:
+        """End the workers of ``key`` and forget it."""
+        crew = self._crews.pop(key, None)
+        if crew is not None:
+            await crew.close()
+
+    async def close(self) -> None:
+        """End every worker and the template."""
+        self._closing = True
+        await asyncio.gather(*(crew.close() for crew in self._crews.values()))
+        self._crews.clear()
+        if self._ticker is not None:
+            self._ticker.cancel()
+        if self._template is not None:
+            self._template.end()
+        while self._ending:
+            await asyncio.gather(*self._ending)
+
+    @property
+    def template_pid(self) -> int:
+        """The template's process id; 0 while there is none."""
+        return self._template.pid if self._template is not None else 0
+
+    def sandbox_report(self) -> dict[str, Any]:
+        """``{kind, detail, …}``: what shuts workers in here, for people; kind "unknown" before the start."""
+        report = self._template.report if self._template is not None else {}
+        return report or {"kind": "unknown", "detail": "no worker was started yet"}
+
+    def stats(self) -> dict[str, Any]:
+        """``{template_pid, templates_started, workers, crews: {key: crew's stats}}``."""
+        crews = {key: crew.stats() for key, crew in self._crews.items()}
+        return {
+            "template_pid": self.template_pid,
+            "templates_started": self._templates_started,
+            "workers": sum(stats["workers"] for stats in crews.values()),
+            "crews": crews,
+        }
+
+    # told by the crews
+
+    def template(self) -> TemplateLink:
+        """The living template, started when there is none. Raises WorkerRefused when it keeps ending."""
+        if self._template is None:
+            if self._closing or self._failures >= _ATTEMPTS:
+                self._failures = 0  # whoever asks next tries again
+                raise WorkerRefused(
+                    "The process that starts workers keeps ending", do="see the log, then try again"
+                )
+            link = TemplateLink(self._settings, lambda: self._template_ended(link))
+            self._template = link
+            self._templates_started += 1
+            link.start()
+        return self._template
+
+    def watch(self, crew: Crew) -> None:
+        """Have ``crew`` told the time until nothing is under way in it."""
+        crew.ticking = True
+        self._busy.add(crew)
+        if self._ticker is None:
+            self._ticker = self.loop.call_later(_TICK, self._tick)
+
+    def printed(self, key: str, pid: int, line: str) -> None:
+        """A worker wrote a line."""
+        if self._on_output is not None:
+            self._on_output(key, pid, line)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        for crew in list(self._busy):
+            if not crew.tick(now):
+                crew.ticking = False
+                self._busy.discard(crew)
+        self._ticker = self.loop.call_later(_TICK, self._tick) if self._busy else None
+
+    def _template_ended(self, link: TemplateLink) -> None:
+        self._template = None
+        self._failures = 0 if link.report else self._failures + 1
+        task = self.loop.create_task(link.wait())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)

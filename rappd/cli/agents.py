@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rappd.cli.daemon import Daemon
-from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, table
+from rappd.cli.screen import Verdict, arrow, command, dim, mark, note, print_json, say, table
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 from rappd.settings.load import Settings
@@ -38,7 +38,9 @@ def list_(as_json: bool) -> None:
             line = f" line {row['line']}" if row["line"] else ""
             shown.append([mark("bad"), row["file"], f"quarantined{line}: {row['reason']}", row["origin"]])
         elif row["shadowed_by"]:
-            shown.append([mark("note"), row["name"], f"not used: {row['shadowed_by']} has the name", row["origin"]])
+            shown.append(
+                [mark("note"), row["name"], f"not used: {row['shadowed_by']} has the name", row["origin"]]
+            )
         else:
             verdict = mark("note") if row["reason"] else mark("good")
             shown.append([verdict, row["name"], _first_line(row["description"]), row["origin"]])
@@ -123,12 +125,14 @@ def test(name: str, as_json: bool) -> int:
     from rappd.offline import test_agent
 
     tests = test_agent(Home.here(), name)
-    failed = [found for found in tests if not found["passed"] and found.get("required", True)]
+    failed = [found for found in tests if not found["passed"] and not found.get("note")]
     if as_json:
         print_json({"tests": tests})
         return 1 if failed else 0
     for found in tests:
-        verdict = "good" if found["passed"] else ("bad" if found.get("required", True) else "note")
+        verdict: Verdict = "good"
+        if not found["passed"]:
+            verdict = "note" if found.get("note") else "bad"
         say(f"{mark(verdict)} {found['test']:<28} {dim(str(found.get('message', '')))}".rstrip())
     return 1 if failed else 0
 

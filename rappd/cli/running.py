@@ -65,7 +65,10 @@ def status(as_json: bool) -> None:
     say(f"{mark('good')} {found['node']} is awake on port {found['port']}")
     say()
     say(f"  Thinking  {thinks}")
-    say(f"  Agents    {found['agents']} ready" + (f", {found['unavailable']} with faults" if found["unavailable"] else ""))
+    say(
+        f"  Agents    {found['agents']} ready"
+        + (f", {found['unavailable']} with faults" if found["unavailable"] else "")
+    )
     from pathlib import Path
 
     say(f"  Data      {tilde(Path(found['home']))}")

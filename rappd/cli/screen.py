@@ -106,7 +106,7 @@ def interactive() -> bool:
 
 
 def ago(seconds: float) -> str:
-    """"12 s ago", "2 min ago", "3 h ago", "5 days ago"."""
+    """ "12 s ago", "2 min ago", "3 h ago", "5 days ago"."""
     seconds = max(0, seconds)
     for limit, unit, size in ((60, "s", 1), (3600, "min", 60), (86400, "h", 3600)):
         if seconds < limit:
@@ -116,7 +116,7 @@ def ago(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """"212 GB", "3.1 MB", "410 bytes"."""
+    """ "212 GB", "3.1 MB", "410 bytes"."""
     if count < 1000:
         return f"{int(count)} bytes"
     for unit in ("kB", "MB", "GB", "TB"):
@@ -142,7 +142,15 @@ def _fit(cell: str, size: int) -> str:
 def _plain(text: str, stream: IO[str]) -> str:
     if _utf8(stream):
         return text
-    for sign, word in (("…", "..."), ("→", "->"), ("—", "-"), ("✓", "ok"), ("✗", "x"), ("●", "*"), ("·", "-")):
+    for sign, word in (
+        ("…", "..."),
+        ("→", "->"),
+        ("—", "-"),
+        ("✓", "ok"),
+        ("✗", "x"),
+        ("●", "*"),
+        ("·", "-"),
+    ):
         text = text.replace(sign, word)
     return text.encode("ascii", "replace").decode()
 

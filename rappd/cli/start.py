@@ -41,7 +41,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     settings = Settings.load(home)
     log.start(home.log, terminal=not quiet)
     if settings.on("door.open_surface"):
-        note(f"{mark('note', sys.stderr)} Structural routes are open to every program on this machine (door.open_surface).")
+        note(
+            f"{mark('note', sys.stderr)} Structural routes are open to every program on this machine (door.open_surface)."
+        )
 
     def ready(house: House) -> None:
         if not quiet:
@@ -71,7 +73,9 @@ def _show(found: dict[str, object], *, first: bool, as_json: bool, attached: boo
         say()
         say(f"  Talk      {found['url']}   or: {command('rappd chat')}")
         say(f"  Thinking  {thinks}{model}  {hint}".rstrip())
-        say(f"  Agents    {agents} ready                  drop files into {tilde(Path(str(found['agents_path'])))}")
+        say(
+            f"  Agents    {agents} ready                  drop files into {tilde(Path(str(found['agents_path'])))}"
+        )
         say(f"  Data      {tilde(Path(str(found['home'])))}                   private")
         say()
         if attached:
@@ -88,7 +92,9 @@ def _over_ssh(port: int, *, attached: bool) -> None:
     if len(connection) != 4:
         return
     user = os.environ.get("USER") or "you"
-    say(f"  You are here over SSH. On your own machine: ssh -L {port}:127.0.0.1:{port} {user}@{connection[2]}")
+    say(
+        f"  You are here over SSH. On your own machine: ssh -L {port}:127.0.0.1:{port} {user}@{connection[2]}"
+    )
     if attached:
         say(f"  It stops when SSH closes; to keep it: {command('rappd service install')}")
 
@@ -114,9 +120,8 @@ def _detach(home: Home) -> None:
     while time.monotonic() < until:
         if process.poll() is not None:
             _explain_end(home, position)
-        if daemon.running() and daemon.get("/healthz"):
-            if _ready(daemon):
-                return
+        if daemon.running() and _ready(daemon):
+            return
         time.sleep(0.03)
     raise RappdError("rappd started but does not answer.", do="rappd logs")
 

@@ -28,7 +28,7 @@ def threads() -> None:
 def list_(limit: int, as_json: bool) -> None:
     """Conversations, the latest first."""
     from rappd.store.reading import Reader
-    from rappd.transcript.views import thread_row
+    from rappd.transcript.rows import thread_row
 
     with Reader(Home.here().database) as reader:
         found = reader.threads(limit)
@@ -39,7 +39,9 @@ def list_(limit: int, as_json: bool) -> None:
         say("Nothing was said yet.")
         return
     now = time.time()
-    rows = [[thread.id[:8], thread.title, str(thread.count), ago(now - thread.updated / 1e6)] for thread in found]
+    rows = [
+        [thread.id[:8], thread.title, str(thread.count), ago(now - thread.updated / 1e6)] for thread in found
+    ]
     table(["THREAD", "BEGINS WITH", "RECORDS", "LAST"], rows, shrink=1)
 
 
@@ -48,12 +50,11 @@ def list_(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(thread: str, as_json: bool) -> None:
     """One conversation; THREAD may be its first characters."""
-    from rappd.transcript.views import thread_row
+    from rappd.transcript.rows import event_row, thread_row
 
     found, events = _thread(thread)
     if as_json:
-        envelopes = [{"n": event.n, "at": event.at, **orjson.loads(event.body)} for event in events]
-        print_json({"thread": thread_row(found), "events": envelopes})
+        print_json({"thread": thread_row(found), "events": [event_row(event) for event in events]})
         return
     say(f"{found.id}  {dim(found.workspace)}")
     for event in events:
@@ -83,11 +84,14 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 
 @threads.command()
 @click.argument("thread")
-@click.option("--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
 def export(thread: str, form: str, output: Path | None) -> None:
     """One conversation as JSONL or Markdown."""
-    from rappd.transcript.views import export_jsonl, export_markdown
+    from rappd.transcript.jsonl import export_jsonl
+    from rappd.transcript.markdown import export_markdown
     from twins.workspace import write_atomically
 
     found, events = _thread(thread)
@@ -109,7 +113,8 @@ def verify(as_json: bool) -> int:
 
     report = check(Home.here().database)
     if as_json:
-        print_json({"verify": report.as_json()})
+        problems = [str(problem) for problem in report.problems]
+        print_json({"verify": {"events": report.events, "threads": report.threads, "problems": problems}})
     elif report.problems:
         for problem in report.problems[:20]:
             say(f"{mark('bad')} {problem}")

@@ -88,7 +88,9 @@ def check(setting: Setting, text: str) -> str:
         return "on" if text.lower() in _ON else "off"
     if setting.kind == "number":
         if not text.isdecimal():
-            raise Mistyped(f"{setting.name} is a number.", do=f"rappd config set {setting.name} {setting.default}")
+            raise Mistyped(
+                f"{setting.name} is a number.", do=f"rappd config set {setting.name} {setting.default}"
+            )
         if setting.name == "port" and not 0 < int(text) < 65536:
             raise Mistyped("A port lies between 1 and 65535.", do="rappd config set port 7071")
     return text
@@ -106,7 +108,9 @@ def _read_toml(home: Home) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Mistyped(f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away.") from error
+        raise Mistyped(
+            f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away."
+        ) from error
     flat: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):

@@ -16,7 +16,9 @@ def find(name: str) -> Setting:
     setting = BY_NAME.get(name) or BY_VARIABLE.get(name)
     if setting is None:
         near = difflib.get_close_matches(name, list(BY_NAME), 1)
-        raise NotFound(f'No setting "{name}".', do=f"Did you mean {near[0]}?" if near else "rappd config show")
+        raise NotFound(
+            f'No setting "{name}".', do=f"Did you mean {near[0]}?" if near else "rappd config show"
+        )
     return setting
 
 
@@ -47,7 +49,9 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
     try:
         document = tomlkit.parse(home.config.read_text()) if home.config.exists() else tomlkit.document()
     except TOMLKitError as error:
-        raise Mistyped(f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away.") from error
+        raise Mistyped(
+            f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away."
+        ) from error
     value: str | int | bool = text
     if setting.kind == "number":
         value = int(text)

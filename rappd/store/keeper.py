@@ -38,7 +38,9 @@ class Keeper:
         self._unsynced = False
         self._closing = False
         self.log_is_long = False
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+        self._db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
+        )
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("PRAGMA fullfsync = ON")
         self._thread = threading.Thread(target=self._run, name="store-keeper", daemon=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -43,7 +44,7 @@ class Reader:
         where, values = ("WHERE (updated, id) < (?, ?)", before) if before else ("", ())
         with in_words(self._path):
             rows = self._db.execute(
-                f"{_THREAD} {where} ORDER BY updated DESC, id DESC LIMIT ?",  # noqa: S608 - constants only
+                f"{_THREAD} {where} ORDER BY updated DESC, id DESC LIMIT ?",
                 (*values, limit),
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
@@ -110,4 +111,4 @@ def _as_uuid_start(prefix: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{9,32}", text):
         return text
     cuts = (0, 8, 12, 16, 20, 32)
-    return "-".join(part for a, b in zip(cuts, cuts[1:], strict=False) if (part := text[a:b]))
+    return "-".join(part for a, b in pairwise(cuts) if (part := text[a:b]))

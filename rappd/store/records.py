@@ -42,7 +42,8 @@ class ThreadInfo:
     at: int
 
 
-class ThreadRow(NamedTuple):
+@dataclass(slots=True, frozen=True)
+class ThreadRow:
     """A thread as stored. ``head`` is the hash of its last event, ``count`` how many it has."""
 
     id: str

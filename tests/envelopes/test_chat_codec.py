@@ -25,19 +25,19 @@ def _decode(**body: Any) -> ChatRequest:
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'"text"', b"{", b"null", b"\xff\xfe"])
 def test_a_body_that_is_no_object_gets_the_published_text(raw: bytes) -> None:
-    with pytest.raises(Malformed, match="^Request body must be a JSON object$"):
+    with pytest.raises(Malformed, match=r"^Request body must be a JSON object$"):
         decode_request(raw)
 
 
 @pytest.mark.parametrize("value", [5, True, [], {}, ["x"]])
 def test_user_input_must_be_text(value: Any) -> None:
-    with pytest.raises(Malformed, match="^user_input must be a string$"):
+    with pytest.raises(Malformed, match=r"^user_input must be a string$"):
         _decode(user_input=value)
 
 
 @pytest.mark.parametrize("body", [{}, {"user_input": ""}, {"user_input": "  \n"}, {"user_input": None}])
 def test_user_input_is_required(body: dict[str, Any]) -> None:
-    with pytest.raises(Malformed, match="^user_input is required$"):
+    with pytest.raises(Malformed, match=r"^user_input is required$"):
         decode_request(orjson.dumps(body))
 
 
@@ -82,7 +82,8 @@ REQUESTS = st.builds(
     ChatRequest,
     st.text(min_size=1).filter(lambda text: text.strip() == text),
     st.lists(
-        st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": st.text()}), max_size=4
+        st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": st.text()}),
+        max_size=4,
     ),
     st.none() | st.text(min_size=1) | st.integers(1, 2**40) | st.just(True) | st.lists(st.text(), min_size=1),
     st.text(min_size=1),

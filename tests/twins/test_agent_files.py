@@ -52,7 +52,9 @@ def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
     assert not workspace.kept.exists()
 
 
-def test_a_removed_file_can_be_brought_back_but_overwrites_nothing(files: AgentFiles, workspace: Workspace) -> None:
+def test_a_removed_file_can_be_brought_back_but_overwrites_nothing(
+    files: AgentFiles, workspace: Workspace
+) -> None:
     name = _place(files, "dice_agent.py", SOURCE)
     token = files.remove(name)
     assert not (workspace.agents / name).exists()
@@ -83,7 +85,9 @@ def test_every_replacement_keeps_a_generation_that_can_be_restored(files: AgentF
         files.restore("dice_agent.py", 99)
 
 
-def test_an_approval_is_for_exact_bytes_and_outlives_the_process(files: AgentFiles, workspace: Workspace) -> None:
+def test_an_approval_is_for_exact_bytes_and_outlives_the_process(
+    files: AgentFiles, workspace: Workspace
+) -> None:
     _place(files, "dice_agent.py", SOURCE)
     files.approve("dice_agent.py", sha256(SOURCE))
     again = AgentFiles(workspace)
@@ -103,7 +107,9 @@ def test_no_name_leads_outside_the_agents_folder(tmp_path_factory: pytest.TempPa
         assert path.resolve().is_relative_to(workspace.agents.resolve())
 
 
-def test_a_link_out_of_the_folder_is_not_followed(files: AgentFiles, workspace: Workspace, tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_not_followed(
+    files: AgentFiles, workspace: Workspace, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "x_agent.py").write_bytes(SOURCE)
     (workspace.agents / "link").symlink_to(tmp_path / "outside")

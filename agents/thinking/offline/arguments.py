@@ -63,21 +63,25 @@ class _Filling:
         self._rest()
         self._defaults()
 
-    def _open(self, *kinds: str) -> list[Param]:
-        """Parameters still without a value, required ones first."""
+    def _open(self, *kinds: str, choices: bool = False) -> list[Param]:
+        """Parameters still without a value, required ones first; those with ``choices`` only on demand."""
         found = [
             param
             for param in self.profile.params
             if param.name not in self.filled.arguments
             and (not kinds or param.kind in kinds)
-            and (not param.choices or "choice" in kinds)
+            and (choices or not param.choices)
         ]
         return sorted(found, key=lambda param: not param.required)
 
     def _set(self, param: Param, value: Any, *places: Found | Word) -> bool:
         if param.choices and value not in param.choices:
             return False
-        if isinstance(value, int | float) and not isinstance(value, bool) and not param.least <= value <= param.most:
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and not param.least <= value <= param.most
+        ):
             return False
         self.filled.arguments[param.name] = value
         self.filled.taken += [Found(None, place.start, place.end) for place in places]
@@ -118,7 +122,7 @@ class _Filling:
             self._set(bodies[0], given, place)
 
     def _chosen(self) -> None:
-        for param in self._open("choice", *_ALL_KINDS):
+        for param in self._open(choices=True):
             if not param.choices or param.kind == "array":
                 continue
             choice = choose(param, self.utterance, self.profile)
@@ -160,7 +164,7 @@ class _Filling:
             self._set(param, quote.value, quote)
 
     def _after_prepositions(self) -> None:
-        for param in self._open("slot", "place", "timezone", "text"):
+        for param in self._open("slot", "place", "timezone", "language", "text"):
             found = free_text.after_preposition(param, self.utterance, self.profile, self.filled.taken)
             if found is not None:
                 self._set(param, found.value, found)
@@ -174,7 +178,9 @@ class _Filling:
             elif kind == "url":
                 found = self._free(self.utterance.urls)
             elif kind in ("integer", "number"):
-                values = [n for n in self.utterance.numbers if kind == "number" or float(n.value).is_integer()]
+                values = [
+                    n for n in self.utterance.numbers if kind == "number" or float(n.value).is_integer()
+                ]
                 found = self._free([Found(n.value, n.start, n.end) for n in values if not n.weak])
             elif param.stems & {"tag", "label", "hashtag"}:
                 found = [Found(m[1], m.start(), m.end()) for m in _TAG.finditer(self.utterance.text[:4_000])]
@@ -204,7 +210,9 @@ class _Filling:
             rest = free_text.remainder(param, self.utterance, self.profile, self.filled.taken)
             if rest is None:
                 continue
-            value: Any = _split(rest.value) if param.kind == "array" else whole(param, rest.value, self.utterance)
+            value: Any = (
+                _split(rest.value) if param.kind == "array" else whole(param, rest.value, self.utterance)
+            )
             if value not in (None, "", []) and self._set(param, value, rest):
                 self.filled.remainder = rest
 
@@ -212,7 +220,7 @@ class _Filling:
         """Required parameters with a value of their own in the schema, or a choice that says nothing."""
         found_text = any(isinstance(self.filled.arguments.get(p.name), str) and p.kind == "text" and not p.choices
                          for p in self.profile.params)  # fmt: skip
-        for param in self._open("choice", *_ALL_KINDS):
+        for param in self._open(choices=True):
             if not param.required:
                 continue
             if param.has_default:
@@ -222,15 +230,11 @@ class _Filling:
             elif len(param.choices) == 1:
                 self._set(param, param.choices[0])
             elif found_text:
-                neutral = [one for one in param.choices if isinstance(one, str) and one.casefold() in _NEUTRAL]
+                neutral = [
+                    one for one in param.choices if isinstance(one, str) and one.casefold() in _NEUTRAL
+                ]
                 if neutral:
                     self._set(param, neutral[0])
-
-
-_ALL_KINDS = (
-    "text slot place email url guid date time datetime timezone path glob host language currency unit symbol "
-    "expression code integer number boolean object array unknown"
-).split()
 
 
 def _written(param: Param, utterance: Utterance) -> Found | None:
@@ -248,7 +252,9 @@ def _split(text: str) -> list[str]:
 
 
 def _takes_text(param: Param) -> bool:
-    return param.item is None or (param.item.kind in ("slot", "text", "place", "code") and not param.item.choices)
+    return param.item is None or (
+        param.item.kind in ("slot", "text", "place", "code") and not param.item.choices
+    )
 
 
 def _takes_list(param: Param) -> bool:
@@ -261,4 +267,4 @@ def _is_spent(choice: Choice) -> bool:
 
 
 def _hints(choice: Choice) -> bool:
-    return choice.sureness < 1.5 and choice.value in ("preference", "task", "insight", "fact")
+    return choice.sureness < 2 and choice.value in ("preference", "task", "insight", "fact")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from agents.thinking.offline.schema import Param, Profile
 from agents.thinking.offline.utterance import Utterance
 from agents.thinking.offline.vocabulary import BOTH_WAYS, CHOICE_WORDS
-from agents.thinking.offline.words import STOP, Word, name_words, stem
+from agents.thinking.offline.words import STOP, Word, name_words, stem, word_set
 
-_NO = frozenset("no without not exclude excluding disable skip dont off omit".split())
-_SWITCHED = frozenset("turn switch turned power light lights lamp set put keep leave it them".split())
-_HELPERS = frozenset("is has include with enable use allow should the in of to as by".split())
+_NO = word_set("no without not exclude excluding disable skip dont off omit")
+_ORDER = 1.5  # what opening the sentence adds to sureness
+_POLITE = word_set(
+    "please hey hi hello ok okay can could would will you i want to need lets let us me so now then and"
+)
+_SWITCHED = word_set("turn switch turned power light lights lamp set put keep leave it them")
+_HELPERS = word_set("is has include with enable use allow should the in of to as by")
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,6 +37,8 @@ def choose(param: Param, utterance: Utterance, profile: Profile) -> Choice | Non
         found = _named(value, utterance, profile) or _meant(value, utterance, profile)
         if found is None:
             continue
+        if _leads(found, utterance):
+            found = Choice(found.value, found.sureness + _ORDER, found.said)
         if best is None or _rank(found) > _rank(best):
             best = found
     return best
@@ -98,6 +106,12 @@ def _on_or_off(value: str, utterance: Utterance) -> Choice | None:
     return None
 
 
+def _leads(choice: Choice, utterance: Utterance) -> bool:
+    """Whether the sentence begins with the word: "put milk on the list" adds, whatever else it names."""
+    opening = next((word for word in utterance.words if word.text not in _POLITE), None)
+    return bool(choice.said) and choice.said[0] is opening
+
+
 def _number(value: Any, utterance: Utterance) -> Choice | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -116,15 +130,15 @@ def _in_name(word: Word, utterance: Utterance, profile: Profile) -> bool:
     beside = utterance.words[max(0, place - 2) : place] + utterance.words[place + 1 : place + 2]
     return any(near.stem in profile.name_stems and near.text not in STOP for near in beside) or any(
         one.stem in profile.name_stems or stem(one.text + other.text) in profile.name_stems
-        for one, other in zip(beside, beside[1:], strict=False)
+        for one, other in pairwise(beside)
     )
 
 
-def _run(parts: list[str], said: list[Word], *, exactly: bool = False) -> tuple[Word, ...]:
+def _run(parts: Sequence[str], said: list[Word], *, exactly: bool = False) -> tuple[Word, ...]:
     """The words that spell ``parts`` next to each other, or joined in one, or else anywhere."""
     texts = [word.text if exactly else word.stem for word in said]
     for place in range(len(texts) - len(parts) + 1):
-        if texts[place : place + len(parts)] == parts:
+        if texts[place : place + len(parts)] == list(parts):
             return tuple(said[place : place + len(parts)])
     joined = "".join(parts)
     for place, (word, text) in enumerate(zip(said, texts, strict=True)):

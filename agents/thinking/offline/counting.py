@@ -9,14 +9,19 @@ from agents.thinking.offline.numbers import Number
 from agents.thinking.offline.schema import Param, Profile
 from agents.thinking.offline.utterance import Found, Utterance
 from agents.thinking.offline.vocabulary import MINUTES
-from agents.thinking.offline.words import STOP_STEMS, name_words, stem
+from agents.thinking.offline.words import STOP_STEMS, name_words, stem, word_set
 
 _SIDES = frozenset(stem(word) for word in ("sides", "faces"))
 _COUNTS = frozenset(
-    stem(word)
-    for word in "count number num limit amount quantity n top max maximum results size length total rolls dice "
-    "value times level volume percent".split()
+    map(
+        stem,
+        word_set(
+            "count number num limit amount quantity n top max maximum results size length total rolls dice value times "
+            "level volume percent"
+        ),
+    )
 )
+_YEARLIKE = 1_000  # from here a number that nothing explains is no count of things
 _PERCENT = frozenset(stem(word) for word in ("percent", "percentage", "brightness", "volume", "%"))
 
 
@@ -46,7 +51,8 @@ def assign(
         if not param.required and (eats_text or not param.stems & _COUNTS):
             continue
         for number in free:
-            value = None if number.weak or number.dice else _fitting(param, number.value)
+            unfit = number.weak or number.dice or (not param.required and number.value >= _YEARLIKE)
+            value = None if unfit else _fitting(param, number.value)
             if value is not None:
                 yield param, value, _place(number, utterance)
                 free.remove(number)
@@ -62,9 +68,13 @@ def _by_dice(param: Param, number: Number) -> float | None:
 
 
 def _by_duration(param: Param, number: Number) -> float | None:
-    wanted = next((MINUTES[word] for word in name_words(param.name) if len(word) > 2 and word in MINUTES), None)
+    wanted = next(
+        (MINUTES[word] for word in name_words(param.name) if len(word) > 2 and word in MINUTES), None
+    )
     if wanted is None:
-        wanted = next((MINUTES[word] for word in ("seconds", "minutes", "hours") if stem(word) in param.about), None)
+        wanted = next(
+            (MINUTES[word] for word in ("seconds", "minutes", "hours") if stem(word) in param.about), None
+        )
     said = MINUTES.get(number.unit.lower())
     if wanted is None or said is None or number.dice:
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
@@ -21,7 +21,9 @@ _IN = re.compile(r"\bin\s+(\d{1,3}|a)\s+(day|week)s?\b", re.I)
 _STEPS = {
     "day after tomorrow": 2, "tomorrow": 1, "today": 0, "tonight": 0, "yesterday": -1, "next week": 7,
 }  # fmt: skip
-_CLOCK = re.compile(r"(?<![\w:.])([01]?\d|2[0-3])[:h]([0-5]\d)(?::[0-5]\d)?\s?(am|pm|a\.m\.|p\.m\.)?(?![\w:])", re.I)
+_CLOCK = re.compile(
+    r"(?<![\w:.])([01]?\d|2[0-3])[:h]([0-5]\d)(?::[0-5]\d)?\s?(am|pm|a\.m\.|p\.m\.)?(?![\w:])", re.I
+)
 _HOUR = re.compile(r"(?<![\w:.])(1[0-2]|0?[1-9])\s?(am|pm|a\.m\.|p\.m\.|o'clock|o’clock)(?!\w)", re.I)
 _NOON = re.compile(r"\b(noon|midnight)\b", re.I)
 
@@ -31,7 +33,9 @@ def days(text: str, today: date) -> list[tuple[date, int, int]]:
     found: list[tuple[date, int, int]] = []
 
     def add(day: date | None, match: re.Match[str]) -> None:
-        if day is not None and not any(match.start() < end and start < match.end() for _, start, end in found):
+        if day is not None and not any(
+            match.start() < end and start < match.end() for _, start, end in found
+        ):
             found.append((day, match.start(), match.end()))
 
     for match in _ISO.finditer(text):
@@ -55,13 +59,17 @@ def days(text: str, today: date) -> list[tuple[date, int, int]]:
 
 def times(text: str) -> list[tuple[str, int, int]]:
     """Times of day in ``text``: ``("17:30", start, end)``."""
-    found = []
-    for match in _CLOCK.finditer(text):
-        found.append((f"{_hour(match[1], match[3])}:{match[2]}", match.start(), match.end()))
-    for match in _HOUR.finditer(text):
-        found.append((f"{_hour(match[1], match[2])}:00", match.start(), match.end()))
-    for match in _NOON.finditer(text):
-        found.append(("12:00" if match[1].lower() == "noon" else "00:00", match.start(), match.end()))
+    found = [
+        (f"{_hour(match[1], match[3])}:{match[2]}", match.start(), match.end())
+        for match in _CLOCK.finditer(text)
+    ]
+    found += [
+        (f"{_hour(match[1], match[2])}:00", match.start(), match.end()) for match in _HOUR.finditer(text)
+    ]
+    found += [
+        ("12:00" if match[1].lower() == "noon" else "00:00", match.start(), match.end())
+        for match in _NOON.finditer(text)
+    ]
     return sorted(found, key=lambda one: one[1])
 
 

@@ -5,42 +5,43 @@ from __future__ import annotations
 from agents.thinking.offline.related import related
 from agents.thinking.offline.schema import Param, Profile
 from agents.thinking.offline.utterance import Found, Utterance
-from agents.thinking.offline.words import STOP, VAGUE, Word, name_words, words
+from agents.thinking.offline.words import STOP, VAGUE, Word, compact, name_words, word_set, words
 
-TAKES_REST = frozenset("text slot place path glob host symbol expression".split())
+TAKES_REST = word_set("text slot place path glob host symbol expression")
 """Kinds that may take what is left of a sentence."""
 
-_ONE_WORD = frozenset("path glob host symbol".split())
-_DETERMINERS = frozenset("a an the my your our his her its their this that these those some any".split())
-_PREPOSITIONS = frozenset(
+_ONE_WORD = word_set("path glob host symbol")
+_DETERMINERS = word_set("a an the my your our his her its their this that these those some any")
+_PREPOSITIONS = word_set(
     "in at near for around from to into about on with of by over under as called named titled via using within "
-    "regarding between since until before after".split()
+    "regarding between since until before after"
 )
-_PLEASE = frozenset("please pls plz thanks thank hey ok okay hi hello now quickly".split())
-_VERBS = frozenset(
+_PLEASE = word_set("please pls plz thanks thank hey ok okay hi hello now quickly")
+_PLEASE_AFTER = word_set("please pls plz thanks now")
+_VERBS = word_set(
     "take make create do put write find look show set run start send generate use open check search give fetch get "
     "list mark see read print draft say says know tells run turn switch play call build new quick quickly add look "
-    "lookup".split()
+    "lookup"
 )
-_LINKS = frozenset(
-    "that to about for of on with in from as is are named called saying says say know knows tell tells up out down "
-    "at by into me us over".split()
+_LINKS = word_set(
+    "that to about for of on with in from as is are named called saying up out down at by into me us over"
 )
-_TIME_WORDS = frozenset(
+_LINKING_VERBS = word_set("says say know knows tell tells")
+_TIME_WORDS = word_set(
     "today tomorrow tonight yesterday now right currently later soon morning afternoon evening night noon midnight "
     "monday tuesday wednesday thursday friday saturday sunday week weekend month year day days hour hours minute "
-    "minutes second seconds next last this moment future past general celsius fahrenheit detail advance".split()
+    "minutes second seconds next last this moment future past general celsius fahrenheit detail advance"
 )
 _PLACES = ("in", "at", "near", "for", "around", "of")
 _ROLES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (frozenset("room area zone".split()), ("in",)),
+    (word_set("room area zone"), ("in",)),
     (
-        frozenset("customer client recipient to person who contact assignee company account patient guest".split()),
+        word_set("customer client recipient to person who contact assignee company account patient guest"),
         ("for", "to", "with", "of"),
     ),
-    (frozenset("artist author composer".split()), ("by", "from")),
-    (frozenset("app application project repository repo board channel".split()), ("in", "of", "for", "on")),
-    (frozenset("label purpose reason".split()), ("for", "called", "named")),
+    (word_set("artist author composer"), ("by", "from")),
+    (word_set("app application project repository repo board channel"), ("in", "of", "for", "on")),
+    (word_set("label purpose reason"), ("for", "called", "named")),
 )
 _LONGEST_SLOT = 8
 _LONGEST_AFTER_PREPOSITION = 5
@@ -48,20 +49,26 @@ _FARTHEST_TRIGGER = 8
 _SHORT = 4  # words of a message in which a bare word may be a host, a file or a symbol
 
 
-def after_preposition(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> Found | None:
+def after_preposition(
+    param: Param, utterance: Utterance, profile: Profile, taken: list[Found]
+) -> Found | None:
     """The words after the preposition (or the name) that leads to values such as ``param``'s."""
     leading = _leading(param)
     own = frozenset(name_words(param.name)) if param.kind in ("slot", "place") else frozenset()
-    own -= frozenset("name title text number item label".split())
+    own -= word_set("name title text number item label")
     if not leading and not own:
         return None
     tokens = _Tokens(utterance, profile, taken)
     for place, token in enumerate(tokens.all[:60]):
         folded = token.value.casefold()
-        if tokens.is_taken(place) or not (folded in leading or (folded in own and not tokens.is_trigger_name(place))):
+        if tokens.is_taken(place) or not (
+            folded in leading or (folded in own and not tokens.is_trigger_name(place))
+        ):
             continue
         found = _captured(tokens, place + 1)
-        if found is None or (folded in own and folded not in leading and found.value.islower() and " " in found.value):
+        if found is None or (
+            folded in own and folded not in leading and found.value.islower() and " " in found.value
+        ):
             continue
         return found
     return None
@@ -77,7 +84,9 @@ def listed(param: Param, utterance: Utterance, profile: Profile, taken: list[Fou
         if folded not in leading and not (folded in own and not tokens.is_trigger_name(place)):
             continue
         last = place + 1
-        while last < len(tokens.all) and not tokens.is_taken(last) and not tokens.ends_clause(last - 1, ".?!"):
+        while (
+            last < len(tokens.all) and not tokens.is_taken(last) and not tokens.ends_clause(last - 1, ".?!")
+        ):
             last += 1
         found = tokens.between(place + 1, last)
         if found is not None and any(word.text not in VAGUE for word in words(found.value)):
@@ -91,6 +100,8 @@ def remainder(param: Param, utterance: Utterance, profile: Profile, taken: list[
     after_colon = _after_colon(utterance, tokens) if param.kind in ("text", "slot", "array") else None
     if after_colon is not None:
         return after_colon
+    if not param.required and tokens.first_trigger() is None:
+        return None
     first, last = tokens.trimmed(loosely=param.kind != "text")
     if param.kind != "text":
         while first < last and tokens.folded(first) in _DETERMINERS:
@@ -126,17 +137,21 @@ class _Tokens:
         self.all = utterance.tokens
 
     def folded(self, place: int) -> str:
-        return self.all[place].value.casefold().replace("’", "'").removesuffix("'s").replace("'", "")
+        return str(self.all[place].value).casefold().replace("’", "'").removesuffix("'s").replace("'", "")
 
     def is_taken(self, place: int) -> bool:
         return Utterance.inside(self.all[place], self.taken)
 
     def is_trigger(self, place: int) -> bool:
         """Whether the token is a word of the agent's name or first sentence, or stands for one."""
-        return any(self._points(word, self.profile.lead) for word in self._words(place))
+        return self._is_name(place) or any(
+            self._points(word, self.profile.lead) for word in self._words(place)
+        )
 
     def is_trigger_name(self, place: int) -> bool:
-        return any(self._points(word, frozenset(self.profile.name_stems)) for word in self._words(place))
+        return self._is_name(place) or any(
+            self._points(word, frozenset(self.profile.name_stems)) for word in self._words(place)
+        )
 
     def ends_clause(self, place: int, marks: str) -> bool:
         end = self.all[place].end
@@ -160,24 +175,27 @@ class _Tokens:
     def trimmed(self, *, loosely: bool) -> tuple[int, int]:
         """First and last (exclusive) token of what is left; ``loosely`` drops the agent's words at the end too."""
         first, last = 0, len(self.all)
-        trigger = self._first_trigger()
+        trigger = self.first_trigger()
         if trigger is not None:
-            first = self._after_triggers(trigger + 1)
-        idle = _PLEASE | STOP | _VERBS if loosely and trigger is None else _PLEASE | STOP if loosely else _PLEASE
+            first = self._after_triggers(trigger + 1, loosely)
+        if trigger is None:
+            idle = _PLEASE | STOP | _VERBS if loosely else _PLEASE
+        else:
+            idle = STOP - _PLEASE if loosely else frozenset()
         while first < last and self.folded(first) in idle:
             first += 1
         while last > first:
             before = last
-            while last > first and (self.folded(last - 1) in _PLEASE or self.is_taken(last - 1)):
+            while last > first and (self.folded(last - 1) in _PLEASE_AFTER or self.is_taken(last - 1)):
                 last -= 1
             last = self._without_last_phrase(first, last)
-            if loosely and last > first and self.is_trigger(last - 1):
+            if loosely and last > first and self.is_trigger_name(last - 1):
                 last -= 1
             if before == last:
                 break
         return first, last
 
-    def _first_trigger(self) -> int | None:
+    def first_trigger(self) -> int | None:
         for place in range(min(len(self.all), _FARTHEST_TRIGGER)):
             if self.is_trigger(place) or self.is_taken(place):
                 return place
@@ -185,12 +203,15 @@ class _Tokens:
                 return None
         return None
 
-    def _after_triggers(self, place: int) -> int:
+    def _after_triggers(self, place: int, loosely: bool) -> int:
         """Past further words of the agent, values taken, and the little words that link them to the rest."""
+        links = _LINKS | _LINKING_VERBS if loosely else _LINKS
         while place < len(self.all):
-            if self.is_trigger(place) or self.is_taken(place) or self.folded(place) in _LINKS:
+            if self.is_trigger(place) or self.is_taken(place) or self.folded(place) in links:
                 place += 1
-            elif self.folded(place) in _DETERMINERS and place + 1 < len(self.all) and self._leads_on(place + 1):
+            elif (
+                self.folded(place) in _DETERMINERS and place + 1 < len(self.all) and self._leads_on(place + 1)
+            ):
                 place += 2
             else:
                 break
@@ -202,11 +223,17 @@ class _Tokens:
     def _without_last_phrase(self, first: int, last: int) -> int:
         """Without ``on my todo list`` or ``to German`` at the end."""
         place = last - 1
-        while place > first and (self.is_trigger_name(place) or self.is_taken(place) or self._is_own_word(place)):
+        while place > first and (
+            self.is_trigger_name(place) or self.is_taken(place) or self._is_own_word(place)
+        ):
             place -= 1
         while place > first and self.folded(place) in _DETERMINERS:
             place -= 1
-        if place >= first and self.folded(place) in _PREPOSITIONS and (place < last - 1 or last < len(self.all)):
+        if (
+            place >= first
+            and self.folded(place) in _PREPOSITIONS
+            and (place < last - 1 or last < len(self.all))
+        ):
             return place
         return last
 
@@ -214,6 +241,9 @@ class _Tokens:
         return self.folded(place) in ("agent", "tool") or any(
             word.stem in param.stems for word in self._words(place) for param in self.profile.params
         )
+
+    def _is_name(self, place: int) -> bool:
+        return compact(self.all[place].value) == self.profile.compact
 
     def _words(self, place: int) -> list[Word]:
         return [word for word in words(self.all[place].value) if word.text not in STOP]
@@ -231,6 +261,8 @@ def _leading(param: Param) -> tuple[str, ...]:
         return ("saying",)
     if param.kind == "timezone":
         return ("in",)
+    if param.kind == "language":
+        return ("into",) if param.direction != "from" else ()
     if param.direction:
         return ("from",) if param.direction == "from" else ("to", "into", "in")
     if param.kind == "place":
@@ -250,7 +282,11 @@ def _captured(tokens: _Tokens, place: int) -> Found | None:
     last = place
     while last < len(tokens.all) and last - place < _LONGEST_AFTER_PREPOSITION:
         folded = tokens.folded(last)
-        if tokens.is_taken(last) or folded in _PREPOSITIONS | _TIME_WORDS | _PLEASE or folded in ("is", "are", "and"):
+        if (
+            tokens.is_taken(last)
+            or folded in _PREPOSITIONS | _TIME_WORDS | _PLEASE
+            or folded in ("is", "are", "and")
+        ):
             break
         if tokens.is_trigger_name(last):
             break
@@ -274,8 +310,8 @@ def _after_colon(utterance: Utterance, tokens: _Tokens) -> Found | None:
 
 
 def _means_something(text: str) -> bool:
-    return any(word.text not in VAGUE for word in words(text)) or any(
-        not letter.isascii() and letter.isalnum() for letter in text
+    return any(word.text not in VAGUE for word in words(text[:1_000])) or any(
+        not letter.isascii() and letter.isalnum() for letter in text[:1_000]
     )
 
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+
+import orjson
 
 from agents.thinking.offline.related import phrase, related
 from agents.thinking.offline.schema import Profile, profile_of, raw
 from agents.thinking.offline.utterance import Utterance
-from agents.thinking.offline.words import FAINT_STEMS, STOP, Word, compact, stem
+from agents.thinking.offline.words import FAINT_STEMS, STOP, Word, compact, stem, word_set
 from agents.thinking.provider import Tool
 
 _LONGEST_NAME = 6  # words of a spoken agent name
 _MOST_WORDS = 60
 _AFTER_HEAD = 0.25  # weight of words that are quoted or come after a colon
-_CALLING = frozenset("use using run call invoke execute via launch".split())
-_CALLING_BY_NAME = _CALLING | frozenset("ask try start open with through tell".split())
-_SHAPE_EVIDENCE = {"expression": 2.2, "url": 0.8, "glob": 0.9, "email": 0.5, "host": 0.5, "guid": 0.8, "zone": 0.5}
-_FILLERS = frozenset("is the s a an are todays me new".split())
+_CALLING = word_set("use using run call invoke execute via launch")
+_CALLING_BY_NAME = _CALLING | word_set("ask try start open with through tell")
+_SHAPE_EVIDENCE = {
+    "expression": 2.2,
+    "url": 0.8,
+    "glob": 0.9,
+    "email": 0.5,
+    "host": 0.5,
+    "guid": 0.8,
+    "zone": 0.5,
+}
+_FILLERS = word_set("is the s a an are todays me new")
 
 
 @dataclass(slots=True)
@@ -56,7 +66,8 @@ class Index:
             self._add(number, profile)
         total = len(self.profiles) + 5
         self._rarity = {
-            term: math.log(1 + total / len(found)) / math.log(1 + total) for term, found in self._postings.items()
+            term: math.log(1 + total / len(found)) / math.log(1 + total)
+            for term, found in self._postings.items()
         }
 
     def _add(self, number: int, profile: Profile) -> None:
@@ -75,33 +86,46 @@ class Index:
         said = utterance.words[:_MOST_WORDS]
         seen: set[str] = set()
         for place, word in enumerate(said):
-            best: dict[int, tuple[float, str]] = {}
-            for term, strength in _terms(said, place):
-                if term in seen and strength == 1.0:
-                    continue
-                seen.add(term)
-                rarity = self._rarity.get(term)
-                if rarity is None:
-                    continue
-                for number, weight in self._postings[term]:
-                    value = weight * strength * rarity
-                    if best.get(number, (0.0, ""))[0] < value:
-                        best[number] = (value, term)
             share = 1.0 if word.start < utterance.head_end else _AFTER_HEAD
-            for number, (value, term) in best.items():
-                evidence = found.setdefault(number, Evidence())
-                evidence.score += value * share
-                evidence.places.add(place)
-                evidence.name_stems.add(term)
+            if word.text not in STOP and word.stem not in seen:
+                seen.add(word.stem)
+                self._point(found, [(word.stem, 1.0), *related(word)], (place,), share)
+            for places, terms in _together(said, place):
+                self._point(found, terms, places, share)
         for kind, weight in _SHAPE_EVIDENCE.items():
             if kind in self._by_kind and getattr(utterance, f"{kind}s"):
                 for number in self._by_kind[kind]:
                     found.setdefault(number, Evidence()).score += weight
         return found
 
+    def _point(
+        self,
+        found: dict[int, Evidence],
+        terms: Iterable[tuple[str, float]],
+        places: tuple[int, ...],
+        share: float,
+    ) -> None:
+        """Add what one word, or one pair, says: for each agent only its strongest term counts."""
+        best: dict[int, tuple[float, str]] = {}
+        for term, strength in terms:
+            rarity = self._rarity.get(term)
+            if rarity is None:
+                continue
+            for number, weight in self._postings[term]:
+                value = weight * strength * rarity
+                if best.get(number, (0.0, ""))[0] < value:
+                    best[number] = (value, term)
+        for number, (value, term) in best.items():
+            evidence = found.setdefault(number, Evidence())
+            evidence.score += value * share
+            evidence.places.update(places)
+            evidence.name_stems.add(term)
+
     def mentions(self, utterance: Utterance) -> list[Mention]:
         """Agents named in the text outside quotes, the clearest and longest first."""
-        said = [word for word in utterance.words[:_MOST_WORDS] if not Utterance.inside(word, utterance.quoted)]
+        said = [
+            word for word in utterance.words[:_MOST_WORDS] if not Utterance.inside(word, utterance.quoted)
+        ]
         found = []
         for place in range(len(said)):
             joined = ""
@@ -116,7 +140,9 @@ class Index:
         start, end = said[first].start, said[last].end
         name = self.profiles[number].name
         written = text[start:end]
-        marked = written == name and (not name.islower() and name[1:] != name[1:].lower() or not name.isalpha())
+        marked = written == name and (
+            (not name.islower() and name[1:] != name[1:].lower()) or not name.isalpha()
+        )
         before = said[first - 1].text if first else ""
         after = said[last + 1].text if last + 1 < len(said) else ""
         alone = len(said) == last - first + 1
@@ -128,11 +154,20 @@ class Index:
 
 def index_of(tools: Sequence[Tool]) -> Index:
     """The index of ``tools``; the same content gives the same index without new work."""
-    return _index(tuple(raw(tool) for tool in tools))
+    try:
+        return _index(orjson.dumps(list(tools), default=repr, option=orjson.OPT_NON_STR_KEYS))
+    except (orjson.JSONEncodeError, RecursionError):
+        return _index_of_odd(tuple(raw(tool) for tool in tools))
 
 
 @lru_cache(maxsize=16)
-def _index(contents: tuple[bytes, ...]) -> Index:
+def _index(content: bytes) -> Index:
+    # tool by tool, so that of many tools only changed ones are read again
+    return Index([raw(tool) for tool in orjson.loads(content)])
+
+
+@lru_cache(maxsize=16)
+def _index_of_odd(contents: tuple[bytes, ...]) -> Index:
     return Index(contents)
 
 
@@ -150,18 +185,15 @@ def coverage(utterance: Utterance, evidence: Evidence, explained: Iterator[tuple
     return known / total if total else 1.0
 
 
-def _terms(said: list[Word], place: int) -> Iterator[tuple[str, float]]:
-    """What the word at ``place`` may be listed under, with strengths; alone and with the word after it."""
+def _together(said: list[Word], place: int) -> Iterator[tuple[tuple[int, int], Sequence[tuple[str, float]]]]:
+    """What the word at ``place`` means with the one after it: spelled as one word, or as a known phrase."""
     word = said[place]
-    after = said[place + 1] if place + 1 < len(said) else None
-    if after is not None:
-        hyphen = after.start == word.end + 1
-        if word.text not in STOP or after.text not in STOP or (hyphen and word.text + after.text == "todo"):
-            yield stem(word.text + after.text), 1.0
-        beyond = next((near for near in said[place + 1 : place + 4] if near.text not in _FILLERS), None)
-        if beyond is not None:
-            yield from phrase(word, beyond)
-    if word.text not in STOP:
-        yield word.stem, 1.0
-        yield from related(word)
-
+    for beyond in range(place + 1, min(place + 4, len(said))):
+        near = said[beyond]
+        if beyond == place + 1 and (word.text not in STOP or near.text not in STOP):
+            yield (place, beyond), ((stem(word.text + near.text), 1.0),)
+        if near.text not in _FILLERS:
+            meant = phrase(word, near)
+            if meant:
+                yield (place, beyond), meant
+            break

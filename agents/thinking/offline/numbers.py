@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 from agents.thinking.offline.words import stem
 
-_DIGITS = re.compile(r"(?<![\w.:/@#,])([-+]?)(\d[\d,]{0,17}(?:\.\d{1,12})?)([%€$£°]|[a-zA-Zµ°]{1,10})?(?![\w@]|\.\d|:\d|/\d)")
+_DIGITS = re.compile(
+    r"(?<![\w.:/@#,])([-+]?)(\d[\d,]{0,17}(?:\.\d{1,12})?)([%€$£°]|[a-zA-Zµ°]{1,10})?(?![\w@]|\.\d|:\d|/\d)"
+)
 _DICE = re.compile(r"(?<!\w)(\d{0,3})[dD](\d{1,4})(?!\w)")
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _AFTER = re.compile(r"[\s-]{0,3}([^\W\d_]+|[%€$£°])")
 _BEFORE = re.compile(r"([^\W\d_]+)\W{0,2}$|([€$£])\s?$")
-_ONES = dict(
-    zip(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split(),
-        range(20),
-        strict=True,
-    )
-)
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+_ONES = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+    "seventeen": 17, "eighteen": 18, "nineteen": 19,
+}  # fmt: skip
+_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
 _ROUND = {"dozen": 12, "hundred": 100, "thousand": 1_000, "couple": 2}
 _SPOKEN = re.compile(
     rf"(?<![\w-])(?:(?P<tens>{'|'.join(_TENS)})(?:[\s-](?P<unit>{'|'.join(list(_ONES)[1:10])}))?"
@@ -63,9 +64,13 @@ def numbers(text: str) -> list[Number]:
         value = _value(digits)
         if value is None:
             continue
-        found.append(_placed(text, -value if sign == "-" else value, match.start(), match.end(), suffix or ""))
-    for match in _SPOKEN.finditer(text):
-        found.append(_placed(text, _spoken(match), match.start(), match.end(), "", match.group().lower() == "one"))
+        found.append(
+            _placed(text, -value if sign == "-" else value, match.start(), match.end(), suffix or "")
+        )
+    found += [
+        _placed(text, _spoken(match), match.start(), match.end(), "", match.group().lower() == "one")
+        for match in _SPOKEN.finditer(text)
+    ]
     for match in _A_WHILE.finditer(text):
         amount = 0.5 if match[1].lower().startswith("half") else 1
         found.append(_placed(text, amount, match.start(), match.end(1), "", amount == 1))

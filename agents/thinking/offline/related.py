@@ -85,8 +85,8 @@ spell grammar: spelling grammar
 # two or three words that together point somewhere
 _PHRASES = {
     ("what", "time"): "clock time",
-    ("what", "date"): "date clock calendar",
-    ("what", "day"): "date clock calendar",
+    ("what", "date"): "date clock",
+    ("what", "day"): "date clock",
     ("will", "it"): "forecast",
     ("look", "up"): "lookup",
     ("how", "warm"): "temperature thermometer",
@@ -100,10 +100,10 @@ _PHRASES = {
     ("remember", "my"): "save store",
     ("remember", "i"): "save store",
     ("you", "remember"): "recall context",
-    ("create", "agent"): "learn",
-    ("make", "agent"): "learn",
-    ("build", "agent"): "learn",
-    ("new", "agent"): "learn",
+    ("create", "agent"): "learnnew",
+    ("make", "agent"): "learnnew",
+    ("build", "agent"): "learnnew",
+    ("new", "agent"): "learnnew",
     ("to", "do"): "todo",
     ("turn", "on"): "switch",
     ("turn", "off"): "switch",
@@ -112,7 +112,9 @@ _PHRASES = {
 
 def related(word: Word) -> tuple[tuple[str, float], ...]:
     """Stems an agent may use where a person says ``word``, each with a strength below 1."""
-    return _RELATED.get(word.text) or _RELATED.get(word.stem) or (_DICE if _THROW.fullmatch(word.text) else ())
+    return (
+        _RELATED.get(word.text) or _RELATED.get(word.stem) or (_DICE if _THROW.fullmatch(word.text) else ())
+    )
 
 
 def phrase(first: Word, second: Word) -> tuple[tuple[str, float], ...]:

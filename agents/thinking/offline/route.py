@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,6 +21,8 @@ _THRESHOLD = 1.2
 _TOLD_THRESHOLD = 3.4  # for sentences that tell rather than ask
 _MARGIN = 0.04  # by which share the best agent must lead
 _CANDIDATES = 6
+_BASE = 0.2  # share of its evidence that an agent keeps when no other meaningful word speaks for it
+_HOPELESS = 0.4  # share of the strongest evidence below which arguments cannot make up for the words
 _EXPLICIT = 10.0
 _LONGEST_TEXT = 200_000
 
@@ -60,7 +63,9 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     if kind == "negated":
         return Decision(None, reason="talk")
     if mentions and mentions[0].explicit:
-        return _decision(tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT)
+        return _decision(
+            tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
+        )
     if kind in ("help", "small"):
         return Decision(None, reason="help" if kind == "help" else "talk")
     ranked = _ranked(index, utterance, mentions)
@@ -79,9 +84,12 @@ def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list
     for mention in mentions:
         named = evidence.setdefault(mention.tool, Evidence())
         named.score += 1.2 if mention.length > 1 else 0.8 if mention.start == 0 else 0.4
-    likely = sorted(evidence, key=lambda number: -evidence[number].score)[:_CANDIDATES]
+    likely = heapq.nlargest(_CANDIDATES, evidence, key=lambda number: evidence[number].score)
+    least = max((found.score for found in evidence.values()), default=0.0) * _HOPELESS
     ranked = []
     for number in likely:
+        if evidence[number].score < least:
+            break
         profile = index.profiles[number]
         filled = fill(profile, utterance)
         own = {one for one in profile.name_stems if one not in FAINT_STEMS} or set(profile.name_stems)
@@ -90,7 +98,7 @@ def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list
             named_share = 1.0
         spans = ((place.start, place.end) for place in filled.taken)
         share = coverage(utterance, evidence[number], spans)
-        score = evidence[number].score * (0.8 + 0.2 * named_share) * (0.35 + 0.65 * share)
+        score = evidence[number].score * (0.8 + 0.2 * named_share) * (_BASE + (1 - _BASE) * share)
         if filled.missing:
             score -= 0.25
         elif profile.required():

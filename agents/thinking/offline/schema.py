@@ -7,11 +7,12 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import orjson
 
-from agents.thinking.offline.words import FAINT_STEMS, compact, name_words, stem, terms
+from agents.thinking.offline.words import FAINT_STEMS, compact, name_words, stem, terms, word_set
 from agents.thinking.provider import Tool
 
 _LONGEST_DESCRIPTION = 2_000
@@ -19,7 +20,9 @@ _MOST_PARAMETERS = 64
 _MOST_CHOICES = 200
 _USUAL_DESCRIPTION = 40  # words; a longer one spreads its weight, so stuffing gains nothing
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s|\n")
-_EXAMPLE = re.compile(r"(?:e\.g\.|such as|for example|for instance|example:|like)[\s:,]*[\"'`]?([^\s\"'`),;]+)", re.I)
+_EXAMPLE = re.compile(
+    r"(?:e\.g\.|such as|for example|for instance|example:|like)[\s:,]*[\"'`]?([^\s\"'`),;]+)", re.I
+)
 
 # words of a parameter's name that tell what shape its value has
 _SHAPES = {
@@ -44,15 +47,15 @@ _SHAPES = {
     "comment story instruction instructions sentence statement utterance",
 }
 _SHAPE_OF = {word: shape for shape, listed in reversed(_SHAPES.items()) for word in listed.split()}
-_OTHER_SHAPES = frozenset("type kind color colour style mode format size extension area".split())
+_OTHER_SHAPES = word_set("type kind color colour style mode format size extension area")
 _FORMATS = {
     "email": "email", "uri": "url", "url": "url", "uri-reference": "url", "uuid": "guid", "guid": "guid",
     "date": "date", "time": "time", "date-time": "datetime", "hostname": "host", "ipv4": "host",
 }  # fmt: skip
-_FROM = frozenset("from source src base origin start".split())
-_TO = frozenset("to target dest destination into output end".split())
-_ABOUT = frozenset("topic subject query keyword keywords about search term terms theme".split())
-_NAMED = frozenset("name title label nickname".split())
+_FROM = word_set("from source src base origin start")
+_TO = word_set("to target dest destination into output end")
+_ABOUT = word_set("topic subject query keyword keywords about search term terms theme")
+_NAMED = word_set("name title label nickname")
 
 
 @dataclass(slots=True, frozen=True)
@@ -127,9 +130,12 @@ def raw(tool: Tool) -> bytes:
 def profile_of(content: bytes) -> Profile | None:
     """The profile of the tool that ``raw`` gave ``content`` for, or None when it has no usable name."""
     try:
-        tool = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
+        tool = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        try:
+            tool = json.loads(content)
+        except (ValueError, RecursionError):
+            return None
     function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict):
         return None
@@ -153,7 +159,9 @@ def profile_of(content: bytes) -> Profile | None:
     )
 
 
-def _weights(named: list[str], description: str, first: str, params: tuple[Param, ...]) -> dict[str, float]:
+def _weights(
+    named: tuple[str, ...], description: str, first: str, params: tuple[Param, ...]
+) -> dict[str, float]:
     weights: dict[str, float] = {}
 
     def add(term: str, weight: float) -> None:
@@ -164,7 +172,7 @@ def _weights(named: list[str], description: str, first: str, params: tuple[Param
 
     for word in named:
         add(stem(word), 3.0)
-    for one, other in zip(named, named[1:], strict=False):
+    for one, other in pairwise(named):
         weights[stem(one + other)] = 3.6
     first_terms, all_terms = set(terms(first)), set(terms(description))
     spread = min(1.0, math.sqrt(_USUAL_DESCRIPTION / max(1, len(all_terms))))
@@ -226,7 +234,9 @@ def _flattened(schema: dict[str, Any]) -> dict[str, Any]:
     for key in ("anyOf", "oneOf"):
         branches = schema.get(key)
         if isinstance(branches, list) and "type" not in schema:
-            real = [branch for branch in branches if isinstance(branch, dict) and branch.get("type") != "null"]
+            real = [
+                branch for branch in branches if isinstance(branch, dict) and branch.get("type") != "null"
+            ]
             if real:
                 return {**real[0], **{known: value for known, value in schema.items() if known != key}}
     return schema

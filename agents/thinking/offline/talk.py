@@ -33,7 +33,8 @@ _SMALL = re.compile(
     r"|(?:how|how's|hows) (?:are|is|r) (?:you|u|it going|things|everything|life)(?: doing)?(?: today| now)?|how do you do|how's it going"
     r"|what(?:'s| is) up|sup|whats up|nice(?: to meet you)?|cool|great|awesome|perfect|wow|lol|haha+|hm+|ok(?:ay)?(?: cool| great| then| thanks)?"
     r"|(?:good)?bye(?: bye)?[^?]{0,30}|see you[^?]{0,20}|later|good job|well done|never ?mind|forget it|stop it|sorry|yes|no|nope|yep|sure|maybe"
-    r"|i(?:'m| am) (?:fine|good|ok|okay|bored|tired|sad|happy|back|here|hungry)|are you (?:there|ok|okay|real|human|alive|a (?:real )?(?:person|human|robot|bot|machine|ai))"
+    r"|i(?:'m| am) (?:fine|good|ok|okay|bored|tired|sad|happy|back|here|hungry)|are you (?:there|ok|okay|real|human|alive"
+    r"|a (?:real )?(?:person|human|robot|bot|machine|ai))"
     r"|(?:i (?:love|like|hate) you|you(?:'re| are) [^?]{0,40}|do you (?:love|like|hate) me)"
     rf"){_END}"
 )
@@ -45,6 +46,10 @@ _TOLD = re.compile(
     r"(?:i|we|he|she|they|it|my|our|his|her|their|this|that|these|those|someone|everybody|everyone|nobody)(?:'\w+)?\s+"
     r"|you (?:have|had|are|were|look|seem|sound)\b|the (?:\w+ ){1,4}(?:is|are|was|were|has|had)\b"
 )
+_LORE = re.compile(
+    r"(?:how (?:do|can|does|should|would|to|did)\b(?: (?:i|we|you|one|people))?|teach me|who (?!is there)\w+|why (?:do|does|did|should|would)"
+    r"|what does \w+ mean|what (?:is|are|was|were) an? \w+(?: \w+)?\W*$)"
+)
 _ASKED = re.compile(
     r"\?|\b(?:want|wanna|need|would like|'d like|like to|looking for|wonder|please|should be|have to|must|remember|remind me"
     r"|searching for|trying to)\b"
@@ -52,7 +57,7 @@ _ASKED = re.compile(
 
 
 def kind_of(text: str) -> Talk:
-    """``help`` (asks what there is), ``small`` (talk), ``negated`` (asks not to), ``told`` (tells something), or nothing."""
+    """``help`` (asks what there is), ``small`` (talk), ``negated`` (asks not to), ``told`` (tells or wonders about something), or nothing."""
     folded = " ".join(text[:300].casefold().replace("’", "'").split())
     plain = re.sub(r"\s*[,;]\s*", " ", folded)
     if not re.search(r"\w", plain):
@@ -63,6 +68,6 @@ def kind_of(text: str) -> Talk:
         return "small"
     if _NEGATED.match(plain):
         return "negated"
-    if _TOLD.match(plain) and not _ASKED.search(plain):
+    if _LORE.match(plain) or (_TOLD.match(plain) and not _ASKED.search(plain)):
         return "told"
     return ""

@@ -9,14 +9,14 @@ from typing import Any
 from agents.thinking.offline.schema import Param, Profile
 from agents.thinking.offline.utterance import Found, Utterance
 from agents.thinking.offline.vocabulary import CURRENCIES, LANGUAGES
-from agents.thinking.offline.words import STOP, Word
+from agents.thinking.offline.words import STOP, Word, word_set
 
 _EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,200}")
 _TRUE = frozenset(("true", "yes", "on", "1"))
 _FALSE = frozenset(("false", "no", "off", "0"))
 _TOWARDS = frozenset(("to", "in", "into", "as"))
-_FILE_ENDINGS = frozenset(
-    "py md js ts sh rs go rb pl txt csv json xml html css pdf doc docx xls xlsx png jpg jpeg gif zip log toml yaml yml".split()
+_FILE_ENDINGS = word_set(
+    "py md js ts sh rs go rb pl txt csv json xml html css pdf doc docx xls xlsx png jpg jpeg gif zip log toml yaml yml"
 )
 _ANY_DAY = date(2000, 1, 1)  # numbers do not depend on it
 _MONEY = re.compile(r"[€$£¥₹₩]")
@@ -67,7 +67,9 @@ def typed(param: Param, utterance: Utterance, profile: Profile, taken: list[Foun
 def whole(param: Param, given: Any, utterance: Utterance) -> Any:
     """``given`` as a value of ``param``, converted where that loses nothing; None when it does not fit."""
     if param.choices and param.kind != "array":
-        same = [one for one in param.choices if one == given and isinstance(one, bool) == isinstance(given, bool)]
+        same = [
+            one for one in param.choices if one == given and isinstance(one, bool) == isinstance(given, bool)
+        ]
         spelled = [one for one in param.choices if str(one).casefold() == str(given).casefold()]
         return (same or spelled or [None])[0]
     match param.kind:
@@ -126,7 +128,11 @@ def _numeric(param: Param, given: Any) -> int | float | None:
     if isinstance(given, str):
         found = Utterance(given, _ANY_DAY).numbers
         value = found[0].value if len(found) == 1 else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not param.least <= value <= param.most:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not param.least <= value <= param.most
+    ):
         return None
     if param.kind == "integer":
         return int(value) if float(value).is_integer() else None
@@ -141,7 +147,9 @@ def _truth(given: Any) -> bool | None:
 
 
 def _moments(utterance: Utterance) -> list[Found]:
-    written = re.search(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?", utterance.text[:4_000])
+    written = re.search(
+        r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?", utterance.text[:4_000]
+    )
     if written:
         return [Found(written.group().replace(" ", "T"), written.start(), written.end())]
     if not utterance.dates or not utterance.times:
@@ -189,7 +197,9 @@ def _directed(param: Param, found: list[tuple[Word, str]], utterance: Utterance,
 
 def _currencies(param: Param, utterance: Utterance) -> list[Found]:
     found = [Found(code, word.start, word.end) for word, code in _listed(utterance, CURRENCIES)]
-    found += [Found(CURRENCIES[m.group()], m.start(), m.end()) for m in _MONEY.finditer(utterance.text[:4_000])]
+    found += [
+        Found(CURRENCIES[m.group()], m.start(), m.end()) for m in _MONEY.finditer(utterance.text[:4_000])
+    ]
     if not param.direction:
         return found
     of_amount = [one for one in found if _beside_number(one, utterance) and not _towards(one, utterance)]
@@ -239,6 +249,8 @@ def _towards(found: Found, utterance: Utterance) -> bool:
 
 def _beside_number(found: Found, utterance: Utterance) -> bool:
     return any(
-        -2 < found.start - number.end <= 1 or 0 <= number.start - found.end <= 1 or number.start <= found.start < number.end
+        -2 < found.start - number.end <= 1
+        or 0 <= number.start - found.end <= 1
+        or number.start <= found.start < number.end
         for number in utterance.numbers
     )

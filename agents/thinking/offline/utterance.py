@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -10,10 +11,11 @@ from typing import Any
 
 from agents.thinking.offline import dates
 from agents.thinking.offline.numbers import Number, numbers
-from agents.thinking.offline.words import Word, words
+from agents.thinking.offline.words import Word, word_set, words
 
 _LONGEST_HEAD = 400  # characters looked at for what is asked; the rest can only be an argument
 _NEAR = 4_000  # characters looked at for typed values
+_TAIL = 1_000  # characters looked at where a long text ends
 
 _URL = re.compile(r"(?:https?|ftp|wss?)://[^\s<>\"']+|www\.[^\s<>\"']+", re.I)
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
@@ -25,12 +27,16 @@ _QUOTED = re.compile(
 _TOKEN = re.compile(r"\S+")
 _EXTENSION = re.compile(r"[^\\/]\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _IP = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?$|\[?[0-9a-fA-F:]*::[0-9a-fA-F:]*\]?$")
-_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}(?::\d{1,5})?$|localhost(?::\d+)?$")
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}(?::\d{1,5})?$|localhost(?::\d+)?$"
+)
 _CODE = re.compile(r"#?(?=[\w-]*\d)[A-Za-z0-9][\w-]{1,63}$")
 _ORDINAL = re.compile(r"\d{1,2}(?:st|nd|rd|th)$", re.I)
 _SYMBOL = re.compile(r"\$?[A-Z]{1,5}(?:[.-][A-Z]{1,2})?$")
-_NOT_SYMBOLS = frozenset("I A OK AM PM TV PC IT UP ME US USA UK EU CEO FAQ ASAP PDF CSV JSON URL API CPU".split())
-_ZONE = re.compile(r"(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC|GMT|CET|EST|PST)(?:[+-]\d{1,2})?$")
+_NOT_SYMBOLS = word_set("I A OK AM PM TV PC IT UP ME US USA UK EU CEO FAQ ASAP PDF CSV JSON URL API CPU")
+_ZONE = re.compile(
+    r"(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC|GMT|CET|EST|PST)(?:[+-]\d{1,2})?$"
+)
 _MATHS = re.compile(r"[\d(.√-][\d\s.,+*/^%()×÷−-]{1,200}")
 _OPERATION = re.compile(r"[\d)%]\s*(?:[*/^×÷+−-]|\*\*)\s*[-(]?\s*[\d(.]")
 _PAIR = re.compile(
@@ -91,13 +97,21 @@ class Utterance:
     def tokens(self) -> list[Found]:
         """Parts between blanks, stripped of the punctuation around them."""
         found = []
-        for match in _TOKEN.finditer(self.text):
+        for match in self._parts():
             core = match.group().strip("\"'“”„«»‘’`()[]{}<>,;!")
             core = core.rstrip("?.:") if len(core) > 2 and "*" not in core else core
             if core:
                 start = match.start() + match.group().index(core)
                 found.append(Found(core, start, start + len(core)))
         return found
+
+    def _parts(self) -> Iterator[re.Match[str]]:
+        """All parts; of a long text only those near its ends, for nothing in the middle is looked at."""
+        if len(self.text) <= _NEAR + _TAIL:
+            yield from _TOKEN.finditer(self.text)
+        else:
+            yield from _TOKEN.finditer(self.text, 0, _NEAR)
+            yield from _TOKEN.finditer(self.text, len(self.text) - _TAIL)
 
     @cached_property
     def pairs(self) -> list[tuple[str, str, Found]]:
@@ -106,7 +120,13 @@ class Utterance:
         for match in _PAIR.finditer(self._near) if "=" in self._near or ":" in self._near else ():
             first, key, sign = match["first"] or "", match["key"], match["sign"]
             value = next(match[group] for group in ("double", "single", "bare") if match[group] is not None)
-            found.append((key.replace("_", "").replace("-", "").casefold(), sign, Found(value, match.start("key"), match.end())))
+            found.append(
+                (
+                    key.replace("_", "").replace("-", "").casefold(),
+                    sign,
+                    Found(value, match.start("key"), match.end()),
+                )
+            )
             if first:
                 both = Found(value, match.start("first"), match.end())
                 found.append(((first + key).replace("_", "").casefold(), sign, both))
@@ -140,7 +160,11 @@ class Utterance:
 
     @cached_property
     def paths(self) -> list[Found]:
-        return [token for token in self._near_tokens if _is_path(token.value) and not self.inside(token, self._links)]
+        return [
+            token
+            for token in self._near_tokens
+            if _is_path(token.value) and not self.inside(token, self._links)
+        ]
 
     @cached_property
     def globs(self) -> list[Found]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agents.thinking.offline.words import word_set
+
 LANGUAGES = {
     "arabic": "ar", "bengali": "bn", "bulgarian": "bg", "catalan": "ca", "chinese": "zh", "croatian": "hr",
     "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et", "finnish": "fi",
@@ -21,10 +23,10 @@ CURRENCIES = {
     "zloty": "PLN", "peso": "MXN", "pesos": "MXN", "lira": "TRY", "ruble": "RUB", "rubles": "RUB", "bitcoin": "BTC",
     **{
         code.lower(): code
-        for code in (
+        for code in word_set(
             "AED AUD BRL BTC CAD CHF CNY CZK DKK ETH EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NOK NZD PHP "
             "PLN RON RUB SEK SGD THB TRY TWD UAH USD ZAR"
-        ).split()
+        )
     },
 }  # fmt: skip
 """ISO 4217 codes by what people write."""

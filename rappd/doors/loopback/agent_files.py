@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 from aiohttp import web
 
@@ -45,7 +46,10 @@ async def export(request: web.Request) -> web.Response:
     name = source["file"].rsplit("/", 1)[-1]
     return web.Response(
         body=source["source"].encode(),
-        headers={"Content-Type": "text/x-python; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'},
+        headers={
+            "Content-Type": "text/x-python; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="{name}"',
+        },
     )
 
 

@@ -13,9 +13,9 @@ from aiohttp.typedefs import Handler
 from agents.worker.ancestry import is_worker_process
 from envelopes.problem import Problem
 from rappd.doors.answer import plain, problem
+from rappd.doors.keys import HOUSE
 from rappd.errors import Refused
 from rappd.gate import Caller
-from rappd.doors.keys import HOUSE
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,9 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             _check_host(request)
             allowed = origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins
             if not allowed and (request.method not in _SAFE or request.method == "OPTIONS"):
-                raise Refused("Pages of other sites may not use this door.", do="Add the site to door.origins.")
+                raise Refused(
+                    "Pages of other sites may not use this door.", do="Add the site to door.origins."
+                )
             if request.method == "OPTIONS":
                 return _with_cors(web.Response(status=204), origin)
         response = await handler(request)
@@ -150,4 +152,13 @@ def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamRes
     return plain(found.status, found.reason, "refused")
 
 
-__all__ = ["COOKIE", "PROOF", "NotOperator", "caller", "from_control", "guard", "is_operator", "operator_only"]
+__all__ = [
+    "COOKIE",
+    "PROOF",
+    "NotOperator",
+    "caller",
+    "from_control",
+    "guard",
+    "is_operator",
+    "operator_only",
+]

@@ -29,7 +29,9 @@ async def health(request: web.Request) -> web.Response:
             "model": house.thinking.model,
             "voice_mode": host.modes.voice,
             "twin_mode": host.modes.twin,
-            "soul": str(host.workspace.soul) if await asyncio.to_thread(host.workspace.soul.exists) else "missing",
+            "soul": str(host.workspace.soul)
+            if await asyncio.to_thread(host.workspace.soul.exists)
+            else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
             "quarantined": quarantined(house),
             "copilot": house.thinking.copilot_state,

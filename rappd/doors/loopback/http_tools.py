@@ -52,7 +52,11 @@ async def agent(request: web.Request) -> web.Response:
     found = house.host.roster.named(name)
     available = [known.name for known in house.host.roster.serving(structural=False)]
     if found is None or found.name not in available:
-        answer: dict[str, Any] = {"status": "error", "message": f"unknown agent: {name}", "available": available}
+        answer: dict[str, Any] = {
+            "status": "error",
+            "message": f"unknown agent: {name}",
+            "available": available,
+        }
         return ok(answer, 404)
     arguments = body.get("args") or {}
     if not isinstance(arguments, dict):

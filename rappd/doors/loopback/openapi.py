@@ -27,12 +27,19 @@ _CHAT_REQUEST = {
             "type": "array",
             "items": {
                 "type": "object",
-                "properties": {"role": {"enum": ["user", "assistant", "tool"]}, "content": {"type": "string"}},
+                "properties": {
+                    "role": {"enum": ["user", "assistant", "tool"]},
+                    "content": {"type": "string"},
+                },
             },
         },
         "session_id": {"description": "any truthy value; echoed, and names the thread"},
         "user_guid": {"type": "string"},
-        "turn_id": {"type": "string", "format": "uuid", "description": "a repeat is answered from the record"},
+        "turn_id": {
+            "type": "string",
+            "format": "uuid",
+            "description": "a repeat is answered from the record",
+        },
     },
 }
 _CHAT_ANSWER = {

@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-import orjson
 from aiohttp import web
 
-from rappd.activity import event_row
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
@@ -19,7 +17,9 @@ from rappd.house import describe
 from rappd.log import tail
 from rappd.operator import SESSION_SECONDS
 from rappd.settings.load import Value
-from rappd.transcript.views import export_jsonl, export_markdown, thread_row
+from rappd.transcript.jsonl import export_jsonl
+from rappd.transcript.markdown import export_markdown
+from rappd.transcript.rows import event_row, thread_row
 
 routes = web.RouteTableDef()
 
@@ -34,9 +34,7 @@ async def open_session(request: web.Request) -> web.Response:
         raise Refused("That link was used, or is too old.", do="rappd open")
     cookie, proof = traded
     response = ok({"operator": True, "proof": proof})
-    response.set_cookie(
-        COOKIE, cookie, max_age=SESSION_SECONDS, httponly=True, samesite="Strict", path="/"
-    )
+    response.set_cookie(COOKIE, cookie, max_age=SESSION_SECONDS, httponly=True, samesite="Strict", path="/")
     return response
 
 
@@ -75,7 +73,7 @@ async def status(request: web.Request) -> web.Response:
 async def activity(request: web.Request) -> web.Response:
     """The latest records."""
     events = await request.app[HOUSE].store.recent_events(limit=_limit(request, 200))
-    return ok({"events": [_row(event) for event in events]})
+    return ok({"events": [event_row(event) for event in events]})
 
 
 @routes.get("/activity/stream")
@@ -108,7 +106,7 @@ async def thread(request: web.Request) -> web.Response:
     store = request.app[HOUSE].store
     found = await store.find_thread(request.match_info["thread"])
     events = await store.thread_events(found.id)
-    return ok({"thread": thread_row(found), "events": [{**_row(event), "n": event.n} for event in events]})
+    return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
 
 
 @routes.get("/threads/{thread}/export")
@@ -182,13 +180,6 @@ def setting_row(value: Value) -> dict[str, Any]:
         "live": setting.live,
         "help": setting.help,
     }
-
-
-def _row(event: Any) -> dict[str, Any]:
-    from envelopes.emergence import from_object
-
-    envelope = from_object(orjson.loads(event.body))
-    return {"seq": event.seq, "at": event.at, "data": envelope.data, **event_row(envelope)}
 
 
 def _limit(request: web.Request, default: int) -> int:

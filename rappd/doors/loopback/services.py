@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from typing import Any
 
@@ -10,9 +9,8 @@ import orjson
 from aiohttp import web
 
 from agents.errors import AgentError
-from agents.storage.memory import is_guid
 from envelopes.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
-from envelopes.record import ERROR
+from envelopes.record import ERROR, is_uuid
 from rappd.doors.answer import ok, plain, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.guard import caller
@@ -38,7 +36,7 @@ async def tier2(request: web.Request) -> web.Response:
     guid = str(body.get("user_guid") or "")
     if not text:
         return plain(400, "Missing or empty user_input in JSON payload", "bad_body")
-    if is_guid(text):
+    if is_uuid(text):
         return ok(_tier2_body(GREETING, "", "", guid or text))
     history = body.get("conversation_history")
     asked = decode_request(
@@ -107,11 +105,7 @@ async def service(request: web.Request) -> web.StreamResponse:
         return plain(error.status, str(error), error.code, error.do)
     if found is None:
         return plain(404, f"service '{name}' not found", "not_found", "Put it into services/.")
-    return web.Response(
-        status=found["status"],
-        body=base64.b64decode(found["body"]),
-        headers={str(key): str(value) for key, value in found["headers"].items()},
-    )
+    return web.Response(status=found.status, body=found.body, headers=found.headers)
 
 
 def _tier2_body(text: str, voice: str, logs: str, guid: str) -> dict[str, str]:

@@ -15,9 +15,8 @@ const ORIGINS = { yours: "yours", shipped: "came with rappd" };
 export function agentCard(file, card, { tryIt }) {
   const trouble = h("div", {});
   const kind = card.quarantined ? "card agent quarantined" : card.shadowed_by ? "card agent shadowed" : "card agent";
-  const title = card.quarantined
-    ? h("h3", {}, card.name || file.filename)
-    : h("h3", {}, h("a", { href: `#/agents/${encodeURIComponent(card.name)}` }, card.name));
+  const plain = card.quarantined || card.shadowed_by;
+  const title = h("h3", {}, plain ? card.name || file.filename : h("a", { href: `#/agents/${encodeURIComponent(card.name)}` }, card.name));
   return h(
     "li",
     { class: kind, "data-file": file.filename },

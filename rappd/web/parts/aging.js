@@ -5,30 +5,35 @@ import { desk } from "./desk.js";
 import { fill, h } from "./dom.js";
 import { problemView } from "./problem.js";
 
+const seen = new Map(); // name → {data, at}: what was last known, also after leaving a place
+
 /**
- * Keeps `place` showing what `load()` gives, drawn by `draw(data)`. `refresh()` loads again; so does
- * the daemon's return. When loading fails the old list stays, dimmed. `close()` when done.
+ * Keeps `place` showing the list `name`: what `load()` gives, drawn by `draw(data)`. `refresh()` loads
+ * again; so does the daemon's return. While it cannot load, the last known list stays, dimmed.
+ * `close()` when done.
  */
-export function aging(place, { load, draw }) {
+export function aging(place, { name, load, draw }) {
   const body = h("div", { class: "aging-list" });
   const note = h("p", { class: "soft as-of", hidden: true });
   fill(place, note, body);
-  let data = null;
-  let at = 0;
   let closed = false;
+  let loading = false;
+  let again = false;
+  let operator = desk.operator;
 
+  const redraw = () => seen.has(name) && keepingFocus(body, () => fill(body, draw(seen.get(name).data)));
   const dim = () => {
-    if (!at || desk.awake) return;
+    if (!seen.has(name)) return;
     body.classList.add("old");
-    fill(note, `as of ${clock(at)}`).hidden = false;
+    fill(note, `as of ${clock(seen.get(name).at)}`).hidden = false;
   };
-  const redraw = () => data && fill(body, draw(data));
   const refresh = async () => {
+    again = loading;
+    if (loading) return;
+    loading = true;
     try {
-      const loaded = await load();
+      seen.set(name, { data: await load(), at: Date.now() });
       if (closed) return;
-      data = loaded;
-      at = Date.now();
       body.classList.remove("old");
       note.hidden = true;
       redraw();
@@ -37,19 +42,37 @@ export function aging(place, { load, draw }) {
       if (closed) return;
       if (found.away) dim();
       else if (found.code !== "not_operator") fill(body, problemView(found));
+    } finally {
+      loading = false;
+      if (again && !closed) refresh();
     }
   };
-  const changed = () => (desk.awake ? redraw() : dim());
+  const changed = () => {
+    if (!desk.awake) dim();
+    if (operator !== desk.operator) redraw();
+    operator = desk.operator;
+  };
   desk.addEventListener("back", refresh);
   desk.addEventListener("change", changed);
+  redraw();
+  if (!desk.awake) dim();
   refresh();
   return {
     refresh,
-    redraw,
     close() {
       closed = true;
       desk.removeEventListener("back", refresh);
       desk.removeEventListener("change", changed);
     },
   };
+}
+
+/** A redrawn list gives the keyboard back to the control of the same name. */
+function keepingFocus(body, draw) {
+  const held = body.contains(document.activeElement) ? document.activeElement : null;
+  const label = held?.getAttribute("aria-label");
+  draw();
+  if (!held) return;
+  const same = held.id ? document.getElementById(held.id) : label && body.querySelector(`[aria-label="${CSS.escape(label)}"]`);
+  same?.focus({ preventScroll: true });
 }

@@ -20,13 +20,19 @@ export function composer({ sent }) {
   const quiet = h("button", { type: "button", class: "quiet", hidden: true, onclick: hush }, "Stop reading");
   const form = h("form", { class: "composer" }, label, field, h("div", { class: "composer-buttons" }, quiet, microphone, main));
 
+  const tell = (text, about = "") => {
+    note.dataset.about = about;
+    fill(note, text);
+  };
   const draw = () => {
     const busy = Boolean(conversation.current);
+    const verb = busy ? "Stop" : "Send";
     fill(label, `Ask ${desk.name}`);
     field.placeholder = `Ask ${desk.name}…`;
-    fill(main, busy ? "Stop" : "Send");
+    if (main.textContent !== verb) fill(main, verb);
     main.classList.toggle("secondary", busy);
     main.classList.toggle("primary", !busy);
+    if (!busy && note.dataset.about === "busy") tell("");
     main.disabled = conversation.current?.state === "stopping";
   };
   const put = (text) => {
@@ -37,14 +43,14 @@ export function composer({ sent }) {
   const submit = () => {
     const text = field.value.trim();
     if (conversation.current) {
-      fill(note, `${desk.name} is answering. Stop it, or wait; your text is kept.`);
+      tell(`${desk.name} is answering. Stop it, or wait; your text is kept.`, "busy");
       return;
     }
     if (!text) return;
     hush();
     send(text);
     put("");
-    fill(note);
+    tell("");
     sent();
   };
 
@@ -61,9 +67,9 @@ export function composer({ sent }) {
   field.addEventListener("input", () => {
     keep("draft", field.value || null);
     grow(field);
-    fill(note);
+    tell("");
   });
-  if (microphone) dictate(microphone, field, note, { put, submit });
+  if (microphone) dictate(microphone, field, { put, submit, tell });
 
   const reading = () => (quiet.hidden = !speaking());
   const watched = [
@@ -95,7 +101,7 @@ function grow(field) {
 }
 
 /** The microphone: words appear as they are understood; in voice mode the pause after them sends. */
-function dictate(button, field, note, { put, submit }) {
+function dictate(button, field, { put, submit, tell }) {
   let end = null;
   const draw = () => {
     button.setAttribute("aria-pressed", String(Boolean(end)));
@@ -108,7 +114,7 @@ function dictate(button, field, note, { put, submit }) {
     hush();
     const before = field.value.trim();
     let complete = false;
-    fill(note, kept(SPOKEN_NOTE) ? "Listening…" : "Listening… Some browsers send the sound to their maker to turn it into text.");
+    tell(kept(SPOKEN_NOTE) ? "Listening…" : "Listening… Some browsers send the sound to their maker to turn it into text.");
     keep(SPOKEN_NOTE, true);
     end = await listen({
       heard(text, final) {
@@ -118,7 +124,7 @@ function dictate(button, field, note, { put, submit }) {
       ended(problem) {
         end = null;
         draw();
-        fill(note, problem);
+        tell(problem);
         if (problem) say(problem);
         else if (complete && desk.health?.voice_mode) submit();
         else field.focus();

@@ -13,12 +13,16 @@ const GROUPS = { "": "This machine", provider: "Model server", github: "GitHub",
 /** The settings in folded groups by the first part of their names. */
 export function allSettings() {
   const place = h("div", {});
-  const opened = new Set();
-  const list = aging(place, { load: async () => (await get("/settings")).settings, draw: (settings) => groups(settings, opened, list) });
+  const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
+  const list = aging(place, {
+    name: "settings",
+    load: async () => (await get("/settings")).settings,
+    draw: (settings) => groups(settings, page, list),
+  });
   return { element: place, close: list.close };
 }
 
-function groups(settings, opened, list) {
+function groups(settings, page, list) {
   const byGroup = new Map();
   for (const setting of settings) {
     if (ELSEWHERE.has(setting.name)) continue;
@@ -29,16 +33,16 @@ function groups(settings, opened, list) {
     const changed = some.filter(({ from }) => from && from !== "default").length;
     const element = h(
       "details",
-      { class: "source", open: opened.has(group) },
+      { class: "source", open: page.opened.has(group) },
       h("summary", {}, h("span", {}, GROUPS[group] ?? group), changed > 0 && h("span", { class: "soft" }, `${changed} set`)),
-      h("div", { class: "source-inside" }, some.map((setting) => row(setting, list))),
+      h("div", { class: "source-inside" }, some.map((setting) => row(setting, page, list))),
     );
-    element.addEventListener("toggle", () => (element.open ? opened.add(group) : opened.delete(group)));
+    element.addEventListener("toggle", () => (element.open ? page.opened.add(group) : page.opened.delete(group)));
     return element;
   });
 }
 
-function row(setting, list) {
+function row(setting, page, list) {
   const trouble = h("div", {});
   const label = h("span", {}, h("code", {}, setting.name), h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")));
   const change = async (value) => {
@@ -55,11 +59,11 @@ function row(setting, list) {
     return true;
   };
   if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), trouble);
-  return h("div", {}, setting.choices?.length ? choice(setting, label, change) : field(setting, label, change), trouble);
+  return h("div", {}, setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change), trouble);
 }
 
 function onOff(setting, label, change) {
-  const input = h("input", { type: "checkbox", role: "switch" });
+  const input = h("input", { type: "checkbox", role: "switch", id: `setting-${setting.name}` });
   const isOn = ["on", "true", "1", "yes"].includes(String(setting.value).toLowerCase());
   input.checked = isOn;
   input.addEventListener("change", async () => {
@@ -77,7 +81,7 @@ function choice(setting, label, change) {
   return h("div", { class: "choice" }, h("label", { for: id }, label), select);
 }
 
-function field(setting, label, change) {
+function field(setting, label, drafts, change) {
   const id = `setting-${setting.name}`;
   const input = h("input", {
     id,
@@ -89,11 +93,20 @@ function field(setting, label, change) {
     value: setting.secret ? "" : setting.value,
   });
   const save = h("button", { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` }, "Save");
-  input.addEventListener("input", () => (save.hidden = input.value === input.defaultValue));
+  const draw = () => {
+    save.hidden = input.value === input.defaultValue;
+    if (save.hidden) drafts.delete(setting.name);
+    else drafts.set(setting.name, input.value);
+  };
+  input.value = drafts.get(setting.name) ?? input.defaultValue;
+  draw();
+  input.addEventListener("input", draw);
   const form = h("form", { class: "choice" }, h("label", { for: id }, label), h("div", { class: "field-row" }, input, save));
-  form.addEventListener("submit", (event) => {
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (input.value !== input.defaultValue) change(input.value);
+    if (save.hidden) return;
+    drafts.delete(setting.name);
+    if (!(await change(input.value))) draw();
   });
   return form;
 }

@@ -11,7 +11,12 @@ import { toast } from "./toast.js";
 export function sources() {
   const trouble = h("div", {});
   const place = h("div", {});
-  const list = aging(place, { load: async () => (await get("/repos")).repos, draw: (repos) => repos.map((repo) => sourceView(repo, list)) });
+  const opened = new Set();
+  const list = aging(place, {
+    name: "sources",
+    load: async () => (await get("/repos")).repos,
+    draw: (repos) => repos.map((repo) => sourceView(repo, opened, list)),
+  });
   const field = h("input", { id: "source", type: "text", placeholder: "owner/repository", autocomplete: "off", spellcheck: "false" });
   const form = h("form", { class: "choice" }, h("label", { for: "source" }, "Connect a source"), h("div", { class: "field-row" }, field, h("button", { type: "submit", class: "secondary" }, "Connect")));
   form.addEventListener("submit", async (event) => {
@@ -27,30 +32,33 @@ export function sources() {
   return { element: h("div", {}, place, form, trouble), close: list.close };
 }
 
-function sourceView(repo, list) {
+function sourceView(repo, opened, list) {
   const trouble = h("div", {});
   const name = repo.repo || repo.url;
-  return h(
+  const element = h(
     "details",
-    { class: "source" },
+    { class: "source", open: opened.has(repo.url) },
     h("summary", {}, h("span", {}, name), h("span", { class: "soft" }, `${repo.enabled_count} of ${repo.agents.length} in use`)),
     h(
       "div",
       { class: "source-inside" },
-      repo.agents.map((agent) => agentSwitch(repo, agent, trouble)),
+      repo.agents.map((agent) => agentSwitch(repo, agent, trouble, list)),
       h("button", { type: "button", class: "quiet", onclick: () => disconnect(repo.url, trouble, list, name), "aria-label": `Disconnect ${name}` }, "Disconnect"),
       trouble,
     ),
   );
+  element.addEventListener("toggle", () => (element.open ? opened.add(repo.url) : opened.delete(repo.url)));
+  return element;
 }
 
-function agentSwitch(repo, agent, trouble) {
-  const field = h("input", { type: "checkbox", role: "switch" });
+function agentSwitch(repo, agent, trouble, list) {
+  const field = h("input", { type: "checkbox", role: "switch", id: `source-${repo.url}-${agent.id}` });
   field.checked = Boolean(agent.enabled);
   field.addEventListener("change", async () => {
     const enable = field.checked;
     const worked = await inline(trouble, () => post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }));
-    if (!worked) field.checked = !enable;
+    if (worked) list.refresh();
+    else field.checked = !enable;
     agentsChanged.dispatchEvent(new Event("change"));
   });
   return h("label", { class: "switch" }, h("span", {}, agent.name, h("span", { class: "soft help" }, agent.description)), field);

@@ -57,11 +57,11 @@ export function mount(main) {
 }
 
 function calls(body) {
-  let events = [];
   const list = aging(body, {
+    name: "activity",
     load: async () => (await get("/activity")).events,
     draw: (loaded) => {
-      events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
+      const events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
       if (!events.length) return h("p", { class: "plain" }, "Nothing has happened yet. What your agents do appears here.");
       return byDay(events);
     },
@@ -103,6 +103,7 @@ function eventRow(event, linked) {
 
 function threads(body) {
   return aging(body, {
+    name: "threads",
     load: async () => (await get("/threads")).threads,
     draw: (all) =>
       all.length
@@ -140,6 +141,7 @@ function thread(body, id) {
     place,
   );
   return aging(place, {
+    name: `thread ${id}`,
     load: () => get(`/threads/${encodeURIComponent(id)}`),
     draw: ({ events }) => h("ol", { class: "rows", role: "list" }, events.map((event) => eventRow(event, false))),
   });
@@ -147,6 +149,7 @@ function thread(body, id) {
 
 function log(body) {
   return aging(body, {
+    name: "log",
     load: async () => (await get("/log")).lines,
     draw: (lines) =>
       lines.length

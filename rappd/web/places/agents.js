@@ -29,6 +29,7 @@ export function mount(main, { tryIt }) {
   let shown = "";
 
   const list = aging(place, {
+    name: "agents",
     load: async () => {
       const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
       return { files: agents.files, rapps: rapps.rapps ?? [] };
@@ -51,9 +52,8 @@ export function mount(main, { tryIt }) {
     if (now === shown) return;
     shown = now;
     fill(framed, rapp?.ui ? rappPage(rapp) : null);
-    const file = known.files.find(({ cards = [] }) => cards.some((card) => card.name === rest[0]));
+    const { file, card } = all(known.files).find((one) => isReady(one) && one.card.name === rest[0]) ?? {};
     if (!file || isRapp) return hideDetail();
-    const card = file.cards.find(({ name }) => name === rest[0]);
     showDetail(aside, { title: card.name, content: agentDetail(file, card), closed: () => go("agents") });
   };
 
@@ -76,19 +76,21 @@ export function mount(main, { tryIt }) {
 }
 
 function lists({ files, rapps }, tryIt) {
-  const all = files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
-  const waiting = all.filter(({ card }) => card.quarantined);
-  const ready = all.filter(({ card }) => !card.quarantined);
+  const every = all(files);
+  const waiting = every.filter(({ card }) => card.quarantined);
+  const rest = every.filter(({ card }) => !card.quarantined);
   const cards = (some) => h("ul", { class: "cards" }, some.map(({ file, card }) => agentCard(file, card, { tryIt })));
   return [
     waiting.length > 0 && [h("h2", {}, `Quarantined, ${waiting.length}`), cards(waiting)],
-    waiting.length > 0 && ready.length > 0 && h("h2", {}, `Ready, ${ready.filter(({ card }) => !card.shadowed_by).length}`),
-    ready.length > 0 && cards(ready),
-    all.length === 0 && h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
+    waiting.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
+    rest.length > 0 && cards(rest),
+    every.length === 0 && h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
     rapps.length > 0 && [h("h2", {}, "Rapplications"), h("ul", { class: "cards" }, rapps.map(rappCard))],
-    !desk.operator && waiting.length > 0 && operatorLine("approve what is quarantined"),
   ];
 }
+
+const all = (files) => files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
+const isReady = ({ card }) => !card.quarantined && !card.shadowed_by;
 
 /** A daemon that lists no rapplications still lists agents. */
 function noRapps(found) {

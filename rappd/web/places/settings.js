@@ -22,7 +22,7 @@ export function mount(main, { places }) {
     operator = desk.operator;
     for (const part of open) part.close?.();
     open = operator ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()] : [];
-    fill(body, operator ? whole(open) : [thinkingNow(), operatorLine("change settings")], thisPage(operator, places));
+    fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
   };
   desk.addEventListener("change", draw);
   draw();
@@ -45,7 +45,7 @@ function whole([model, login, voice, twin, repos, all]) {
 }
 
 function thinkingNow() {
-  return h("section", { class: "group" }, h("h2", {}, "Thinking"), h("p", {}, desk.thinking || "Unknown yet."));
+  return h("section", { class: "group" }, h("h2", {}, "Thinking"), h("p", {}, desk.thinking || "Unknown yet."), operatorLine("change settings"));
 }
 
 function thisPage(operator, places) {
@@ -61,7 +61,7 @@ function thisPage(operator, places) {
         "div",
         { class: "setting" },
         h("div", {}, h("p", {}, "This browser may change things here"), h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks.")),
-        h("button", { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) }, "End that"),
+        h("button", { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) }, "End it"),
       ),
     trouble,
   );

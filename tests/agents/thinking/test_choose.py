@@ -21,7 +21,13 @@ async def think(offline, clock):
     made: list[Thinking] = []
 
     def build(**settings) -> Thinking:
-        settings = {"local_servers": (), "github_gh": False, "max_retries": 0, "probe_timeout": 10.0, **settings}
+        settings = {
+            "local_servers": (),
+            "github_gh": False,
+            "max_retries": 0,
+            "probe_timeout": 10.0,
+            **settings,
+        }
         remember = settings.pop("remember", None)
         thinking = Thinking(ThinkingSettings(**settings), offline, remember=remember, clock=clock)
         made.append(thinking)

@@ -1,0 +1,1 @@
+"""Rapplications (RAPP v1 §18.8): reading their bundles, and the three that come with rappd."""

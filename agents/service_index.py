@@ -1,0 +1,29 @@
+"""Which file answers under which service name, for the daemon: read from the text, nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agents.discovery import Stamp, find_service_files
+from agents.services import service_name
+
+
+class ServiceIndex:
+    """Names of the services in one folder. A file is read again when its stamp changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: dict[Path, tuple[Stamp, str]] = {}
+
+    def find(self, name: str) -> Path | None:
+        """The file of the service called ``name``; of two that claim it, the later by path. Blocks on the disk."""
+        if not self._folder.is_dir():
+            return None
+        found = None
+        for file in find_service_files(self._folder):
+            known = self._names.get(file.path)
+            if known is None or known[0] != file.stamp:
+                known = self._names[file.path] = (file.stamp, service_name(file.path))
+            if known[1] == name:
+                found = file.path
+        return found

@@ -1,0 +1,112 @@
+"""Events put together again: what was asked, what came back, and the agent calls in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from envelopes.record import DONE, ERROR, HELP
+from rappd.store.records import Event
+
+
+@dataclass(slots=True, frozen=True)
+class Message:
+    """One event with its envelope's data, which is empty when the body cannot be read."""
+
+    event: Event
+    data: dict[str, Any]
+
+    @property
+    def failed(self) -> bool:
+        """It is an ERROR."""
+        return self.event.verb == ERROR
+
+    @property
+    def text(self) -> str:
+        """What a person reads of it; of data in no known form, the JSON."""
+        data = self.data
+        if self.failed:
+            return _shown(data.get("msg", data))
+        if self.event.verb == DONE:
+            return _shown(data.get("response", data.get("result", data)))
+        return _shown(data.get("user_input", data.get("args", data)))
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A HELP with its DONE or ERROR; either may be missing. ``calls`` are the agent calls it led to."""
+
+    asked: Message | None
+    answered: Message | None = None
+    calls: list[Exchange] = field(default_factory=list)
+
+    @property
+    def agent(self) -> str:
+        """The agent's name when this is an agent call, else ""."""
+        for message in (self.asked, self.answered):
+            if message is not None and isinstance(message.data.get("agent"), str):
+                return str(message.data["agent"])
+        return ""
+
+    @property
+    def seconds(self) -> float | None:
+        """From question to answer."""
+        if self.asked is None or self.answered is None:
+            return None
+        return max(0, self.answered.event.at - self.asked.event.at) / 1e6
+
+    @property
+    def state(self) -> str:
+        """``done``, ``failed`` or, without an answer, ``open``."""
+        if self.answered is None:
+            return "open"
+        return "failed" if self.answered.failed else "done"
+
+
+def exchanges(events: Iterable[Event]) -> list[Exchange]:
+    """A thread's events, in their order, as exchanges.
+
+    A reply belongs to the last HELP of its id; an agent call to the open turn of whoever makes it.
+    Records that are neither stand alone as questions without an answer.
+    """
+    found: list[Exchange] = []
+    waiting: dict[str, Exchange] = {}
+    for event in events:
+        message = Message(event, _data(event.body))
+        if event.verb in (DONE, ERROR):
+            exchange = waiting.pop(event.id, None)
+            if exchange is None:
+                found.append(Exchange(None, message))
+            else:
+                exchange.answered = message
+            continue
+        exchange = Exchange(message)
+        turn = _turn_of(event.sender, waiting) if exchange.agent else None
+        (found if turn is None else turn.calls).append(exchange)
+        if event.verb == HELP:
+            waiting.pop(event.id, None)  # asked again: the newest question counts as the latest, too
+            waiting[event.id] = exchange
+    return found
+
+
+def _turn_of(sender: str, waiting: dict[str, Exchange]) -> Exchange | None:
+    for exchange in reversed(waiting.values()):
+        if exchange.asked is not None and exchange.asked.event.recipient == sender:
+            return exchange
+    return None
+
+
+def _data(body: bytes) -> dict[str, Any]:
+    try:
+        envelope = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    data = envelope.get("data") if isinstance(envelope, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -1,0 +1,129 @@
+"""A thread as a conversation to read, in Markdown."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import orjson
+
+from rappd.store.records import Event, ThreadRow
+from rappd.transcript.exchanges import Exchange, Message, exchanges
+from rappd.transcript.summaries import headline
+
+ARGUMENT_WIDTH = 40
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
+    """Who said what and when (UTC); agent calls folded as ``<details>``.
+
+    Texts are quoted line by line and their HTML is made harmless, so that nothing in them can pass
+    for another speaker or hide what follows.
+    """
+    parts = [
+        f"# {_plain(headline(thread.title) or 'Untitled')}",
+        f"Thread {thread.id}  \n{_day(thread.created)}, {_times(thread.count, 'record')}",
+    ]
+    today = _day(thread.created)
+    for exchange in exchanges(events):
+        first = exchange.asked or exchange.answered
+        assert first is not None
+        if (day := _day(first.event.at)) != today:
+            today = day
+            parts.append(f"## {day}")
+        parts.extend(_call(exchange) if exchange.agent else _turn(exchange))
+    return "\n\n".join(parts) + "\n"
+
+
+def _turn(exchange: Exchange) -> Iterator[str]:
+    if exchange.asked is not None:
+        yield _heading(exchange.asked)
+        yield _quoted(exchange.asked.text)
+    for call in exchange.calls:
+        yield from _call(call)
+    if exchange.answered is not None:
+        yield _heading(exchange.answered)
+        yield _quoted(exchange.answered.text)
+    elif exchange.asked is not None and exchange.asked.event.verb == "HELP":
+        yield "*No answer is recorded.*"
+
+
+def _call(exchange: Exchange) -> Iterator[str]:
+    asked, answered = exchange.asked, exchange.answered
+    arguments = asked.data.get("args", {}) if asked is not None else {}
+    took = "" if exchange.seconds is None else f", {exchange.seconds:.1f} s"
+    outcome = {"done": "", "failed": ", failed", "open": ", no answer"}[exchange.state]
+    inline = ""
+    if isinstance(arguments, dict):
+        inline = "".join(f" {name}={_shown_short(value)}" for name, value in arguments.items())
+    summary = html.escape(headline(f"{exchange.agent}{inline}"), quote=False)
+    # Failed calls are open, as on the page.
+    yield f"<details{' open' if exchange.state == 'failed' else ''}><summary>{summary}{took}{outcome}</summary>"
+    if arguments:
+        yield _fenced(orjson.dumps(arguments, option=orjson.OPT_INDENT_2).decode(), "json")
+    if answered is not None:
+        yield _fenced(answered.text)
+    yield "</details>"
+
+
+def _heading(message: Message) -> str:
+    failed = ", error" if message.failed else ""
+    return f"**{_plain(message.event.sender)}** {_clock(message.event.at)}{failed}"
+
+
+def _quoted(text: str) -> str:
+    lines = []
+    fence = ""
+    for line in text.splitlines() or [""]:
+        found = _FENCE.match(line)
+        if fence:
+            # Inside a code block HTML is shown, not obeyed. It ends with a fence of its own kind.
+            if found and found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+        elif found:
+            fence = found[1]
+        else:
+            line = _TAG.sub("&lt;", line)
+        lines.append(f"> {line}".rstrip())
+    return "\n".join(lines)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _plain(text: str) -> str:
+    """On one line, with everything that Markdown would act on escaped."""
+    return re.sub(r"([\\`*_\[\]<>#&~|])", r"\\\1", " ".join(text.split()))
+
+
+def _shown_short(value: object) -> str:
+    return headline(value if isinstance(value, str) else orjson.dumps(value).decode(), ARGUMENT_WIDTH)
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at // 1_000_000, UTC)
+
+
+def _day(at: int) -> str:
+    moment = _moment(at)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+# Not strftime: its month names follow the locale.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _clock(at: int) -> str:
+    return f"{_moment(at):%H:%M:%S} UTC"
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,61 @@
+"""A thread and its events as JSON rows, for pages and ``--json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from envelopes.record import ERROR
+from rappd.store.records import Event, ThreadRow
+
+
+def thread_row(thread: ThreadRow) -> dict[str, Any]:
+    """One thread; moments are µs since the epoch, ``head`` is hex."""
+    return {
+        "id": thread.id,
+        "title": thread.title,
+        "workspace": thread.workspace,
+        "caller": thread.caller,
+        "session": orjson.loads(thread.session) if thread.session else None,
+        "created": thread.created,
+        "updated": thread.updated,
+        "count": thread.count,
+        "head": thread.head.hex(),
+    }
+
+
+def event_row(event: Event) -> dict[str, Any]:
+    """One recorded envelope with its place, moment and hash."""
+    return {
+        "seq": event.seq,
+        "n": event.n,
+        "at": event.at,
+        "hash": event.hash.hex(),
+        **envelope_row(orjson.loads(event.body)),
+    }
+
+
+def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
+    """An envelope as Activity lists it: with a title and whether it went well."""
+    data = envelope["data"]
+    match envelope["verb"]:
+        case "HELP" if "agent" in data:
+            title = str(data["agent"])
+        case "HELP":
+            title = str(data.get("user_input", ""))
+        case "DONE":
+            title = str(data.get("response", data.get("result", "")))
+        case _:
+            title = str(data.get("msg", ""))
+    return {
+        "thread": envelope.get("_x_thread", ""),
+        "id": envelope["id"],
+        "verb": envelope["verb"],
+        "from": envelope["from"],
+        "to": envelope["to"],
+        "data": data,
+        "title": title[:120],
+        "agent": data.get("agent", ""),
+        "ok": envelope["verb"] != ERROR,
+    }

@@ -1,0 +1,83 @@
+"""Which files of a folder are agent files, and in which order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from agents.discovery import find_agent_files, find_service_files
+
+
+def touch(root: Path, *rels: str) -> None:
+    for rel in rels:
+        path = root / rel
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(rel)
+
+
+def names(root: Path) -> list[str]:
+    return [file.rel for file in find_agent_files(root)]
+
+
+def test_files_count_by_suffix_at_any_depth(tmp_path: Path) -> None:
+    touch(tmp_path, "a_agent.py", "workspace_agents/kitchen/b_agent.py", "@me/c_agent.py")
+    touch(tmp_path, "notes.py", "agent.py", "a_agent.pyc", "a_agent.py.stub", "a_agent.PY")
+    assert names(tmp_path) == ["@me/c_agent.py", "a_agent.py", "workspace_agents/kitchen/b_agent.py"]
+
+
+def test_what_is_set_aside_is_not_found(tmp_path: Path) -> None:
+    touch(tmp_path, "basic_agent.py", "deep/basic_agent.py", ".draft_agent.py", ".git/x_agent.py")
+    touch(
+        tmp_path, "experimental_agents/x_agent.py", "a/disabled_agents/b/x_agent.py", "__pycache__/x_agent.py"
+    )
+    (tmp_path / "folder_agent.py").mkdir()
+    assert names(tmp_path) == []
+
+
+def test_order_is_bytewise(tmp_path: Path) -> None:
+    touch(tmp_path, "b_agent.py", "B_agent.py", "ä_agent.py", "a/z_agent.py", "a_agent.py", "a-b_agent.py")
+    assert names(tmp_path) == sorted(names(tmp_path), key=os.fsencode)
+    assert names(tmp_path)[0] == "B_agent.py"
+    assert names(tmp_path)[-1] == "ä_agent.py"
+
+
+def test_links_may_not_leave_the_folder(tmp_path: Path) -> None:
+    agents, outside = tmp_path / "agents", tmp_path / "agents-of-others"
+    touch(agents, "real_agent.py")
+    touch(outside, "secret_agent.py")
+    (agents / "inside_agent.py").symlink_to(agents / "real_agent.py")
+    (agents / "outside_agent.py").symlink_to(outside / "secret_agent.py")
+    (agents / "broken_agent.py").symlink_to(agents / "nothing")
+    (agents / "folder").symlink_to(outside)
+    (agents / "circle").symlink_to(agents)
+    assert names(agents) == ["inside_agent.py", "real_agent.py"]
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    touch(tmp_path / "real", "a_agent.py")
+    (tmp_path / "real" / "b_agent.py").symlink_to("a_agent.py")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert names(tmp_path / "link") == ["a_agent.py", "b_agent.py"]
+
+
+def test_a_stamp_tells_versions_apart(tmp_path: Path) -> None:
+    touch(tmp_path, "a_agent.py")
+    (first,) = find_agent_files(tmp_path)
+    assert find_agent_files(tmp_path) == [first]
+    other = tmp_path / "other"
+    other.write_text("a_agent.py")
+    times = (tmp_path / "a_agent.py").stat()
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    other.replace(tmp_path / "a_agent.py")
+    (second,) = find_agent_files(tmp_path)
+    assert second.stamp[:2] == first.stamp[:2]
+    assert second.stamp != first.stamp, "same time and size, but another file"
+
+
+def test_a_missing_folder_holds_nothing(tmp_path: Path) -> None:
+    assert names(tmp_path / "nowhere") == []
+
+
+def test_services_and_organs(tmp_path: Path) -> None:
+    touch(tmp_path, "kanban_service.py", "heart_organ.py", "x_agent.py", "disabled_agents/off_service.py")
+    assert [file.rel for file in find_service_files(tmp_path)] == ["heart_organ.py", "kanban_service.py"]

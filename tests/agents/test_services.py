@@ -1,0 +1,138 @@
+"""Services: what they may answer, and what happens when they change or fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents.services import Reply, ServiceFailed, Services, reply_of, service_name
+
+KANBAN = '''
+"""A board."""
+name = "kanban"
+TASKS = []
+
+
+def handle(method, path, body):
+    if method == "POST" and path == "tasks":
+        TASKS.append(body["title"])
+        return {"status": "ok", "file": __file__}, 201
+    if path == "fail":
+        raise KeyError("title")
+    return {"columns": TASKS, "path": path, "body": body}, 200
+'''
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "kind", "body"),
+    [
+        (({"a": 1}, 201), 201, "application/json", b'{"a":1}'),
+        (({"a": 1}, 404, {"X-Why": 7}), 404, "application/json", b'{"a":1}'),
+        ((b"\x89PNG", 200, {"content-type": "image/png"}), 200, "image/png", b"\x89PNG"),
+        ((b"raw", 200), 200, "application/octet-stream", b"raw"),
+        (("<b>hi</b>", 200, [("Content-Type", "text/html")]), 200, "text/html", b"<b>hi</b>"),
+        ("hi", 200, "text/plain; charset=utf-8", b"hi"),
+        ({"a": 1}, 200, "application/json", b'{"a":1}'),
+        (([1, 2], 200, None), 200, "application/json", b"[1,2]"),
+    ],
+)
+def test_every_known_form_of_an_answer(result: Any, status: int, kind: str, body: bytes) -> None:
+    reply = reply_of(result)
+    headers = {name.lower(): value for name, value in reply.headers.items()}
+    assert (reply.status, headers["content-type"], reply.body) == (status, kind, body)
+    assert len(headers) == len(reply.headers)
+    assert Reply.from_json(orjson.loads(orjson.dumps(reply.as_json()))) == reply
+
+
+@pytest.mark.parametrize(
+    "result", [(), ({}, "200"), ({}, 99), ({}, True), ({}, 200, {}, 1), ({}, 200, {"A": "b\r\nC: d"})]
+)
+def test_other_forms_are_faults(result: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        reply_of(result)
+
+
+def answer(
+    services: Services, path: Path, method: str = "GET", rest: str = "", body: Any = None
+) -> tuple[int, Any]:
+    reply = services.handle(path, method, rest, body)
+    return reply.status, orjson.loads(reply.body)
+
+
+def test_a_service_keeps_its_state_until_its_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "board_service.py"
+    path.write_text(KANBAN)
+    services = Services()
+    assert answer(services, path, "post", "/tasks/", {"title": "water"}) == (
+        201,
+        {"status": "ok", "file": str(path)},
+    )
+    assert answer(services, path, rest="all", body=[]) == (
+        200,
+        {"columns": ["water"], "path": "all", "body": {}},
+    )
+    replaced = tmp_path / "new"
+    replaced.write_text(KANBAN.replace("TASKS = []", "TASKS = ['fresh']"))
+    replaced.replace(path)
+    assert answer(services, path)[1]["columns"] == ["fresh"]
+
+
+def test_what_a_service_raises_is_a_500(tmp_path: Path) -> None:
+    path = tmp_path / "board_service.py"
+    path.write_text(KANBAN)
+    assert answer(Services(), path, rest="fail") == (500, {"error": "'title'"})
+    path.write_text("async def handle(method, path, body):\n    return None, 7\n")
+    assert answer(Services(), path) == (500, {"error": "7 is no HTTP status"})
+
+
+def test_a_faulty_file_says_where_and_an_earlier_version_works_on(tmp_path: Path) -> None:
+    path = tmp_path / "board_service.py"
+    path.write_text(KANBAN)
+    services = Services()
+    answer(services, path)
+    replaced = tmp_path / "new"
+    replaced.write_text("import os\ndef handle(:\n")
+    replaced.replace(path)
+    assert answer(services, path)[0] == 200
+    assert services.find(tmp_path, "board") == path, "no earlier name is known here"
+    with pytest.raises(ServiceFailed, match=r"board_service\.py line 2: invalid syntax"):
+        answer(Services(), path)
+    replaced.write_text("handle = 7\n")
+    replaced.replace(path)
+    with pytest.raises(ServiceFailed, match=r"board_service\.py: it has no handle\(method, path, body\)"):
+        answer(Services(), path)
+
+
+def test_a_service_that_went_away(tmp_path: Path) -> None:
+    path = tmp_path / "board_service.py"
+    path.write_text(KANBAN)
+    services = Services()
+    answer(services, path)
+    path.unlink()
+    with pytest.raises(ServiceFailed, match="cannot be read"):
+        answer(services, path)
+
+
+def test_services_are_found_by_name(tmp_path: Path) -> None:
+    (tmp_path / "board_service.py").write_text(KANBAN)
+    (tmp_path / "heart_organ.py").write_text("def handle(method, path, body):\n    return {}, 200\n")
+    services = Services()
+    assert services.find(tmp_path, "kanban") == tmp_path / "board_service.py"
+    assert services.find(tmp_path, "heart") == tmp_path / "heart_organ.py"
+    assert services.find(tmp_path, "board") is None
+    assert services.find(tmp_path, "../heart") is None
+    replaced = tmp_path / "new"
+    replaced.write_text("name = 'kanban'\ndef handle(:\n")
+    replaced.replace(tmp_path / "board_service.py")
+    assert services.find(tmp_path, "kanban") == tmp_path / "board_service.py", "a typo does not rename it"
+
+
+def test_the_name_is_read_without_running_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x_service.py"
+    path.write_text("name = 'y'\nraise SystemError\n")
+    assert service_name(path) == "y"
+    path.write_text("name = compute()\n")
+    assert service_name(path) == "x"

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import uuid
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envelopes.record import is_uuid, new_id, thread_id
+
+
+def test_ids_are_random_uuids_of_version_four() -> None:
+    found = {new_id() for _ in range(1000)}
+    assert len(found) == 1000
+    assert all(uuid.UUID(text).version == 4 and uuid.UUID(text).variant == uuid.RFC_4122 for text in found)
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_thread_id_is_the_uuid5_of_workspace_caller_and_session(
+    workspace: str, caller: str, session: str
+) -> None:
+    space = uuid.UUID("6ba4e3a8-2f0d-5c1e-9b7a-1d3c5f7e9a0b")
+    assert thread_id(workspace, caller, session) == str(
+        uuid.uuid5(space, f"{workspace}\n{caller}\n{session}")
+    )
+
+
+@given(st.text())
+def test_only_uuids_pass_for_uuids(text: str) -> None:
+    try:
+        expected = str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        expected = False
+    assert is_uuid(text) == expected

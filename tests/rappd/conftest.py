@@ -1,0 +1,35 @@
+"""Daemons for tests."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+
+
+@pytest.fixture
+def make_daemon(tmp_path: Path) -> Iterator[Callable[..., RunningDaemon]]:
+    """A factory of daemons (not started); each is stopped at the end."""
+    made: list[RunningDaemon] = []
+
+    def make(name: str = "home", **environment: str) -> RunningDaemon:
+        daemon = RunningDaemon(tmp_path / name, **environment)
+        made.append(daemon)
+        return daemon
+
+    yield make
+    for daemon in made:
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def fake_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """One daemon with the scripted model, shared by the tests of a module."""
+    folder = tmp_path_factory.mktemp("shared")
+    daemon = RunningDaemon(folder / "home", LLM_FAKE="1").start()
+    yield daemon
+    daemon.stop()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,213 @@
+"""What the page's tests share: a stand-in for the daemon behind a real port, and Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from playwright.async_api import Browser, Page, async_playwright
+
+import rappd
+
+CHROMIUM = shutil.which("chromium")
+WEB = Path(rappd.__file__).parent / "web"
+ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-src http://localhost:*; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
+)
+
+
+class Desk:
+    """Stands in for the daemon: scripted turns, agents in memory, and a record of what was asked."""
+
+    def __init__(self) -> None:
+        self.script: dict[str, list[Any]] = {}
+        self.turns: dict[str, list[Any]] = {}
+        self.asked: list[tuple[str, dict[str, str], Any]] = []
+        self.released = asyncio.Event()
+        self.cut_after = 0
+        self.operator = True
+        self.voice = False
+        self.news: list[dict[str, Any]] = []
+        self.removed: dict[str, Any] = {}
+        self.files = [
+            file("clock_agent.py", "Clock"),
+            file("mail_agent.py", "Mail", quarantined=True, line=2, reason="holds a likely password"),
+            file("old_agent.py", "Clock", shadowed_by="clock_agent.py"),
+        ]
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._record])
+        app.on_response_prepare.append(self._policy)
+        app.router.add_static("/web", WEB)
+        app.router.add_get("/", self._index)
+        app.router.add_get("/activity/stream", self._news)
+        app.router.add_post("/chat/stream", self._stream)
+        app.router.add_post("/agents/import", self._import)
+        app.router.add_delete("/agents/{file}", self._remove)
+        app.router.add_route("*", "/{path:.*}", self._rest)
+        return app
+
+    def requests(self, path: str) -> list[tuple[dict[str, str], Any]]:
+        return [(headers, body) for asked, headers, body in self.asked if asked == path]
+
+    @web.middleware
+    async def _record(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        body = await request.json() if request.content_type == "application/json" else None
+        self.asked.append((request.path, dict(request.headers), body))
+        return await handler(request)
+
+    async def _policy(self, _: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+
+    async def _index(self, _: web.Request) -> web.FileResponse:
+        return web.FileResponse(WEB / "index.html")
+
+    async def _rest(self, request: web.Request) -> web.Response:
+        if request.path == "/health":
+            provider = {"name": "Ollama", "model": "qwen3", "where": "here", "state": "ok"}
+            health = {"name": "desk", "node": "desk_4f2a", "agents": ["Clock"], "provider": provider}
+            return web.json_response(health | {"voice_mode": self.voice})
+        if request.path == "/operator/session" and request.method == "POST":
+            self.operator = True
+            return web.json_response({"operator": True, "proof": "half-of-it"})
+        if request.path == "/agents/undo":
+            self.files.append(self.removed)
+        if request.path == "/agents/approve":
+            self.files[1] = file("mail_agent.py", "Mail")
+        live = {"/agents": {"files": self.files}, "/operator/session": {"operator": self.operator}}
+        live["/voice"] = {"voice_mode": self.voice}
+        return web.json_response(live.get(request.path) or ANSWERS.get(request.path) or {"status": "ok"})
+
+    async def _news(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for event in self.news:
+            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+        await asyncio.Event().wait()
+        return response
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        new = self.script.get(asked["user_input"], Site.answer("fine"))
+        events = self.turns.setdefault(asked["turn_id"], new)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for number, event in enumerate(events, 1):
+            if event == Site.HOLD:
+                await self.released.wait()
+            elif number > int(request.headers.get("Last-Event-ID") or 0):
+                await response.write(f"id: {number}\ndata: {json.dumps(event)}\n\n".encode())
+            if number == self.cut_after and request.transport is not None:
+                self.cut_after = 0
+                request.transport.abort()
+                break
+        return response
+
+    async def _import(self, request: web.Request) -> web.Response:
+        name = (await request.post())["file"].filename
+        if name.startswith("bad"):
+            why = {"error": f"{name} didn't load.", "do": "fix and save", "code": "syntax", "line": 12}
+            return web.json_response(why | {"reason": "expected ':'"}, status=400)
+        self.files.append(file(name, "Weather"))
+        return web.json_response({"status": "ok", "agents": ["Weather"], "try": "will it rain?"})
+
+    async def _remove(self, request: web.Request) -> web.Response:
+        self.removed = next(one for one in self.files if one["filename"] == request.match_info["file"])
+        self.files.remove(self.removed)
+        return web.json_response({"status": "ok", "undo": "token"})
+
+
+def file(filename: str, name: str, **more: Any) -> dict[str, Any]:
+    place = {"type": "object", "properties": {"place": {"type": "string", "description": "Where."}}}
+    card = {"name": name, "description": f"{name} does one thing. And more.", "parameters": place}
+    card |= {"origin": "yours", "try": f"{name.lower()} now?", "quarantined": False} | more
+    return {"filename": filename, "agents": [] if more else [name], "cards": [card]}
+
+
+class Site:
+    """The stand-in behind a port that can be closed and opened again."""
+
+    HOLD = "hold"
+    """In a script: wait until ``desk.released`` is set."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.desk = Desk()
+        self.port = 0
+
+    async def open(self) -> None:
+        self._runner = web.AppRunner(self.desk.app(), handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        await self._runner.cleanup()
+
+    @asynccontextmanager
+    async def opened(self, path: str = "", script: str = "", **options: Any) -> AsyncIterator[Page]:
+        """A page in a context of its own. Whatever the policy blocks or a script throws fails the test."""
+        context = await self.browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        await context.add_init_script(script)
+        page = await context.new_page()
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        await page.goto(f"http://127.0.0.1:{self.port}/{path}")
+        await page.wait_for_selector("#main h1", state="attached")
+        yield page
+        await context.close()
+        network = re.compile(r"net::ERR_|status of 400")
+        assert [text for text in wrong if not network.search(text)] == []
+
+    @staticmethod
+    async def ask(page: Page, text: str) -> None:
+        await page.fill("#write", text)
+        await page.press("#write", "Enter")
+
+    @staticmethod
+    def ending(text: str, **more: Any) -> dict[str, Any]:
+        return {"type": "done", "response": text, "thread": "7c1e", "model": "qwen3"} | more
+
+    @staticmethod
+    def answer(text: str, *before: Any, **more: Any) -> list[Any]:
+        return [*before, {"type": "delta", "text": text}, Site.ending(text, **more)]
+
+    @staticmethod
+    def call(*, ok: bool = True) -> list[dict[str, Any]]:
+        result = {"type": "result", "call": "c1", "name": "Clock", "ok": ok, "result": "noon", "seconds": 0.8}
+        return [{"type": "call", "call": "c1", "name": "Clock", "args": {"place": "Tokyo"}}, result]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        if CHROMIUM is None:
+            pytest.skip("needs Chromium")
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(chromium: Browser) -> AsyncIterator[Site]:
+    """The stand-in, answering."""
+    found = Site(chromium)
+    await found.open()
+    yield found
+    found.desk.released.set()
+    await found.close()

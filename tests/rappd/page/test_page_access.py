@@ -1,0 +1,136 @@
+"""The page for everybody: screen readers, keyboard alone, small screens, both themes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+EVERYWHERE = ("talk", "agents", "agents/Clock", "activity", "activity/threads", "activity/log", "settings")
+
+
+async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
+    site.desk.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
+    async with site.opened() as page:
+        await page.evaluate(
+            "window.heard = []; new MutationObserver(() => heard.push(live.textContent)).observe(live, {childList: true})"
+        )
+        await site.ask(page, "hi")
+        await expect(page.locator(".answer")).to_have_text("half")
+        assert await page.evaluate("heard.filter(Boolean)") == []
+        site.desk.released.set()
+        await expect(page.locator("#live")).to_have_text("desk: whole words")
+        assert await page.evaluate("heard.filter(Boolean)") == ["desk: whole words"]
+        assert (
+            await page.locator(".turns").evaluate("list => list.closest('[aria-live], [role=log]')") is None
+        )
+
+
+async def test_everything_by_keyboard_alone(site: Any) -> None:
+    site.desk.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
+    async with site.opened() as page:
+        await expect(page.locator("#write")).to_be_focused()
+        await page.keyboard.type("a?/g")
+        await page.keyboard.press("Shift+Enter")
+        await expect(page.locator("#write")).to_have_value("a?/g\n")
+        await page.fill("#write", "long")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".answer")).to_have_text("so far")
+        await page.keyboard.press("Escape")
+        await expect(page.locator(".after")).to_contain_text("Stopped.")
+        await page.keyboard.press("Escape")
+        for key, title in (("a", "Agents"), ("y", "Activity"), ("s", "Settings"), ("t", "Talk")):
+            await page.keyboard.press("g")
+            await page.keyboard.press(key)
+            await expect(page.locator("main h1")).to_have_text(title)
+            await expect(page.locator("main h1")).to_be_focused()
+        await page.keyboard.press("?")
+        await expect(page.locator("dialog h2")).to_have_text("Keys")
+        await page.keyboard.press("Escape")
+        await expect(page.locator("main h1")).to_be_focused()
+        await page.keyboard.press("/")
+        await expect(page.locator("#write")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("?")
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Space")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("?")
+        await page.keyboard.press("g")
+        await page.keyboard.press("a")
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(page.locator("main h1")).to_have_text("Talk")
+
+
+async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:
+    async with site.opened("#/agents") as page:
+        await page.focus("[aria-label='Remove clock_agent.py']")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".toast button")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(1)
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: int) -> None:
+    site.desk.script["wide"] = site.answer(
+        "w" * 300 + "\n\n```\n" + "c" * 300 + "\n```\n\n|a|b|\n|-|-|\n|" + "t" * 90 + "|x|",
+        *site.call(ok=False),
+    )
+    async with site.opened(viewport={"width": width, "height": 700}) as page:
+        await site.ask(page, "u" * 200)
+        await expect(page.locator(".foot")).to_have_count(1)
+        await site.ask(page, "wide")
+        await expect(page.locator(".code-block")).to_have_count(1)
+        for place in EVERYWHERE:
+            await page.evaluate("place => { location.hash = `#/${place}` }", place)
+            await page.wait_for_timeout(150)
+            assert await page.evaluate(SIDEWAYS) == [], place
+            assert await page.evaluate(SMALL) == [], place
+            assert await page.evaluate(NAMELESS) == [], place
+            if await page.locator("dialog").count():
+                await page.keyboard.press("Escape")
+        tabs = await page.locator("nav[aria-label=Places]").bounding_box()
+        assert tabs is not None
+        assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
+
+
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, .column, dialog, .sheet-body")]
+    .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
+SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, input[type=text]")]
+    .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 44).map(it => it.outerHTML)"""
+NAMELESS = """[...document.querySelectorAll("button, a[href], input:not([type=file]), select, textarea, iframe, dialog, nav, aside")]
+    .filter(it => it.checkVisibility() && !(it.textContent.trim() || it.ariaLabel || it.title || it.labels?.[0]?.textContent.trim()))
+    .map(it => it.outerHTML)"""
+
+
+async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:
+    pairs = [
+        (ink, ground) for ink in ("ink", "soft", "act", "good", "warn", "bad") for ground in ("paper", "card")
+    ]
+    pairs.append(("on-act", "act"))
+    for scheme, paper in (("light", "rgb(250, 247, 240)"), ("dark", "rgb(24, 22, 19)")):
+        async with site.opened(color_scheme=scheme) as page:
+            assert await page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == paper
+            names = ["paper", "card", "ink", "soft", "edge", "act", "on-act", "good", "warn", "bad"]
+            read = "names => names.map(name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`))"
+            token = dict(zip(names, await page.evaluate(read, names), strict=True))
+        for one, other in pairs:
+            assert contrast(token[one], token[other]) >= 4.5, (scheme, one, other)
+        assert min(contrast(token["edge"], token["paper"]), contrast(token["edge"], token["card"])) >= 3
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(colour.strip()[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

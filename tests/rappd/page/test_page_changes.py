@@ -1,0 +1,123 @@
+"""Agents and Settings in Chromium: what the operator may change, and what others are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
+    async with site.opened() as page:
+        await drop(page, "weather_agent.py")
+        await expect(page.locator(".toast")).to_contain_text("Weather is ready. Try: will it rain?")
+        await page.click(".toast >> text=Try")
+        await expect(page.locator("#write")).to_have_value("will it rain?")
+        await page.click("nav >> text=Agents")
+        await drop(page, "bad_agent.py")
+        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py line 12: expected ':'")
+        await expect(page.locator(".troubles")).to_contain_text("fix and save")
+        await expect(page.locator(".toast")).to_have_count(0)
+        await page.click("nav >> text=Settings")
+        await drop(page, "elsewhere_agent.py")
+        await page.click("nav >> text=Talk")
+        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py")
+    assert len(site.desk.requests("/agents/import")) == 2
+
+
+async def test_news_of_a_file_that_broke_stays_inline(site: Any) -> None:
+    broken = "✗ weather_agent.py line 12: expected ':'. The 13:40 version works on."
+    site.desk.news = [
+        {"type": "agents", "ok": False, "message": broken},
+        {"type": "agents", "ok": True, "message": "Rain is ready."},
+    ]
+    async with site.opened() as page:
+        await expect(page.locator(".troubles .problem")).to_contain_text("The 13:40 version works on.")
+        await expect(page.locator(".toast")).to_have_text("Rain is ready.")
+
+
+async def test_removing_an_agent_can_be_undone(site: Any) -> None:
+    async with site.opened("#/agents") as page:
+        await page.click("[aria-label='Remove clock_agent.py']")
+        await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(0)
+        await page.click(".toast >> text=Undo")
+        await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(1)
+    assert [body for _, body in site.desk.requests("/agents/undo")] == [{"undo": "token"}]
+
+
+async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None:
+    async with site.opened("#/agents") as page:
+        card = page.locator("[data-file='mail_agent.py']")
+        await expect(card).to_contain_text("mail_agent.py line 2: holds a likely password")
+        await expect(page.locator("[data-file='old_agent.py']")).to_contain_text("clock_agent.py")
+        await card.locator("text=Read and approve").click()
+        await expect(page.locator("dialog .marked")).to_have_text("PASSWORD = 'hunter2'")
+        await expect(page.locator("dialog .listing")).to_contain_text("<b>bold</b>")
+        assert await page.evaluate("document.activeElement.textContent") != "Approve"
+        assert site.desk.requests("/agents/approve") == []
+        await page.click("dialog >> text=Approve")
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(card.locator("text=Try")).to_be_visible()
+    assert [body for _, body in site.desk.requests("/agents/approve")] == [{"filename": "mail_agent.py"}]
+
+
+async def test_the_link_makes_an_operator_and_leaves_the_address_bar(site: Any) -> None:
+    site.desk.operator = False
+    async with site.opened("#k=3f%2D9c") as page:
+        assert "3f" not in page.url
+        await page.click("nav >> text=Agents")
+        await page.click("[aria-label='Remove clock_agent.py']")
+        await expect(page.locator(".toast")).to_contain_text("Clock removed.")
+    assert [body for _, body in site.desk.requests("/operator/session") if body] == [{"key": "3f-9c"}]
+    (headers, _), *_ = site.desk.requests("/agents/clock_agent.py")
+    assert headers["X-Rappd-Proof"] == "half-of-it"
+
+
+async def test_without_the_operator_the_page_talks_and_names_the_command(site: Any) -> None:
+    site.desk.operator = False
+    async with site.opened() as page:
+        await site.ask(page, "hello")
+        await expect(page.locator(".answer")).to_have_text("fine")
+        for place in ("agents", "activity", "settings"):
+            await page.click(f"nav >> a[href='#/{place}']")
+            await expect(page.locator(".operator-line code")).to_have_text("rappd open")
+            structural = "text=/^(Remove|Export|Add a file|Read and approve|Install|Connect|Save)$/"
+            await expect(page.locator(f"main >> {structural}")).to_have_count(0)
+
+
+async def test_a_rapplication_opens_in_a_sandbox_of_another_origin(site: Any) -> None:
+    async with site.opened("#/agents") as page:
+        await page.click("[aria-label='Open Kanban']")
+        frame = page.locator("iframe[title=Kanban]")
+        assert await frame.get_attribute("sandbox") == "allow-scripts allow-forms allow-same-origin"
+        await page.goto(f"http://localhost:{site.port}/#/agents/rapp/kanban")
+        await expect(page.get_by_text("This page is kept apart from yours.")).to_be_visible()
+        await expect(page.locator("iframe")).to_have_count(0)
+
+
+async def test_settings_are_saved_and_can_be_undone(site: Any) -> None:
+    async with site.opened("#/settings") as page:
+        await page.click("summary >> text=This machine")
+        await page.fill("#setting-name", "shed")
+        await page.click("[aria-label='Save name']")
+        await page.click(".toast >> text=Undo")
+        await expect(page.locator(".toast")).to_have_count(0)
+    assert [body for _, body in site.desk.requests("/settings") if body] == [
+        {"name": "name", "value": "shed"},
+        {"name": "name", "value": "desk"},
+    ]
+
+
+async def drop(page: Page, name: str) -> None:
+    await page.evaluate(DROP, name)
+
+
+DROP = """name => {
+    const carried = new DataTransfer();
+    carried.items.add(new File(["x = 1"], name));
+    for (const type of ["dragenter", "dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(type, {dataTransfer: carried, bubbles: true, cancelable: true}));
+}"""

@@ -1,0 +1,184 @@
+"""Who may use the loopback door, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+
+STRUCTURAL = [
+    ("POST", "/agents/import"),
+    ("DELETE", "/agents/x_agent.py"),
+    ("POST", "/agents/undo"),
+    ("POST", "/agents/approve"),
+    ("POST", "/agents/new"),
+    ("POST", "/agents/run"),
+    ("POST", "/repos/connect"),
+    ("POST", "/repos/disconnect"),
+    ("POST", "/repos/toggle"),
+    ("POST", "/rapps/install"),
+    ("POST", "/rapps/uninstall"),
+    ("POST", "/settings"),
+    ("GET", "/settings"),
+    ("GET", "/threads"),
+    ("GET", "/activity"),
+    ("GET", "/log"),
+    ("POST", "/operator/key"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), STRUCTURAL)
+def test_structure_and_records_need_the_operator(fake_daemon: RunningDaemon, method: str, path: str) -> None:
+    answer = fake_daemon.request(method, path, b"{}")
+    assert answer.status == 403
+    assert answer.json()["code"] == "not_operator"
+    assert answer.json()["do"] == "rappd open"
+
+
+@pytest.mark.parametrize("path", ["/voice/toggle", "/twin/toggle", "/models/set", "/login/poll"])
+def test_published_everyday_routes_need_no_operator(fake_daemon: RunningDaemon, path: str) -> None:
+    assert fake_daemon.post(path, b"{}").status != 403
+
+
+def _operator(daemon: RunningDaemon) -> dict[str, str]:
+    link = daemon.post("/operator/key", control=True).json()["url"]
+    key = link.partition("#k=")[2]
+    answer = daemon.post("/operator/session", {"key": key})
+    assert answer.status == 200
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    return {"Cookie": cookie.split(";", 1)[0], "X-Rappd-Proof": answer.json()["proof"]}
+
+
+def test_a_link_becomes_a_session_once(fake_daemon: RunningDaemon) -> None:
+    key = fake_daemon.post("/operator/key", control=True).json()["key"]
+    assert fake_daemon.post("/operator/session", {"key": key}).status == 200
+    assert fake_daemon.post("/operator/session", {"key": key}).status == 403
+    assert fake_daemon.post("/operator/session", {"key": "guess"}).status == 403
+
+
+def test_a_session_needs_both_its_tokens(fake_daemon: RunningDaemon) -> None:
+    session = _operator(fake_daemon)
+    assert fake_daemon.get("/settings", headers=session).status == 200
+    assert fake_daemon.get("/settings", headers={"Cookie": session["Cookie"]}).status == 403
+    other = _operator(fake_daemon)
+    mixed = {"Cookie": session["Cookie"], "X-Rappd-Proof": other["X-Rappd-Proof"]}
+    assert fake_daemon.get("/settings", headers=mixed).status == 403
+    forged = {"Cookie": "rappd_operator=9999999999.x.y", "X-Rappd-Proof": "y"}
+    assert fake_daemon.get("/settings", headers=forged).status == 403
+
+
+def test_a_session_outlives_the_daemon(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    session = _operator(daemon)
+    daemon.stop()
+    daemon.start()
+    assert daemon.get("/operator/session", headers=session).json() == {"operator": True}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "evil.example:7071", ""])
+def test_other_host_names_are_refused(fake_daemon: RunningDaemon, host: str) -> None:
+    assert fake_daemon.get("/health", headers={"Host": host}).status == 403
+
+
+def test_pages_of_other_sites_cannot_talk(fake_daemon: RunningDaemon) -> None:
+    for origin in ("https://evil.example", "null", f"http://127.0.0.1:{fake_daemon.port + 1}"):
+        answer = fake_daemon.post("/chat", b'{"user_input":"x"}', headers={"Origin": origin})
+        assert answer.status == 403
+        assert "access-control-allow-origin" not in answer.headers
+        preflight = fake_daemon.request("OPTIONS", "/chat", headers={"Origin": origin})
+        assert preflight.status == 403
+
+
+def test_a_site_on_the_list_may_talk(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1", RAPP_CORS_ORIGINS="https://mine.example").start()
+    origin = {"Origin": "https://mine.example"}
+    preflight = daemon.request("OPTIONS", "/chat", headers=origin)
+    assert preflight.status == 204
+    assert preflight.headers["access-control-allow-origin"] == "https://mine.example"
+    answer = daemon.post("/chat", b'{"user_input":"x"}', headers=origin)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == "https://mine.example"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nope", 404),
+        ("POST", "/nope", 404),
+        ("PUT", "/chat", 405),
+        ("GET", "/chat", 405),
+        ("GET", "/web/../house.py", 404),
+        ("GET", "/web/%2e%2e/house.py", 404),
+        ("GET", "/api/nothing", 404),
+        ("PATCH", "/api/nothing", 405),
+        ("GET", "/agents/export/none_agent.py", 404),
+        ("GET", "/agents/export/..%2f..%2fkeys%2fidentity.pem", 404),
+    ],
+)
+def test_bad_requests_get_one_json_shape(
+    fake_daemon: RunningDaemon, method: str, path: str, status: int
+) -> None:
+    answer = fake_daemon.request(method, path)
+    assert answer.status == status
+    assert set(answer.json()) == {"error", "do", "code"}
+
+
+def test_too_large_a_body_is_refused(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1", RAPPD_BODY_MB="1").start()
+    answer = daemon.post("/chat", json.dumps({"user_input": "x" * (1 << 20)}).encode())
+    assert answer.status == 413
+    assert answer.json()["code"] == "too_large"
+
+
+def test_an_upload_that_is_none_is_refused(fake_daemon: RunningDaemon) -> None:
+    answer = fake_daemon.post("/agents/import", b"x", control=True, headers={"Content-Type": "text/plain"})
+    assert answer.status == 415
+    answer = fake_daemon.post(
+        "/agents/import", b"x", control=True, headers={"Content-Type": "multipart/form-data; boundary=b"}
+    )
+    assert answer.status == 400
+
+
+def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., RunningDaemon]) -> None:
+    """Neither may a process that an agent started and left behind."""
+    daemon = make_daemon(LLM_FAKE="1")
+    script = (
+        "import socket,sys,time; time.sleep(0.2); s=socket.socket(socket.AF_UNIX);"
+        "\\ntry:\\n s.connect(sys.argv[1]); s.sendall(b'GET /settings HTTP/1.0\\\\r\\\\n\\\\r\\\\n'); t=s.recv(15).decode()"
+        "\\nexcept OSError as e: t=type(e).__name__"
+        "\\nopen(sys.argv[2],'w').write(t)"
+    )
+    body = (
+        "import subprocess, sys, os\n"
+        f'        code = "{script}"\n'
+        "        subprocess.Popen([sys.executable, '-c', code, os.environ['SOCKET'], os.environ['OUT']], start_new_session=True)\n"
+        "        return 'started'"
+    )
+    out = daemon.home.parent / "said"
+    daemon.environment |= {"SOCKET": str(daemon.home / "rappd.sock"), "OUT": str(out)}
+    daemon.drop("aaa_agent.py", agent_source("Aaa", body))
+    daemon.start()
+    assert "started" in daemon.chat("go")["agent_logs"]
+    daemon.wait_for(lambda: out.exists() and out.read_text(), 20, "the orphan's word")
+    assert out.read_text() in (
+        "FileNotFoundError",
+        "ConnectionRefusedError",
+        "PermissionError",
+        "HTTP/1.0 403 Fo",
+    )
+
+
+def test_no_secret_is_told(make_daemon: Callable[..., RunningDaemon]) -> None:
+    secret = "ghu_abcdefghijklmnop123456"
+    daemon = make_daemon(LLM_FAKE="1", GITHUB_TOKEN=secret, OPENAI_API_KEY="sk-abcdefghijklmnop").start()
+    told = daemon.get("/health").body + daemon.get("/settings", control=True).body + daemon.log.encode()
+    told += (
+        daemon.cli("config", "show", "--json").stdout.encode()
+        + daemon.cli("status", "--json").stdout.encode()
+    )
+    assert secret.encode() not in told
+    assert b"sk-abcdefgh" not in told
