@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,10 +50,6 @@ class Description:
     def as_json(self) -> dict[str, Any]:
         """The same as a plain object, which shares the schema."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-Described = Description | Mapping[str, Any]
-"""A description, or the object that ``Description.as_json`` made of it."""
 
 
 def safe_tool_name(name: str) -> str:
@@ -106,15 +102,13 @@ def check_metadata(name: str, metadata: Any) -> dict[str, Any]:
     return _normalised(name, parameters)
 
 
-def is_molt_of(old: Described, new: Described) -> list[str]:
+def is_molt_of(old: Description, new: Description) -> list[str]:
     """Why ``new`` is no additive evolution of ``old`` (RAPP v1 §11); empty when it is one.
 
     A molt keeps the name and every parameter with its type and choices, and requires nothing more.
     """
-    was_named, was_taking = _identity(old)
-    is_named, takes = _identity(new)
-    reasons = [] if is_named == was_named else [f"the name changed from {was_named} to {is_named}"]
-    before, after = was_taking["properties"], takes["properties"]
+    reasons = [] if new.name == old.name else [f"the name changed from {old.name} to {new.name}"]
+    before, after = old.parameters["properties"], new.parameters["properties"]
     for key, was in before.items():
         if key not in after:
             reasons.append(f"parameter {key} is gone")
@@ -122,15 +116,9 @@ def is_molt_of(old: Described, new: Described) -> list[str]:
             reasons.append(f"parameter {key} changed from {_shown(was)} to {_shown(after[key])}")
         elif _narrowed(was, after[key]):
             reasons.append(f"parameter {key} allows fewer values")
-    demanded = [key for key in _required(takes) if key not in _required(was_taking)]
+    demanded = [key for key in _required(new.parameters) if key not in _required(old.parameters)]
     reasons += [f"parameter {key} is now required" for key in demanded]
     return reasons
-
-
-def _identity(described: Described) -> tuple[str, dict[str, Any]]:
-    if isinstance(described, Description):
-        return described.name, described.parameters
-    return described["name"], described["parameters"]
 
 
 def _normalised(name: str, parameters: dict[str, Any]) -> dict[str, Any]:

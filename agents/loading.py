@@ -89,6 +89,7 @@ def load_agent_file(
         if not loaded.instances and not loaded.quarantined:
             reason = "it defines no agent, a class with name, metadata and perform"
             loaded.failure = LoadFailure(loaded.file, None, reason)
+            loaded.forget()
     return loaded
 
 
@@ -175,7 +176,8 @@ def _package(path: Path, folder: Path) -> str:
 
 def _make_agents(loaded: Loaded, module: ModuleType, path: Path, content: bytes) -> None:
     shown = getattr(module, "__manifest__", None)
-    for cls in agent_classes(module):
+    classes = agent_classes(module)
+    for cls in classes:
         try:
             instance = cls()
             text = _text(cls.__doc__) or _text(module.__doc__)
@@ -184,10 +186,19 @@ def _make_agents(loaded: Loaded, module: ModuleType, path: Path, content: bytes)
             line = _line_of_class(content, cls.__name__)
             loaded.quarantined.append(LoadFailure(loaded.file, line, str(error), cls.__name__))
         except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+            if _is_base_wanting_arguments(cls, classes, error):
+                continue
             loaded.quarantined.append(_failure(error, path, loaded.file, content, cls.__name__))
         else:
             loaded.instances.append(instance)
             loaded.descriptions.append(description)
+
+
+def _is_base_wanting_arguments(cls: type, classes: list[type], error: BaseException) -> bool:
+    """Whether ``cls`` is only there for others of its file: the call itself failed, and they derive from it."""
+    called = error.__traceback__
+    is_own_call = isinstance(error, TypeError) and called is not None and called.tb_next is None
+    return is_own_call and any(other is not cls and issubclass(other, cls) for other in classes)
 
 
 def _failure(
@@ -199,13 +210,20 @@ def _failure(
     elif isinstance(error, SystemExit):
         reason = "it ends the program (sys.exit)"
     elif isinstance(error, ImportError):
-        reason = re.sub(r" \([^()]*\)$", "", str(error))  # which file it looked in helps nobody
+        reason = re.sub(r" \([^()]*\)$", "", _said(error))  # which file it looked in helps nobody
     else:
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        reason = f"{type(error).__name__}: {_said(error)}".removesuffix(": ")
     if class_name:
         line = line or _line_of_class(content, class_name)
         reason = f"making {class_name} failed: {reason}"
     return LoadFailure(shown, line, reason, class_name, _missing(error))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an exception of foreign code may not even be able to name itself
+        return "(its message cannot be read)"
 
 
 def _deepest_line(traceback: TracebackType | None, filename: str) -> int | None:

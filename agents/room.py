@@ -63,7 +63,7 @@ class Room:
         self._neighbours = Neighbours(self._agents_dir)
         self._services = Services()
         self._memories = memory_reader(data_dir)
-        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "describe": self._describe,
             "perform": self._perform,
             "service": self._service,
@@ -71,15 +71,14 @@ class Room:
             "test": self._test,
         }
 
-    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
         """The answer to one request:
 
         ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, seconds}]}`` in order;
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
         ``{result, data_slush}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
-        ``service {dir, name, method, path, body}`` → ``{status, headers, body (base64)}``, None when
-        ``dir`` has no such service;
+        ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
 
         Raises what an agent's ``perform`` raises, and AgentError for what cannot be found.
@@ -137,10 +136,8 @@ class Room:
             return None
         return text if isinstance(text, str) and text else None
 
-    def _service(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        path = self._services.find(Path(body["dir"]), body["name"])
-        if path is None:
-            return None
+    def _service(self, body: dict[str, Any]) -> dict[str, Any]:
+        path = Path(body["file"]["path"])
         reply = self._services.handle(path, body["method"], body.get("path") or "", body.get("body"))
         return reply.as_json()
 

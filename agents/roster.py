@@ -22,6 +22,7 @@ from agents.worker.crew import Crew
 log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 20.0
+_NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
 Origin = str  # "shipped", "yours", or "source owner/repo"
 
 STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "Fleet"})
@@ -218,8 +219,34 @@ class Roster:
             outcomes = await self._describe(batch)
             for (key, file), outcome in zip(batch, outcomes, strict=True):
                 outcome = await self._with_packages(key, file, outcome)
+                if key not in self._states and _is_broken(outcome):
+                    earlier = await self._from_kept(key, file, outcome)
+                    if earlier is not None:
+                        done[key] = earlier
+                        continue
                 done[key] = await asyncio.to_thread(self._take, key, file, outcome)
         return done
+
+    async def _from_kept(
+        self, key: tuple[Origin, str], file: AgentFile, outcome: dict[str, Any]
+    ) -> FileState | None:
+        """The last good version of a file that is broken at the start, if a copy of it was kept."""
+        kept = self._kept_path(*key)
+        content = await asyncio.to_thread(_read, kept)
+        if not content:
+            return None
+        earlier = AgentFile(file.rel, file.path, _NO_STAMP)
+        body = {"rel": file.rel, "path": str(file.path), "stamp": list(_NO_STAMP), "source_path": str(kept)}
+        try:
+            answer = await self._crew.request("describe", {"files": [body]}, timeout=LOAD_SECONDS)
+        except AgentError:
+            return None
+        found = answer["files"][0]
+        if not found["agents"]:
+            return None
+        agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
+        good_since = (await asyncio.to_thread(kept.stat)).st_mtime
+        return FileState(file, key[0], agents, _failures(outcome), good_since)
 
     async def _describe(self, batch: Sequence[tuple[tuple[Origin, str], AgentFile]]) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
@@ -258,18 +285,21 @@ class Roster:
     def _take(self, key: tuple[Origin, str], file: AgentFile, outcome: dict[str, Any]) -> FileState:
         origin = key[0]
         before = self._states.get(key)
-        failures = [
-            Failure(item["reason"], item.get("line"), item.get("class_name") or "")
-            for item in [*outcome.get("quarantined", ()), *filter(None, [outcome.get("failure")])]
-        ]
-        if outcome.get("failure") and not outcome.get("agents"):
+        failures = _failures(outcome)
+        if _is_broken(outcome):
             if before is not None and before.agents:
                 return FileState(file, origin, before.agents, failures, before.good_since)
             return FileState(file, origin, [], failures)
         content = _read(file.path)
         sha256 = hashlib.sha256(content).hexdigest()
-        kept = self._keep(origin, file, sha256, content) if origin != "shipped" else ""
-        agents = [
+        kept = self._keep(origin, file, content) if origin != "shipped" else ""
+        agents = self._agents_of(origin, file, outcome, sha256, kept)
+        return FileState(file, origin, agents, failures, time.time())
+
+    def _agents_of(
+        self, origin: Origin, file: AgentFile, outcome: dict[str, Any], sha256: str, kept: str
+    ) -> list[Agent]:
+        return [
             Agent(
                 name=item["name"],
                 tool_name=item["tool_name"],
@@ -287,11 +317,13 @@ class Roster:
             )
             for item in outcome.get("agents", ())
         ]
-        return FileState(file, origin, agents, failures, time.time())
 
-    def _keep(self, origin: Origin, file: AgentFile, sha256: str, content: bytes) -> str:
-        name = hashlib.sha256(f"{origin}\n{file.rel}".encode()).hexdigest()[:16]
-        target = self._kept / f"{name}.py"
+    def _kept_path(self, origin: Origin, rel: str) -> Path:
+        name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
+        return self._kept / f"{name}.py"
+
+    def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
+        target = self._kept_path(origin, file.rel)
         try:
             self._kept.mkdir(parents=True, exist_ok=True)
             temporary = target.with_suffix(f".{os.getpid()}.tmp")
@@ -327,6 +359,15 @@ class Roster:
             False: [agent.tool() for agent in everyday],
         }
         self.version += 1
+
+
+def _is_broken(outcome: dict[str, Any]) -> bool:
+    return bool(outcome.get("failure")) and not outcome.get("agents")
+
+
+def _failures(outcome: dict[str, Any]) -> list[Failure]:
+    found = [*outcome.get("quarantined", ()), *filter(None, [outcome.get("failure")])]
+    return [Failure(item["reason"], item.get("line"), item.get("class_name") or "") for item in found]
 
 
 def _failed(reason: str) -> dict[str, Any]:

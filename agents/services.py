@@ -15,11 +15,9 @@ from typing import Any
 import orjson
 
 from agents.awaiting import settled
-from agents.discovery import Stamp, find_service_files, stamp_of
+from agents.discovery import Stamp, stamp_of
 from agents.errors import AgentError
 from agents.loading import execute
-
-__all__ = ["Reply", "ServiceFailed", "Services", "find_service_files", "service_name"]
 
 log = logging.getLogger(__name__)
 
@@ -75,19 +73,6 @@ class Services:
 
     def __init__(self) -> None:
         self._loaded: dict[str, tuple[Stamp, ModuleType]] = {}
-        self._names: dict[str, tuple[Stamp, str]] = {}
-
-    def find(self, folder: Path, name: str) -> Path | None:
-        """The file of ``folder`` that is the service ``name``; the last of several, None without one."""
-        found = None
-        for file in find_service_files(folder):
-            stamp, known = self._names.get(str(file.path), (None, ""))
-            if stamp != file.stamp:
-                known = service_name(file.path, unless=known)
-                self._names[str(file.path)] = (file.stamp, known)
-            if known == name:
-                found = file.path
-        return found
 
     def handle(self, path: Path, method: str, rest: str, body: Any) -> Reply:
         """Runs ``handle(method, rest, body)`` of the file, loaded anew when it has changed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rappd.house import House
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 2.0
+_LOOK_AGAIN_MS = 500
+_LOOK_ANYWAY = 20  # of these, so every ten seconds
 
 
 async def watch(house: House) -> None:
-    """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation."""
-    from watchfiles import PythonFilter, awatch  # its import costs what the start must not
+    """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation.
+
+    After a change, and once after the watch begins, it looks again half a second later: a file may be
+    saved while the watch over its folder is only being set up.
+    """
+    awatch = await asyncio.to_thread(_import_watch)  # its import costs what the start must not
 
     tenant = house.host
     for folder in (tenant.workspace.agents, tenant.workspace.sources):
@@ -25,12 +31,31 @@ async def watch(house: House) -> None:
     folders = (tenant.workspace.agents, tenant.workspace.sources)
     while True:
         try:
-            house.tell(await tenant.refresh())  # what changed while nobody was watching
-            async for _ in awatch(*folders, watch_filter=PythonFilter(), debounce=60, step=15):
-                house.tell(await tenant.refresh())
+            quiet = 0
+            async for changes in awatch(
+                *folders,
+                watch_filter=_concerns_agents,
+                debounce=60,
+                step=15,
+                rust_timeout=_LOOK_AGAIN_MS,
+                yield_on_timeout=True,
+            ):
+                quiet = 0 if changes else quiet + 1
+                if quiet <= 1 or quiet % _LOOK_ANYWAY == 0:
+                    house.tell(await tenant.refresh())
         except (OSError, RuntimeError) as error:  # no inotify left, or the folder itself went away
             log.warning("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
             await _poll(house, folders)
+
+
+def _import_watch() -> Any:
+    from watchfiles import awatch
+
+    return awatch
+
+
+def _concerns_agents(change: object, path: str) -> bool:
+    return not path.endswith((".tmp", ".pyc", "__pycache__"))
 
 
 async def _poll(house: House, folders: tuple[Path, ...]) -> None:

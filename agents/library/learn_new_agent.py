@@ -228,7 +228,8 @@ class LearnNewAgent(BasicAgent):
     def _delete(self, given: dict[str, Any]) -> dict[str, Any]:
         name, file = _find(given)
         if _hosted():
-            return {"agent": name, **_ask_host("agents.remove", filename=file)}
+            done = _ask_host("agents.remove", filename=file)
+            return {**done, "status": "success", "file": file, "agent": name}
         (_FOLDER / file).unlink()
         return {"message": f"{file} is removed.", "file": file, "agent": name}
 

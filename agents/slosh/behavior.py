@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from agents.slosh.layer import Layer
-from agents.slosh.memory_echoes import remembered
+from agents.slosh.remembered import Remembered
 
 BRIEF_BELOW_WORDS = 15
 ADVANCED_ABOVE = 3
 PRIOR_CONFIDENCE = 0.85
 
-_TECHNICAL = re.compile(r"api|schema|guid|crud")
+_TECHNICAL = ("api", "schema", "guid", "crud")
 _PREFERS = re.compile(r"\bprefers\s+(.+?)\s+for\b", re.IGNORECASE | re.DOTALL)
 
 
-def behavioral(memories: Mapping[str, Any]) -> Layer:
+def behavioral(memories: Sequence[Remembered]) -> Layer:
     """``{prefers_brief, technical_level: standard|intermediate|advanced, frequent_entities}``."""
-    messages = [message for message, _ in remembered(memories)]
-    words = sum(len(message.split()) for message in messages)
-    technical = sum(1 for message in messages if _TECHNICAL.search(message.lower()))
+    words = sum(len(memory.words) for memory in memories)
+    technical = sum(1 for memory in memories if any(word in memory.text for word in _TECHNICAL))
     if technical > ADVANCED_ABOVE:
         level = "advanced"
     else:
         level = "intermediate" if technical else "standard"
     return Layer(
-        prefers_brief=bool(messages) and words / len(messages) < BRIEF_BELOW_WORDS,
+        prefers_brief=bool(memories) and words / len(memories) < BRIEF_BELOW_WORDS,
         technical_level=level,
         frequent_entities=[],
     )
 
 
-def priors(query: str, memories: Mapping[str, Any]) -> Layer:
+def priors(query: str, memories: Sequence[Remembered]) -> Layer:
     """``{word: {preferred, confidence}}`` for the query's words that a remembered preference speaks of.
 
     A preference is a memory of that theme, worded "… prefers X for …"; the latest one wins.
@@ -42,12 +40,11 @@ def priors(query: str, memories: Mapping[str, Any]) -> Layer:
     found = Layer()
     if not words:
         return found
-    for message, theme in remembered(memories):
-        stated = _PREFERS.search(message) if theme == "preference" else None
+    for memory in memories:
+        stated = _PREFERS.search(memory.message) if memory.theme == "preference" else None
         if stated is None:
             continue
-        text = message.lower()
         for word in words:
-            if word in text:
+            if word in memory.text:
                 found[word] = Layer(preferred=stated[1], confidence=PRIOR_CONFIDENCE)
     return found

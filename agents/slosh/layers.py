@@ -10,6 +10,7 @@ from agents.slosh.behavior import behavioral, priors
 from agents.slosh.layer import Layer
 from agents.slosh.memory_echoes import memory_echoes
 from agents.slosh.orientation import orientation
+from agents.slosh.remembered import remembered
 from agents.slosh.signals import query_signals
 from agents.slosh.temporal import temporal
 
@@ -46,7 +47,7 @@ class Layers:
         return done[name]
 
     def _from_memory(self) -> dict[str, Any]:
-        memories = self._memory(self._guid) if self._memory is not None else {}
+        memories = remembered(self._memory(self._guid) if self._memory is not None else {})
         return {
             "memory_echoes": memory_echoes(self.query, memories),
             "behavioral": behavioral(memories),

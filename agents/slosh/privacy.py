@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -54,8 +53,10 @@ def privacy_of(settings: Any) -> Privacy | None:
 
 def obfuscated(value: Any) -> str:
     """The same text for the same value, from which the value cannot be read."""
+    from hashlib import sha256  # few agents ask for it, and it loads OpenSSL
+
     text = str(value).encode("utf-8", "surrogatepass")
-    return f"[obfuscated:{hashlib.sha256(text).hexdigest()[:8]}]"
+    return f"[obfuscated:{sha256(text).hexdigest()[:8]}]"
 
 
 def _paths(value: Any) -> Iterable[Path]:

@@ -48,17 +48,25 @@ def query_signals(query: str) -> Layer:
 _ID = re.compile(r"[0-9a-f]{8}-")
 _WHOLE_NUMBER = re.compile(r"\b\d+\b")
 _QUESTION = re.compile(r"\s*(?:what|when|where|which|who|whose|why|how)\b")
+_QUARTER = re.compile(r"q[1-4]")
+_WORD = re.compile(r"\w+")
 
 # Parts of words count ("know" holds "now"): published agents were written against that.
-_HINTS = (
-    ("temporal:today", re.compile(r"today|this morning|now")),
-    ("temporal:recency", re.compile(r"latest|recent|current|active")),
-    ("temporal:past", re.compile(r"yesterday|last week|previous")),
-    ("temporal:quarterly", re.compile(r"q[1-4]")),
-    ("ownership:user", re.compile(r"\b(?:my|mine)\b")),
-    ("ownership:team", re.compile(r"\b(?:our|team)\b")),
+_TIMES = (
+    ("temporal:today", ("today", "this morning", "now")),
+    ("temporal:recency", ("latest", "recent", "current", "active")),
+    ("temporal:past", ("yesterday", "last week", "previous")),
+)
+_OWNERS = (
+    ("ownership:user", frozenset({"my", "mine"})),
+    ("ownership:team", frozenset({"our", "team"})),
 )
 
 
 def _hints(text: str) -> list[str]:
-    return [hint for hint, pattern in _HINTS if pattern.search(text)]
+    hints = [hint for hint, parts in _TIMES if any(part in text for part in parts)]
+    if _QUARTER.search(text):
+        hints.append("temporal:quarterly")
+    words = _WORD.findall(text)
+    hints.extend(hint for hint, owners in _OWNERS if not owners.isdisjoint(words))
+    return hints

@@ -132,7 +132,7 @@ class Thinking:
     async def model_turn(self, request: ModelRequest) -> Completion:
         """One answer by a model, never by the offline brain. Raises ModelUnavailable."""
         completion = await self.complete(request) if self.has_model else None
-        if completion is None or completion.notice:
+        if completion is None or "problem" in request.extra:
             raise ModelUnavailable("No model answers", do=_NO_MODEL_DO)
         return completion
 

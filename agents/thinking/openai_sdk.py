@@ -127,7 +127,7 @@ class OpenAIServer:
         try:
             return await self._ask(body, request), None
         except Exception as error:  # noqa: BLE001  # sorted by _problem, which re-raises what is not a model's fault
-            raise self._problem(error, model)
+            return None, self._problem(error, model)
 
     async def _ask(self, body: dict[str, Any], request: ModelRequest) -> Completion:
         sdk = await self._client()

@@ -183,7 +183,7 @@ class Crew:
             shift.tick(now)
         if self._shift is not None and not self._shift.starting():
             oldest = self._shift.waiting() or next(iter(self._backlog), None)
-            if oldest is not None and now - oldest.since > _PATIENCE:
+            if oldest is not None and now - max(oldest.since, self._shift.staffed) > _PATIENCE:
                 self._shift.hire()
         if LINUX and now - self._last_count > _LONG:
             self._last_count = now

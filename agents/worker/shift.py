@@ -11,6 +11,7 @@ import array
 import asyncio
 import fcntl
 import os
+import signal
 import socket
 import sys
 import termios
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 20.0
 _VANISHED_SECONDS = 0.25
+_BY_CHANCE = (None, -signal.SIGKILL)  # ends of a starting worker that say nothing about what it loads
 
 
 class Shift:
@@ -44,6 +46,7 @@ class Shift:
         self.sent: dict[int, Call] = {}
         self.workers: dict[int, WorkerLink] = {}
         self.closed = False
+        self.staffed = 0.0  # when the last worker became ready
         self.achieved = False  # whether any request was taken from this queue
         self._crew = crew
         self._board = Board.create()
@@ -172,7 +175,7 @@ class Shift:
         if self.workers:
             self._crew.pump()
             return
-        if not link.ready and not self.template.ended:
+        if not link.ready and (link.refusal or link.sentence or link.status not in _BY_CHANCE):
             self._crew.fail_waiting(_birth_problem(link, words))
         self._end()
 
@@ -186,14 +189,12 @@ class Shift:
                 call.fail(CallTimeout(f"The call was stopped after {call.timeout:g} s", do=do))
             else:
                 call.fail(_not_started(call))
-        for call in list(self._withdrawn.values()):
-            if call.ident in self._board.taken:
-                del self._withdrawn[call.ident]
-                self.withdraw(call, "was stopped, since nobody waits for its answer")
         for link in self.workers.values():
             ident = self._board.taken[link.slot]
             if ident != link.seen:
                 link.seen, link.since = ident, now
+            elif ident in self._withdrawn:  # not being skipped: it was claimed just before the mark was set
+                self.withdraw(self._withdrawn[ident], "was stopped, since nobody waits for its answer")
             if not link.ready and now - link.started > _START_SECONDS:
                 link.doom(f"did not start within {_START_SECONDS:g} s")
         if self._lost_some and self.workers and not self.closed:

@@ -121,6 +121,7 @@ class WorkerLink(asyncio.Protocol):
                 position = end
                 if kind == READY:
                     self.ready = True
+                    self._shift.staffed = time.monotonic()
                 elif kind == REFUSED:
                     self.refusal = dict(value)
                 else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from envelopes.chain import GENESIS
 from rappd.store.records import ThreadInfo
@@ -38,9 +38,13 @@ class Head:
         """Takes in what ``info`` adds; False when the row says all of it already."""
         if (info.session is None or info.session == self.session) and (self.titled or not info.title):
             return False
-        self.news = info
-        self.session = info.session or self.session
-        self.titled = self.titled or bool(info.title)
+        if self.news is None:
+            self.news = ThreadInfo(info.id, info.workspace, info.caller, None, "", info.at)
+        if info.session is not None:
+            self.session = self.news.session = info.session
+        if not self.titled:
+            self.news.title = info.title
+            self.titled = bool(info.title)
         return True
 
 
@@ -69,7 +73,8 @@ class Heads:
         if self._last_number is None:
             self._last_number = self._db.execute(_HIGHEST).fetchone()[0] or 0
         self._last_number += 1
-        head = Head(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, info)
+        news = replace(info)  # ``learn`` may add to it
+        head = Head(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, news)
         return self._remember(info.id, head)
 
     def save(self, heads: list[Head]) -> None:

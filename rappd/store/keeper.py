@@ -65,7 +65,8 @@ class Keeper:
             self._bell.wait()
             deadline = time.monotonic() + SYNC_SECONDS
             while self._unsynced and not self._closing:
-                if self._pages >= CHECKPOINT_PAGES:
+                # While the writer is asked to start the log over, stay out of its way: one at a time.
+                if self._pages >= CHECKPOINT_PAGES and not self.log_is_long:
                     self._checkpoint()
                 elif not self._bell.wait(max(0.0, deadline - time.monotonic())):
                     self._unsynced = False

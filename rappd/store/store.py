@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from rappd.errors import StoreError
 from rappd.store.connections import in_words
 from rappd.store.reading import Reader
 from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
@@ -31,6 +32,7 @@ class Store:
         with in_words(path):
             self._writer = Writer(path, strict=strict)
         self._path = path
+        self._closed = False
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         self._local = threading.local()
         self._readers: list[Reader] = []
@@ -46,6 +48,9 @@ class Store:
 
     async def close(self) -> None:
         """Writes what is queued, then gives the file back."""
+        if self._closed:
+            return
+        self._closed = True
         self._writer.stop_taking()
         await asyncio.to_thread(self._finish)
 
@@ -68,7 +73,7 @@ class Store:
         return waiter
 
     def flush(self) -> asyncio.Future[int]:
-        """Resolves, with the last ``seq``, once everything queued so far was tried."""
+        """Gives the last ``seq`` once everything queued so far is committed, or raises like ``commit``."""
         waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._writer.put(None, waiter)
         return waiter
@@ -103,6 +108,8 @@ class Store:
         def run() -> _R:
             return read(self._reader(), *args, **kwargs)
 
+        if self._closed:
+            raise StoreError("The record is closed.", do="`rappd start` opens it.")
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)
 
     def _reader(self) -> Reader:

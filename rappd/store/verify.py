@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,10 @@ class Finding(NamedTuple):
     n: int
     what: str
 
+    def __str__(self) -> str:
+        where = f"thread {self.thread}" if self.thread else "the record"
+        return f"{where}, event {self.n}: {self.what}" if self.n else f"{where}: {self.what}"
+
 
 @dataclass(slots=True)
 class VerifyReport:
@@ -49,6 +53,16 @@ class VerifyReport:
     def whole(self) -> bool:
         """Nothing is wrong."""
         return self.found == 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as ``--json`` prints it."""
+        return {
+            "events": self.events,
+            "threads": self.threads,
+            "seconds": round(self.seconds, 3),
+            "found": self.found,
+            "problems": [finding._asdict() for finding in self.problems],
+        }
 
 
 def verify(path: Path, progress: Progress | None = None) -> VerifyReport:

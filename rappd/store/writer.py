@@ -213,7 +213,9 @@ class Writer:
         failed: list[tuple[Waiter, int | StoreError]] = []
         for entry in batch:
             item, waiter, _ = entry
-            if type(item) is not Record or item.thread not in self._lost:
+            if item is None and waiter is not None:
+                failed.append((waiter, next(reversed(self._lost.values()))))
+            elif type(item) is not Record or item.thread not in self._lost:
                 kept.append(entry)
             elif waiter is not None:
                 failed.append((waiter, self._lost.pop(item.thread)))
@@ -222,13 +224,13 @@ class Writer:
 
     def _start_log_over(self) -> None:
         """Stalls for milliseconds, rarely. A reader that needs the old log makes it wait for another time."""
-        self._keeper.log_is_long = False
         try:
             self._db.execute("PRAGMA busy_timeout = 0")
             self._db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
             self._db.execute(f"PRAGMA busy_timeout = {connections.BUSY_MS}")
         except sqlite3.Error as error:
             log.warning("the log could not be started over, will try again: %s", error)
+        self._keeper.log_is_long = False
 
 
 def _bare(record: Record) -> ThreadInfo:

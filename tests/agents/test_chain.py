@@ -133,10 +133,11 @@ def test_a_step_past_its_limit_is_a_failure() -> None:
     release = threading.Event()
     stuck = Step(lambda agent, kwargs: release.wait(60))
     try:
-        done = AgentChain(step_timeout=20).add("a", gives()).add("b", stuck).run()
+        done = AgentChain(step_timeout=20).add("a", stuck).add("b", gives()).run()
     finally:
         release.set()
-    assert (done.status, done.failed_step, done.error) == ("error", "b", "b was stopped after 20 ms")
+    assert (done.status, done.failed_step, done.error) == ("error", "a", "a was stopped after 20 ms")
+    assert len(done.steps) == 1
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:

@@ -67,7 +67,7 @@ def test_unusual_ways_of_writing_perform() -> None:
             self.perform = Callable()
 
     class Open(Base):
-        def perform(this, **kwargs: Any) -> Any:  # noqa: N805
+        def perform(this, **kwargs: Any) -> Any:
             return kwargs
 
     assert seen(Static(), query="q", count=2, more=3) == ["q", 2, {"more": 3}]

@@ -97,7 +97,6 @@ def test_a_faulty_file_says_where_and_an_earlier_version_works_on(tmp_path: Path
     replaced.write_text("import os\ndef handle(:\n")
     replaced.replace(path)
     assert answer(services, path)[0] == 200
-    assert services.find(tmp_path, "board") == path, "no earlier name is known here"
     with pytest.raises(ServiceFailed, match=r"board_service\.py line 2: invalid syntax"):
         answer(Services(), path)
     replaced.write_text("handle = 7\n")
@@ -116,23 +115,12 @@ def test_a_service_that_went_away(tmp_path: Path) -> None:
         answer(services, path)
 
 
-def test_services_are_found_by_name(tmp_path: Path) -> None:
-    (tmp_path / "board_service.py").write_text(KANBAN)
-    (tmp_path / "heart_organ.py").write_text("def handle(method, path, body):\n    return {}, 200\n")
-    services = Services()
-    assert services.find(tmp_path, "kanban") == tmp_path / "board_service.py"
-    assert services.find(tmp_path, "heart") == tmp_path / "heart_organ.py"
-    assert services.find(tmp_path, "board") is None
-    assert services.find(tmp_path, "../heart") is None
-    replaced = tmp_path / "new"
-    replaced.write_text("name = 'kanban'\ndef handle(:\n")
-    replaced.replace(tmp_path / "board_service.py")
-    assert services.find(tmp_path, "kanban") == tmp_path / "board_service.py", "a typo does not rename it"
-
-
 def test_the_name_is_read_without_running_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x_service.py"
     path.write_text("name = 'y'\nraise SystemError\n")
     assert service_name(path) == "y"
     path.write_text("name = compute()\n")
     assert service_name(path) == "x"
+    path.write_text("def handle(:\n")
+    assert service_name(path, unless="y") == "y", "a typo does not rename it"
+    assert service_name(tmp_path / "heart_organ.py") == "heart"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -133,7 +134,7 @@ def test_redaction_deletes_and_reaches_into_lists() -> None:
 
 def test_a_redacted_layer_reads_as_empty_to_attributes_and_helpers() -> None:
     class Reader(BasicAgent):
-        slosh_privacy = {"redact": ["memory_echoes", "temporal.fiscal"]}
+        slosh_privacy = MappingProxyType({"redact": ["memory_echoes", "temporal.fiscal"]})
 
         def perform(self, **kwargs: Any) -> str:
             return json.dumps(

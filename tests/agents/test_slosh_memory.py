@@ -6,10 +6,13 @@ import pytest
 
 from agents.slosh.behavior import behavioral, priors
 from agents.slosh.memory_echoes import memory_echoes
+from agents.slosh.remembered import Remembered, remembered
 
 
-def memories(*entries: tuple[str, str]) -> dict[str, Any]:
-    return {str(number): {"message": text, "theme": theme} for number, (text, theme) in enumerate(entries)}
+def memories(*entries: tuple[str, str]) -> list[Remembered]:
+    return remembered(
+        {str(number): {"message": text, "theme": theme} for number, (text, theme) in enumerate(entries)}
+    )
 
 
 def test_an_echo_shares_two_words_and_says_how_relevant_it_is() -> None:
@@ -33,16 +36,16 @@ def test_repeated_words_count_once() -> None:
 
 @pytest.mark.parametrize("entry", [None, "text", 5, {"message": 7}, {"theme": "fact"}, []])
 def test_entries_of_other_shapes_are_passed_over(entry: Any) -> None:
-    kept = {"odd": entry, **memories(("red apple", "fact"))}
+    kept = remembered({"odd": entry, "1": {"message": "red apple", "theme": 7}})
     assert len(memory_echoes("red apple", kept)) == 1
     assert behavioral(kept)["prefers_brief"] is True
     assert priors("apple", kept) == {}
 
 
 def test_without_memories_everything_is_at_its_default() -> None:
-    assert memory_echoes("red apple", {}) == []
-    assert behavioral({}) == {"prefers_brief": False, "technical_level": "standard", "frequent_entities": []}
-    assert priors("red apple", {}) == {}
+    assert memory_echoes("red apple", []) == []
+    assert behavioral([]) == {"prefers_brief": False, "technical_level": "standard", "frequent_entities": []}
+    assert priors("red apple", []) == {}
 
 
 def test_brief_is_a_mean_below_fifteen_words() -> None:

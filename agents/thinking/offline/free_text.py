@@ -77,7 +77,7 @@ def after_preposition(
 def listed(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> Found | None:
     """The part that enumerates things: after the parameter's name, or for a required one after "with"."""
     tokens = _Tokens(utterance, profile, taken)
-    own = frozenset(name_words(param.name)) | {name_words(param.name)[-1].rstrip("s") if param.name else ""}
+    own = {spelled for word in name_words(param.name) for spelled in (word, word.removesuffix("s"))}
     leading = ("with", "from", "of", "using", "for", "containing") if param.required else ()
     for place, token in enumerate(tokens.all[:60]):
         folded = token.value.casefold()

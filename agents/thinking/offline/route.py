@@ -17,8 +17,8 @@ from agents.thinking.provider import Tool
 
 Reason = Literal["call", "missing", "help", "talk", "unclear", "nothing"]
 
-_THRESHOLD = 1.2
-_TOLD_THRESHOLD = 3.4  # for sentences that tell rather than ask
+_THRESHOLD = 1.35
+_TOLD_THRESHOLD = 4.0  # for sentences that tell rather than ask
 _MARGIN = 0.04  # by which share the best agent must lead
 _CANDIDATES = 6
 _BASE = 0.2  # share of its evidence that an agent keeps when no other meaningful word speaks for it

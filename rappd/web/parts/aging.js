@@ -54,9 +54,12 @@ export function aging(place, { name, load, draw }) {
   };
   desk.addEventListener("back", refresh);
   desk.addEventListener("change", changed);
-  redraw();
-  if (!desk.awake) dim();
-  refresh();
+  // Not at once: what `draw` needs may be made just after this list.
+  queueMicrotask(() => {
+    redraw();
+    if (!desk.awake) dim();
+    refresh();
+  });
   return {
     refresh,
     close() {

@@ -1,10 +1,11 @@
 /** What is known of the daemon: its name, whether it answers, whether this page may change things. */
 
-import { get, line, post, proof, remove } from "./api.js";
+import { ask, line, post, proof, remove } from "./api.js";
 import { keep, kept } from "./keep.js";
 
 const CALM_MS = 15_000;
 const ANXIOUS_MS = 2_000;
+const LOOK_MS = 4_000;
 
 class Desk extends EventTarget {
   name = kept("name", "desk");
@@ -25,7 +26,7 @@ class Desk extends EventTarget {
   async look() {
     clearTimeout(this.#timer);
     try {
-      const [health, session] = await Promise.all([get("/health"), get("/operator/session")]);
+      const [health, session] = await Promise.all(["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })));
       keep("name", health.name || this.name);
       this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
     } catch (found) {

@@ -4,6 +4,8 @@ import DOMPurify from "../vendor/dompurify/purify.js";
 import { Marked } from "../vendor/marked/marked.js";
 import { h } from "./dom.js";
 
+const PLAIN_TAGS = /<\/?(b|br|del|details|em|hr|i|ins|kbd|mark|p|s|small|strong|sub|summary|sup|u)\s*\/?>/gi;
+
 const marked = new Marked({ gfm: true, breaks: true });
 marked.use({
   renderer: {
@@ -11,6 +13,10 @@ marked.use({
     heading({ tokens, depth }) {
       const level = Math.min(depth + 2, 6);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
+    },
+    // Other HTML is shown as the text it is: an answer has no business writing our page.
+    html({ text }) {
+      return text.replace(PLAIN_TAGS, "").includes("<") ? escape(text) : text;
     },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
@@ -40,6 +46,10 @@ export function markdown(text, { final = true } = {}) {
     if (final) addCopy(block);
   }
   return fragment;
+}
+
+function escape(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 function leaveSafely(link) {

@@ -15,6 +15,7 @@ NEED_A_CLOUD_SDK = {
 FAULTY_FILES = {
     "faulty_exit_agent.py": (4, "it ends the program (sys.exit)"),
     "faulty_import_agent.py": (8, "KeyError: 'RAPP_FIXTURE_NOT_SET'"),
+    "faulty_message_agent.py": (9, "Mute: (its message cannot be read)"),
     "faulty_name_import_agent.py": (
         2,
         "cannot import name 'get_quantum_storage' from 'agents.shims.storage'",
@@ -66,6 +67,7 @@ SEVERAL_AGENTS = {
         *("Hacker News!", "mail.send.v2", "Überblick für Åse", "天気", "An" + "other" * 30, "Named"),
     ],
     "several_agent.py": ["SeveralFirst", "SeveralSecond", "SeveralThird"],
+    "shared_base_agent.py": ["NewsFeed", "WeatherFeed"],
 }
 
 
@@ -82,7 +84,7 @@ async def test_everything_loads_but_what_needs_a_missing_cloud_sdk_or_is_faulty(
     for rel, one in found.items():
         if not one["failure"] and rel not in FAULTY_CLASSES:
             assert one["agents"], rel
-    assert len(found) == 64
+    assert len(found) == 67
 
 
 async def test_reasons_and_lines_of_files_that_do_not_load(collection: Any) -> None:
@@ -173,12 +175,14 @@ ANSWERS = {
     "may_use_azure_agent.py": ("MayUseAzure", "no cloud"),
     "may_use_msal_agent.py": ("MayUseMsal", "no msal"),
     "neighbour_import_agent.py": ("NeighbourImport", "BasePlain heard rain"),
+    "reexport_agent.py": ("BasePackage", "BasePackage heard rain"),
     "required_argument_agent.py": ("RequiredArgument", "demanded rain"),
     "returns_dict_agent.py": (
         "ReturnsDict",
         '{"status": "success", "seen": "rain", "data_slush": {"seen": true}}',
     ),
     "several_agent.py": ("SeveralThird", "first"),
+    "shared_base_agent.py": ("WeatherFeed", "weather"),
     "storage_both_agent.py": ("StorageBoth", "two one ['one.txt', 'two.txt']"),
     "storage_names_agent.py": ("StorageNames", "True"),
     "uses_bs4_agent.py": ("UsesBs4", "hi"),

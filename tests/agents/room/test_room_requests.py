@@ -257,17 +257,17 @@ async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
         temporary.write_text(text)
         temporary.replace(service)
 
-    async def ask(name: str = "board", path: str = "") -> Any:
-        body = {"dir": str(house.services), "name": name, "method": "GET", "path": path, "body": {}}
+    async def ask(path: str = "") -> Any:
+        body = {"file": {"path": str(service)}, "method": "GET", "path": path, "body": {}}
         return await house.ask("service", body)
 
-    assert await ask() is None
+    with pytest.raises(AgentRaised, match=r"board_service\.py cannot be read"):
+        await ask()
     write("def handle(method, path, body):\n    return {'path': path}, 200\n")
     found = await ask(path="tasks/7")
     assert (found["status"], found["headers"]) == (200, {"Content-Type": "application/json"})
     assert found["body"] == "eyJwYXRoIjoidGFza3MvNyJ9"
     write("def handle(method path, body):\n")
     assert (await ask(path="tasks/7"))["status"] == 200, "the earlier version works on"
-    write("name = 'kanban'\n\n\ndef handle(method, path, body):\n    return {}, 201\n")
-    assert await ask() is None
-    assert (await ask("kanban"))["status"] == 201
+    write("def handle(method, path, body):\n    return {}, 201\n")
+    assert (await ask())["status"] == 201

@@ -69,11 +69,8 @@ class Scripted:
 
     def fails(self, status: int, body: str = "", **headers: str) -> Answer:
         async def answer(request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
-            sent = {
-                "retry-after-ms": "1",
-                **{name.replace("_", "-"): value for name, value in headers.items()},
-            }
-            return web.Response(status=status, text=body, headers=sent)
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            return web.Response(status=status, text=body, headers=sent or {"retry-after-ms": "1"})
 
         return answer
 
@@ -91,6 +88,21 @@ class Scripted:
             if done:
                 await response.write(b"data: [DONE]\n\n")
             await response.write_eof()
+            return response
+
+        return answer
+
+    def breaks_off(self) -> Answer:
+        """Announces a JSON answer and hangs up in its middle."""
+
+        async def answer(request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+            response = web.StreamResponse(
+                headers={"Content-Type": "application/json", "Content-Length": "99"}
+            )
+            await response.prepare(request)
+            await response.write(b'{"choices": [')
+            assert request.transport is not None
+            request.transport.close()
             return response
 
         return answer

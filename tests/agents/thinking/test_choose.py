@@ -195,6 +195,41 @@ async def test_an_account_without_copilot_is_said_once_and_then_left_alone(think
     )  # fmt: skip
 
 
+async def test_another_account_is_tried_after_one_without_copilot(think, github, ask, tmp_path):
+    github.on_exchange = [403, 200]
+    github.will(github.says("copilot"))
+    github.on_poll = [{"access_token": "ghu_without"}, {"access_token": "ghu_with"}]
+    thinking = think(github_web=github.url, github_api=github.url, state_dir=tmp_path)
+    for notice in (f"{NOTICE} — sign in with another account.", ""):
+        await thinking.login.switch()
+        await thinking.login.poll()
+        completion = await thinking.complete(ask())
+        assert completion.notice == notice
+    assert completion.text == "copilot"
+
+
+# Only by a model
+
+
+async def test_a_model_turn_is_answered_by_whichever_copilot_model_answers(think, github, ask):
+    github.listed = [{"id": "gpt-4.1"}, {"id": "gpt-4o"}]
+    github.will(github.fails(400), github.says("from another"))
+    thinking = think(github_token="ghp_x", github_api=github.url, github_model="gpt-4.1")
+    assert thinking.has_model
+    completion = await thinking.model_turn(ask())
+    assert (completion.text, completion.notice) == ("from another", "gpt-4.1 didn't answer; gpt-4o did.")
+
+
+async def test_a_model_turn_is_never_answered_by_the_offline_brain(think, server, ask):
+    server.will(server.fails(500))
+    with pytest.raises(ModelUnavailable):
+        await think(provider_url=server.url, model="m").model_turn(ask())
+    nothing = think()
+    assert not nothing.has_model
+    with pytest.raises(ModelUnavailable):
+        await nothing.model_turn(ask())
+
+
 # When it fails
 
 

@@ -108,6 +108,16 @@ async def test_a_401_is_answered_with_a_new_session_once(make, github, ask):
     assert len(github.exchanges) == 3
 
 
+async def test_turns_that_meet_the_same_dead_session_share_the_new_one(make, github, ask):
+    copilot = make()
+    dead = await copilot.sessions.get()
+    await copilot.sessions.end(dead)
+    fresh = await copilot.sessions.get()
+    await copilot.sessions.end(dead)
+    assert await copilot.sessions.get() == fresh
+    assert len(github.exchanges) == 2
+
+
 async def test_a_stale_github_token_is_renewed_for_the_exchange(make, github, ask, tmp_path):
     (tmp_path / "token.json").write_bytes(orjson.dumps({"access_token": "ghu_old", "refresh_token": "ghr_1"}))
     github.on_exchange = [401, 200]

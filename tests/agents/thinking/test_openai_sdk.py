@@ -155,8 +155,9 @@ async def test_500_for_ever_ends_after_the_retries(server, model, ask):
     assert len(server.asked) == 3
 
 
-async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, model, ask):
-    server.will(server.fails(429, "slow down", retry_after="3000", retry_after_ms="3000000"))
+@pytest.mark.parametrize("header", [{"retry_after": "60"}, {"retry_after_ms": "60000"}])
+async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, model, ask, header):
+    server.will(server.fails(429, "slow down", **header))
     with pytest.raises(ModelUnavailable) as caught:
         await model.complete(ask())
     assert str(caught.value).startswith("Ollama usage limit reached — ")
@@ -194,6 +195,13 @@ async def test_too_slow(server, ask):
     server.will(server.hangs())
     model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0, timeout=0.05)
     with pytest.raises(ModelUnavailable, match=r"Ollama took longer than 0\.05 s"):
+        await model.complete(ask())
+
+
+async def test_waiting_between_retries_counts_as_time_too(server, ask):
+    server.will(server.fails(500, retry_after="9"))
+    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", timeout=0.2)
+    with pytest.raises(ModelUnavailable, match="took longer"):
         await model.complete(ask())
 
 
@@ -238,6 +246,14 @@ async def test_a_stream_cut_in_the_middle(server, model, ask):
     server.will(server.streams(delta(content="It "), cut=True))
     with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
         await model.complete(ask(stream=True))
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_answer_cut_in_the_middle(server, ask, streaming):
+    server.will(server.breaks_off())
+    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0)
+    with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
+        await model.complete(ask(stream=streaming))
 
 
 @pytest.mark.parametrize("streaming", [False, True])

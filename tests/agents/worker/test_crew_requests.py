@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections import Counter
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.errors import AgentError, WorkerGone, WorkerRefused
 from agents.worker.crew import Crew
-from agents.worker.plan import CrewPlan
 from agents.worker.raised import AgentRaised
 from agents.worker.workforce import Workforce
-from tests.agents.worker.conftest import Home
-
-Plan = Callable[..., CrewPlan]
-
-
-async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition never came true"
-        await asyncio.sleep(0.01)
+from tests.agents.worker.trial_home import Home, MakePlan, until
 
 
 async def test_an_answer_comes_back(crew: Crew) -> None:
@@ -40,7 +29,7 @@ async def test_state_in_memory_lives_on_between_requests(crew: Crew) -> None:
 
 
 async def test_a_worker_has_the_plans_environment_settings_and_folder_and_nothing_else(
-    workforce: Workforce, plan: Plan, home: Home
+    workforce: Workforce, plan: MakePlan, home: Home
 ) -> None:
     os.environ["RAPPD_TEST_SECRET"] = "token"
     try:
@@ -121,11 +110,12 @@ async def test_a_body_that_is_no_json_is_refused_before_it_travels(crew: Crew) -
         await crew.request("echo", {"x": object()}, timeout=10)
 
 
-async def test_ten_thousand_requests_over_four_workers_each_exactly_once(
-    crew: Crew, home: Home
-) -> None:
+async def test_ten_thousand_requests_over_four_workers_each_exactly_once(crew: Crew, home: Home) -> None:
     book = home.workspace / "book"
-    first = [crew.request("append", {"path": str(book), "line": f"s{n}", "pause": 0.3}, timeout=60) for n in range(8)]
+    first = [
+        crew.request("append", {"path": str(book), "line": f"s{n}", "pause": 0.3}, timeout=60)
+        for n in range(8)
+    ]
     pids = await asyncio.gather(*first)
     await until(lambda: crew.stats()["workers"] == 4)
     rest = [crew.request("append", {"path": str(book), "line": str(n)}, timeout=60) for n in range(10_000)]
@@ -153,7 +143,9 @@ async def test_a_slow_request_does_not_hold_up_a_quick_one(crew: Crew) -> None:
     slow.cancel()
 
 
-async def test_one_worker_does_one_thing_at_a_time_in_one_process(workforce: Workforce, plan: Plan) -> None:
+async def test_one_worker_does_one_thing_at_a_time_in_one_process(
+    workforce: Workforce, plan: MakePlan
+) -> None:
     crew = workforce.crew("a", plan(one_worker=True))
     pauses = [crew.request("sleep", {"seconds": 0.15}, timeout=20) for _ in range(3)]
     await asyncio.gather(*pauses)
@@ -190,7 +182,9 @@ async def test_a_failing_callback_tells_its_own_words_but_not_a_bugs(crew: Crew)
 
     for operation, words in (("model", "No budget left"), ("other", "other failed")):
         with pytest.raises(AgentRaised) as caught:
-            await crew.request("ask", {"operation": operation, "arguments": {}}, timeout=10, on_callback=refuse)
+            await crew.request(
+                "ask", {"operation": operation, "arguments": {}}, timeout=10, on_callback=refuse
+            )
         assert caught.value.message == words
         assert "internal detail" not in caught.value.trace
 
@@ -210,7 +204,7 @@ async def test_a_forked_child_that_returns_does_not_answer_twice(crew: Crew) -> 
     assert await crew.request("parallel", {"number": 4}, timeout=20) == [0, 1, 4, 9]
 
 
-async def test_an_idle_crew_has_no_processes_and_wakes_again(workforce: Workforce, plan: Plan) -> None:
+async def test_an_idle_crew_has_no_processes_and_wakes_again(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(idle_seconds=0.2))
     first = await crew.request("whoami", {}, timeout=10)
     await until(lambda: crew.stats()["workers"] == 0)
@@ -218,13 +212,13 @@ async def test_an_idle_crew_has_no_processes_and_wakes_again(workforce: Workforc
     assert (first["count"], second["count"]) == (1, 1)
 
 
-async def test_a_busy_crew_is_not_idle(workforce: Workforce, plan: Plan) -> None:
+async def test_a_busy_crew_is_not_idle(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(idle_seconds=0.1, max_workers=1))
     assert await crew.request("sleep", {"seconds": 0.6}, timeout=10) == "awake"
     assert (await crew.request("whoami", {}, timeout=10))["count"] == 2
 
 
-async def test_retiring_finishes_the_old_and_starts_fresh(workforce: Workforce, plan: Plan) -> None:
+async def test_retiring_finishes_the_old_and_starts_fresh(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(max_workers=1))
     slow = asyncio.create_task(crew.request("sleep", {"seconds": 0.5}, timeout=20))
     queued = asyncio.create_task(crew.request("whoami", {}, timeout=20))
@@ -238,7 +232,9 @@ async def test_retiring_finishes_the_old_and_starts_fresh(workforce: Workforce, 
     await until(lambda: crew.stats()["workers"] == 1)
 
 
-async def test_closing_fails_what_is_under_way_and_leaves_no_process(workforce: Workforce, plan: Plan) -> None:
+async def test_closing_fails_what_is_under_way_and_leaves_no_process(
+    workforce: Workforce, plan: MakePlan
+) -> None:
     crew = workforce.crew("a", plan(max_workers=1))
     tasks = [asyncio.create_task(crew.request("sleep", {}, timeout=60)) for _ in range(3)]
     await until(lambda: crew.stats()["pids"])
@@ -246,12 +242,14 @@ async def test_closing_fails_what_is_under_way_and_leaves_no_process(workforce: 
     await workforce.dismiss("a")
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, WorkerGone)
-    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
     with pytest.raises(WorkerGone):
         await crew.request("echo", {}, timeout=10)
 
 
-async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(workforce: Workforce, plan: Plan) -> None:
+async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(
+    workforce: Workforce, plan: MakePlan
+) -> None:
     crew = workforce.crew("a", plan(settings={"break": "no such soul"}))
     outcomes = await asyncio.gather(
         *(crew.request("echo", {}, timeout=10) for _ in range(3)), return_exceptions=True
@@ -263,13 +261,13 @@ async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(workforce: Wor
     assert await crew.request("echo", {}, timeout=10) == {}
 
 
-async def test_a_room_that_does_not_exist_is_told(workforce: Workforce, plan: Plan) -> None:
+async def test_a_room_that_does_not_exist_is_told(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(room="agents.nowhere:Room"))
     with pytest.raises(WorkerRefused, match="No module named"):
         await crew.request("echo", {}, timeout=10)
 
 
-async def test_an_exit_while_loading_is_told(workforce: Workforce, plan: Plan) -> None:
+async def test_an_exit_while_loading_is_told(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(settings={"exit": 7}))
     with pytest.raises(WorkerGone, match=r"ended itself \(exit 7\) before it could serve"):
         await crew.request("echo", {}, timeout=10)

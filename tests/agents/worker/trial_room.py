@@ -36,7 +36,7 @@ class Room:
         return {"pid": os.getpid(), "count": self.count, "settings": self.settings, "env": dict(os.environ)}
 
     def where(self) -> dict[str, Any]:
-        return {"cwd": os.getcwd(), "path": sys.path, "modules": sorted(sys.modules)}
+        return {"cwd": str(Path.cwd()), "path": sys.path, "modules": sorted(sys.modules)}
 
     def can_import(self, name: str) -> bool:
         try:
@@ -59,14 +59,20 @@ class Room:
         return Path(path).write_text(text)
 
     def listing(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(entry.name for entry in Path(path).iterdir())
 
     def shell(self, command: str) -> dict[str, Any]:
         done = subprocess.run(command, shell=True, capture_output=True, text=True, errors="replace")
         return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
     def run(self, code: str) -> Any:
-        scope: dict[str, Any] = {"Path": Path, "os": os, "ctypes": ctypes, "socket": socket, "callback": callback}
+        scope: dict[str, Any] = {
+            "Path": Path,
+            "os": os,
+            "ctypes": ctypes,
+            "socket": socket,
+            "callback": callback,
+        }
         exec(compile(code, "agent.py", "exec"), scope)
         return scope.get("answer")
 

@@ -36,7 +36,7 @@ class Desk:
         self.turns: dict[str, list[Any]] = {}
         self.asked: list[tuple[str, dict[str, str], Any]] = []
         self.released = asyncio.Event()
-        self.cut_after = 0
+        self.cut = False
         self.operator = True
         self.voice = False
         self.news: list[dict[str, Any]] = []
@@ -108,12 +108,12 @@ class Desk:
         for number, event in enumerate(events, 1):
             if event == Site.HOLD:
                 await self.released.wait()
+                if self.cut and request.transport is not None:
+                    self.cut = False
+                    request.transport.abort()
+                    break
             elif number > int(request.headers.get("Last-Event-ID") or 0):
                 await response.write(f"id: {number}\ndata: {json.dumps(event)}\n\n".encode())
-            if number == self.cut_after and request.transport is not None:
-                self.cut_after = 0
-                request.transport.abort()
-                break
         return response
 
     async def _import(self, request: web.Request) -> web.Response:

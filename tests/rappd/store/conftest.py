@@ -1,0 +1,76 @@
+"""An open store, and records to put into it."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rappd.store.records import Record, ThreadInfo
+from rappd.store.store import Store
+
+Say = Callable[..., Record]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "rappd.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[Store]:
+    opened = await Store.open(path)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def say() -> Say:
+    """``say(thread, text, …)``: a record as the gate makes them; moments count up from 1,000,000."""
+    clock = iter(range(1_000_000, 1 << 60))
+
+    def make(
+        thread: str,
+        text: str = "hello",
+        *,
+        verb: str = "HELP",
+        sender: str = "guid",
+        recipient: str = "desk_4f2a",
+        id: str = "",
+        at: int = 0,
+        answers: bool = False,
+    ) -> Record:
+        id = id or str(uuid.uuid4())
+        data = {"user_input": text} if verb == "HELP" else {"response": text}
+        envelope = {"id": id, "from": sender, "to": recipient, "verb": verb, "data": data}
+        body = orjson.dumps({**envelope, "_x_thread": thread})
+        return Record(thread, verb, sender, recipient, id, body, at or next(clock), answers)
+
+    return make
+
+
+@pytest.fixture
+def about() -> Callable[..., ThreadInfo]:
+    def make(thread: str, title: str = "hello", session: str | None = '"s"', at: int = 1_000_000) -> ThreadInfo:
+        return ThreadInfo(thread, "brainstem", "guid", session, title, at)
+
+    return make
+
+
+@pytest.fixture
+def tamper(path: Path) -> Callable[..., None]:
+    """Runs statements on the file as somebody would who does not care for the triggers."""
+
+    def run(*statements: str) -> None:
+        db = sqlite3.connect(path, isolation_level=None)
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            db.execute(statement)
+        db.close()
+
+    return run
