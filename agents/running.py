@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agents.errors import AgentError, CallTimeout
-from agents.roster import Agent
+from agents.listed import Agent
 from agents.worker.crew import Crew
 
 log = logging.getLogger(__name__)

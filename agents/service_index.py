@@ -23,7 +23,8 @@ class ServiceIndex:
         for file in find_service_files(self._folder):
             known = self._names.get(file.path)
             if known is None or known[0] != file.stamp:
-                known = self._names[file.path] = (file.stamp, service_name(file.path))
+                earlier = known[1] if known else ""
+                known = self._names[file.path] = (file.stamp, service_name(file.path, unless=earlier))
             if known[1] == name:
                 found = file.path
         return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents.roster import Change
+from agents.listed import Change
 from agents.thinking.offline.suggest import suggest
 from envelopes.emergence import as_object
 from envelopes.record import Envelope

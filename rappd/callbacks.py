@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import AgentError
-from agents.roster import Agent
+from agents.listed import Agent
 from agents.running import OnCallback
 from agents.thinking.choose import Thinking
 from agents.thinking.provider import ModelRequest
@@ -54,6 +54,8 @@ class Callbacks:
                         do="Raise agents.model_calls.",
                     )
                 return await self._model_turn(agent.name, arguments)
+            if operation == "llm_status":
+                return self._status()
             if operation == "host":
                 return await self._host(agent, operator, arguments)
             raise CallbackRefused(f'There is no callback "{operation[:40]}".')
@@ -68,6 +70,15 @@ class Callbacks:
 
         return answer
 
+    def _status(self) -> dict[str, Any]:
+        described = self._thinking.describe()
+        return {
+            "available": self._thinking.has_model,
+            "provider": described.name,
+            "model": described.model,
+            "reason": "" if self._thinking.has_model else described.do,
+        }
+
     async def _model_turn(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         found = arguments.get("messages")
         messages = [dict(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
@@ -79,10 +90,24 @@ class Callbacks:
         async def prompt() -> str:
             return system
 
-        request = ModelRequest(rest, [], prompt, model=str(arguments.get("model") or ""))
+        tools = arguments.get("tools")
+        request = ModelRequest(
+            rest, tools if isinstance(tools, list) else [], prompt, model=str(arguments.get("model") or "")
+        )
         completion = await self._thinking.model_turn(request)
         log.info("%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens)
-        return {"text": completion.text, "model": completion.model}
+        return {
+            "text": completion.text,
+            "model": completion.model,
+            "tool_calls": [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in completion.tool_calls
+            ],
+        }
 
     async def _host(self, agent: Agent, operator: bool, arguments: dict[str, Any]) -> Any:
         operation = str(arguments.pop("operation", ""))

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from agents.roster import Change
+from agents.listed import Change
 from agents.thinking import local_servers
 from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain

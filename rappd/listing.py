@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agents.roster import Agent, Change, Roster
+from agents.listed import Agent, Change
+from agents.roster import Roster
 from agents.thinking.offline.suggest import suggest
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.contract import Description, is_molt_of
-from agents.roster import Change
+from agents.listed import Change
 from agents.thinking.offline.suggest import suggest
 from rappd.errors import Mistyped, NotFound
 from rappd.listing import failure_text, listing, ready_text

@@ -14,7 +14,8 @@ import agents.library
 from agents import dependencies
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem
-from agents.roster import Agent, Change, Folder, Roster, is_structural
+from agents.listed import Agent, Change, Folder, is_structural
+from agents.roster import Roster
 from agents.running import AgentRunner, Crews, Ran
 from agents.service_index import ServiceIndex
 from agents.services import Reply

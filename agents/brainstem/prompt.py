@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agents.brainstem.slots import TWIN, VOICE
-from agents.roster import Agent
+from agents.listed import Agent
 
 _VOICE_TEXT = f"""\
 ## Spoken form

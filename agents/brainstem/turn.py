@@ -11,7 +11,8 @@ import orjson
 
 from agents.brainstem import prompt, slots
 from agents.brainstem.soul import Soul
-from agents.roster import Agent, Roster
+from agents.listed import Agent
+from agents.roster import Roster
 from agents.running import AgentRunner, Ran
 from agents.thinking.provider import Completion, Message, ModelRequest, Provider, ToolCall
 

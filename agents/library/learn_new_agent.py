@@ -317,7 +317,9 @@ def _contract(tree: ast.Module) -> _Contract:
     classes = [
         node
         for node in tree.body
-        if isinstance(node, ast.ClassDef) and any("BasicAgent" in ast.unparse(base) for base in node.bases)
+        if isinstance(node, ast.ClassDef)
+        and node.name != "BasicAgent"
+        and any("BasicAgent" in ast.unparse(base) for base in node.bases)
     ]
     if len(classes) != 1:
         raise _Refused(f"it holds {len(classes)} agent classes instead of one")
@@ -633,7 +635,8 @@ def _packages(given: dict[str, Any]) -> set[str]:
 def _camel(text: str) -> str:
     words = re.findall(r"[A-Za-z0-9]+", text)
     name = "".join(word[:1].upper() + word[1:] for word in words).lstrip("0123456789")[:40]
-    return name.removesuffix("Agent") or name
+    name = name.removesuffix("Agent") or name
+    return "BasicOne" if name == "Basic" else name  # its class would be BasicAgent, and none of its own
 
 
 def _named_after(prose: str) -> str:
@@ -646,8 +649,7 @@ def _spaced(name: str) -> str:
 
 
 def _file_of(name: str) -> str:
-    file = re.sub(r"\W+", "_", f"{_spaced(name)}_agent.py".replace(".py", "")) + ".py"
-    return file if file != "basic_agent.py" else "basic_one_agent.py"
+    return re.sub(r"\W+", "_", f"{_spaced(name)}_agent") + ".py"
 
 
 # Where files live: with the brainstem that keeps them, else in the folder beside this file.

@@ -62,6 +62,8 @@ def enter(view: View, *, real_root: bool) -> None:
         syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if view.processes is not None:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + view.processes))
+        with contextlib.suppress(OSError):  # else the reserved ones may be used once, in the first round
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(_RESERVED_PIDS))
     if real_root:
         _close_kernel_settings()
     for path, fd in programs:

@@ -6,6 +6,7 @@ import { banner } from "./parts/banner.js";
 import { conversation } from "./parts/conversation.js";
 import { closeDetail } from "./parts/detail.js";
 import { desk } from "./parts/desk.js";
+import { prepareIcons } from "./parts/dom.js";
 import { acceptDrops } from "./parts/incoming.js";
 import { keep, kept } from "./parts/keep.js";
 import { startKeys } from "./parts/keys.js";
@@ -17,9 +18,11 @@ import { troubles } from "./parts/troubles.js";
 import { resume, stop } from "./parts/turn.js";
 import { hush, speaking } from "./parts/voice.js";
 
+const ICONS = ["talk", "agents", "activity", "settings", "mark", "microphone", "close", "chevron", "file", "down"];
 const main = document.getElementById("main");
 let shown = null; // {place, view}
 
+prepareIcons(ICONS);
 const keyWorked = await useKey();
 const frame = rail(document.getElementById("rail"), places);
 banner(document.getElementById("banner"));
@@ -34,7 +37,7 @@ acceptDrops({ wanted: () => shown.place.dropsAgents && !document.querySelector("
 startKeys(places, { write, escape, place: go });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
-followNews();
+followNews(tryIt);
 
 /** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
 async function useKey() {

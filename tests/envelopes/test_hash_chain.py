@@ -22,9 +22,7 @@ def test_the_first_link_is_the_published_formula() -> None:
 
 
 def test_a_known_vector() -> None:
-    assert (
-        link(GENESIS, 1, b"{}").hex() == hashlib.sha256(bytes(32) + bytes(7) + b"\x01" + b"{}").hexdigest()
-    )
+    assert link(GENESIS, 1, b"{}").hex() == hashlib.sha256(bytes(32) + bytes(7) + b"\x01" + b"{}").hexdigest()
     assert link(GENESIS, 0, b"").hex() == "2c34ce1df23b838c5abf2a7f6437cca3d3067ed509ff25f11df6b11b582b51eb"
 
 

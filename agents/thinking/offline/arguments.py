@@ -83,6 +83,8 @@ class _Filling:
             and not param.least <= value <= param.most
         ):
             return False
+        if not _travels(param.name, value):
+            return False
         self.filled.arguments[param.name] = value
         self.filled.taken += [Found(None, place.start, place.end) for place in places]
         return True
@@ -244,6 +246,14 @@ def _written(param: Param, utterance: Utterance) -> Found | None:
         if key == compact(param.name) and (sign == "=" or param.kind not in ("text", "slot", "array")):
             return found
     return None
+
+
+def _travels(name: str, value: Any) -> bool:
+    """Whether the argument survives being written as JSON: no infinities, no integers beyond 64 bits."""
+    try:
+        return bool(orjson.loads(orjson.dumps({name: value})) == {name: value})
+    except orjson.JSONEncodeError:
+        return False
 
 
 def _split(text: str) -> list[str]:

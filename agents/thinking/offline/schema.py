@@ -126,16 +126,22 @@ def raw(tool: Tool) -> bytes:
         return b""
 
 
+def parsed(content: bytes) -> Any:
+    """What ``raw`` gave ``content`` for, as far as it is JSON; None otherwise."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        pass  # infinities and huge integers
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
 @lru_cache(maxsize=4_096)
 def profile_of(content: bytes) -> Profile | None:
     """The profile of the tool that ``raw`` gave ``content`` for, or None when it has no usable name."""
-    try:
-        tool = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        try:
-            tool = json.loads(content)
-        except (ValueError, RecursionError):
-            return None
+    tool = parsed(content)
     function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict):
         return None

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 
-import orjson
-
 from agents.thinking.offline.route import route
-from agents.thinking.offline.schema import Param, Profile, profile_of, raw
+from agents.thinking.offline.schema import Param, Profile, parsed, profile_of, raw
 from agents.thinking.offline.words import FAINT, STOP, name_words, stem, word_set
 from agents.thinking.provider import Tool
 
@@ -59,6 +57,7 @@ _SAMPLES = {
     "array": "eggs and rice", "datetime": "tomorrow at 9:00",
 }  # fmt: skip
 _TAILS = word_set("agent tool helper manager service handler")
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # what terminals obey
 _ANY_DAY = date(2026, 1, 15)  # a suggestion must not change overnight
 
 
@@ -74,9 +73,7 @@ def _suggested(content: bytes, others: tuple[bytes, ...]) -> str:
     profile = profile_of(content)
     if profile is None:
         return ""
-    tools = [orjson.loads(other) for other in others if profile_of(other) is not None] or [
-        orjson.loads(content)
-    ]
+    tools = [parsed(other) for other in others if profile_of(other) is not None] or [parsed(content)]
     for saying in _sayings(profile):
         decision = route(saying, tools, today=_ANY_DAY)
         if decision.name == profile.name and (decision.ready or saying.endswith("…")):
@@ -129,6 +126,7 @@ def imperative(sentence: str) -> str:
 
 def plain_line(text: str) -> str:
     """A stranger's text on one line, without control characters and marks that pages would act on."""
+    text = _ESCAPE.sub("", text)
     return " ".join(
         "".join(" " if not sign.isprintable() or sign in "<>[]`" else sign for sign in text).split()
     )

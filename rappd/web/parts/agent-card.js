@@ -50,6 +50,10 @@ function sentence(file, card) {
     const where = card.line ? `${file.filename} line ${card.line}: ` : "";
     return h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), `Kept, not run. ${where}${card.reason || "Not approved yet."}`);
   }
+  if (card.reason) {
+    const where = card.line ? `${file.filename} line ${card.line}: ` : "";
+    return [h("p", {}, firstSentence(card.description)), h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), `${where}${card.reason}. The version before it works on.`)];
+  }
   if (card.shadowed_by) return h("p", { class: "reason" }, `Not used: ${card.shadowed_by} holds an agent of the same name.`);
   return h("p", {}, firstSentence(card.description));
 }

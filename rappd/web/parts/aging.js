@@ -19,7 +19,6 @@ export function aging(place, { name, load, draw }) {
   let closed = false;
   let loading = false;
   let again = false;
-  let operator = desk.operator;
 
   const redraw = () => seen.has(name) && keepingFocus(body, () => fill(body, draw(seen.get(name).data)));
   const dim = () => {
@@ -47,13 +46,10 @@ export function aging(place, { name, load, draw }) {
       if (again && !closed) refresh();
     }
   };
-  const changed = () => {
-    if (!desk.awake) dim();
-    if (operator !== desk.operator) redraw();
-    operator = desk.operator;
-  };
+  const changed = () => desk.awake || dim();
   desk.addEventListener("back", refresh);
   desk.addEventListener("change", changed);
+  desk.addEventListener("operator", redraw);
   // Not at once: what `draw` needs may be made just after this list.
   queueMicrotask(() => {
     redraw();
@@ -66,6 +62,7 @@ export function aging(place, { name, load, draw }) {
       closed = true;
       desk.removeEventListener("back", refresh);
       desk.removeEventListener("change", changed);
+      desk.removeEventListener("operator", redraw);
     },
   };
 }

@@ -4,12 +4,15 @@ const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-di
 const DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
+/** A moment as the daemon writes it: ISO text, or µs since the epoch. */
+export const moment = (when) => new Date(typeof when === "number" && when > 1e14 ? when / 1000 : when);
+
 /** "14:02" */
-export const clock = (when) => HOUR.format(new Date(when));
+export const clock = (when) => HOUR.format(moment(when));
 
 /** "Today", "Yesterday", "Friday 20 November" */
 export function day(when, now = new Date()) {
-  const then = new Date(when);
+  const then = moment(when);
   const between = Math.round((midnight(now) - midnight(then)) / 86_400_000);
   if (between === 0) return "Today";
   return between === 1 ? "Yesterday" : DAY.format(then);
@@ -17,7 +20,7 @@ export function day(when, now = new Date()) {
 
 /** "14:02" today, "20 Nov" before */
 export function shortly(when, now = new Date()) {
-  const then = new Date(when);
+  const then = moment(when);
   return midnight(then) === midnight(now) ? clock(then) : SHORT_DAY.format(then);
 }
 
@@ -29,5 +32,5 @@ export function lasting(seconds) {
 }
 
 function midnight(when) {
-  return new Date(when).setHours(0, 0, 0, 0);
+  return moment(when).setHours(0, 0, 0, 0);
 }

@@ -13,18 +13,30 @@ class Desk extends EventTarget {
   awake = true;
   operator = false;
   #timer = 0;
+  #looking = null;
 
   /** The first look; resolves when the daemon answered or plainly does not. */
   async start() {
-    line.addEventListener("lost", () => this.#set({ awake: false }));
+    line.addEventListener("lost", () => (this.#set({ awake: false }), this.#lookLater()));
+    line.addEventListener("answered", () => this.awake || this.look());
     line.addEventListener("not-operator", () => this.#set({ operator: false }));
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
     await this.look();
   }
 
-  /** Asks how the daemon is, now and then again. Says `change`, and `back` when it answers again. */
-  async look() {
-    clearTimeout(this.#timer);
+  /**
+   * Asks how the daemon is, now and then again. Says `change`; `operator` when that right came or
+   * went; `back` when it answers again.
+   */
+  look() {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+      this.#lookLater();
+    });
+    return this.#looking;
+  }
+
+  async #look() {
     try {
       const [health, session] = await Promise.all(["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })));
       keep("name", health.name || this.name);
@@ -33,7 +45,6 @@ class Desk extends EventTarget {
       if (found.code === undefined) throw found;
       this.#set({ awake: !found.away });
     }
-    if (!document.hidden) this.#timer = setTimeout(() => this.look(), this.awake ? CALM_MS : ANXIOUS_MS);
   }
 
   /** Trades the key of a start link for the operator's session. Raises `Problem` when it is too old. */
@@ -59,14 +70,20 @@ class Desk extends EventTarget {
   get thinking() {
     const provider = this.health?.provider;
     if (!provider) return "";
-    const model = provider.model || "no model";
+    const model = provider.model || (provider.state === "looking" ? "looking for a model" : "no model");
     return [provider.name, model === provider.name ? "" : model].filter(Boolean).join(", ");
   }
 
+  #lookLater() {
+    clearTimeout(this.#timer);
+    if (!document.hidden) this.#timer = setTimeout(() => this.look(), this.awake ? CALM_MS : ANXIOUS_MS);
+  }
+
   #set(changes) {
-    const was = { awake: this.awake, text: this.#text() };
+    const was = { awake: this.awake, operator: this.operator, text: this.#text() };
     Object.assign(this, changes);
     if (this.#text() !== was.text) this.dispatchEvent(new Event("change"));
+    if (this.operator !== was.operator) this.dispatchEvent(new Event("operator"));
     if (this.awake && !was.awake) this.dispatchEvent(new Event("back"));
   }
 

@@ -2,6 +2,7 @@
 
 const ICONS = new URL("../icons/", import.meta.url);
 const SVG = "http://www.w3.org/2000/svg";
+const drawings = new Map(); // name → promise of the file's root element
 
 /**
  * Makes an element. `attributes` whose value is a function are listeners (`onclick`), `true` sets an
@@ -24,11 +25,15 @@ export function icon(name, className = "icon") {
   svg.setAttribute("class", className);
   svg.setAttribute("aria-hidden", "true");
   svg.setAttribute("viewBox", "0 0 24 24");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", new URL(`${name}.svg#i`, ICONS).pathname + "#i");
-  svg.append(use);
+  drawing(name).then(
+    (source) => svg.append(...source.cloneNode(true).childNodes),
+    () => drawings.delete(name), // the words beside it do; the next one asks again
+  );
   return svg;
 }
+
+/** Fetches drawings before they are needed: later the daemon may be away. */
+export const prepareIcons = (names) => names.forEach((name) => icon(name));
 
 /** A sentence whose `backticked` parts are commands: an array of strings and `<code>` elements. */
 export function words(text) {
@@ -44,6 +49,23 @@ export const unseen = (text) => h("span", { class: "unseen" }, text);
 export function fill(element, ...children) {
   element.replaceChildren(...present(children));
   return element;
+}
+
+function drawing(name) {
+  if (!drawings.has(name)) drawings.set(name, fetchDrawing(new URL(`${name}.svg`, ICONS)));
+  return drawings.get(name);
+}
+
+/** By XMLHttpRequest, because it alone gives a parsed document without a string in between. */
+function fetchDrawing(address) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.responseType = "document";
+    request.onload = () => (request.responseXML ? resolve(request.responseXML.documentElement) : reject(request.status));
+    request.onerror = reject;
+    request.open("GET", address);
+    request.send();
+  });
 }
 
 function present(children) {

@@ -23,7 +23,9 @@ export async function importFiles(files, tryIt) {
       }
       const form = new FormData();
       form.append("file", file, file.name);
-      imported(file, await ask("/agents/import", { method: "POST", form }), tryIt);
+      const answer = await ask("/agents/import", { method: "POST", form });
+      if (answer.status === "quarantined") troubles.add({ error: answer.message, todo: "Read it, then approve it or mend it.", file: answer.file });
+      else imported(file, answer, tryIt);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
       found.file ??= file.name;
@@ -80,7 +82,7 @@ export function chooseFile(label, tryIt) {
 }
 
 function imported(file, answer, tryIt) {
-  troubles.clear(file.name);
+  troubles.clear(answer.file ?? file.name);
   const actions = [];
   if (answer.try) actions.push({ label: "Try", run: () => tryIt(answer.try) });
   if (answer.undo) actions.push({ label: "Undo", run: () => undo(answer.undo, file.name) });

@@ -12,10 +12,10 @@ const WAITS_MS = [500, 1000, 2000, 5000];
 export const news = new EventTarget();
 
 /**
- * Follows the daemon's news while the page is seen and has the operator's session. A hidden tab lets
+ * Follows the daemon's news (`tryIt(words)` starts a try) while the page is seen and has the operator's session. A hidden tab lets
  * go: browsers allow six connections to one place, and a tab in the background needs none.
  */
-export async function followNews() {
+export async function followNews(tryIt) {
   let lastId = "";
   for (let attempt = 0; ; attempt += 1) {
     await until(() => desk.operator && desk.awake && !document.hidden);
@@ -28,7 +28,7 @@ export async function followNews() {
       for await (const { id, data } of follow("/activity/stream", { headers, signal: control.signal })) {
         if (id) lastId = id;
         attempt = 0;
-        take(data);
+        take(data, tryIt);
       }
     } catch (found) {
       if (found.name !== "AbortError" && found.code === undefined) throw found;
@@ -40,12 +40,12 @@ export async function followNews() {
   }
 }
 
-function take(data) {
-  if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data.event ?? data }));
+function take(data, tryIt) {
+  if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data }));
   if (data.type !== "agents") return;
   if (data.ok === false) troubles.add({ error: data.message.replace(/^✗\s*/, ""), todo: data.do ?? "fix and save; it reloads by itself", file: data.file });
   else {
-    toast(data.message);
+    toast(data.message, { actions: data.try ? [{ label: "Try", run: () => tryIt(data.try) }] : [] });
     mend(data.message);
   }
   agentsChanged.dispatchEvent(new Event("change"));

@@ -46,18 +46,18 @@ function row(setting, page, list) {
   const trouble = h("div", {});
   const label = h("span", {}, h("code", {}, setting.name), h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")));
   const change = async (value) => {
-    let answer = null;
-    const worked = await inline(trouble, async () => {
-      answer = await post("/settings", { name: setting.name, value });
-    });
+    const worked = await inline(trouble, () => post("/settings", { name: setting.name, value }));
     if (!worked) return false;
     const before = String(setting.value ?? "");
     const actions = setting.secret ? [] : [{ label: "Undo", run: () => inline(trouble, () => post("/settings", { name: setting.name, value: before })).then(list.refresh) }];
-    toast(answer.message || `${setting.name} saved.`, { actions });
+    toast(setting.live === false ? `${setting.name} saved; it counts from the next start.` : `${setting.name} saved.`, { actions });
     list.refresh();
     desk.look();
     return true;
   };
+  if (setting.from === "environment") {
+    return h("div", { class: "choice" }, label, h("p", {}, setting.value || "empty"));
+  }
   if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), trouble);
   return h("div", {}, setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change), trouble);
 }
@@ -111,7 +111,8 @@ function field(setting, label, drafts, change) {
   return form;
 }
 
-function origin({ from }) {
+function origin({ from, variable }) {
   if (!from || from === "default") return "";
+  if (from === "environment") return `Set by ${variable} in the environment; change it there.`;
   return `Set by ${from}.`;
 }

@@ -21,13 +21,16 @@ function content(file, card, source, close) {
   const approve = h("button", { type: "button", class: "primary" }, "Approve");
   approve.addEventListener("click", async () => {
     approve.disabled = true;
-    const done = await inline(trouble, () => post("/agents/approve", { filename: file.filename }));
+    let answer = {};
+    const done = await inline(trouble, async () => {
+      answer = await post("/agents/approve", { filename: file.filename });
+    });
     approve.disabled = false;
     if (!done) return;
     troubles.clear(file.filename);
     agentsChanged.dispatchEvent(new Event("change"));
     close();
-    toast(`${file.filename} approved.`);
+    toast(answer.message || `${file.filename} is approved.`);
   });
   return h(
     "div",

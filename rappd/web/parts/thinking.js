@@ -8,6 +8,7 @@ import { say } from "./say.js";
 import { toast } from "./toast.js";
 
 const POLL_MS = 5000;
+const CALM = new Set(["ok", "ready", "looking", "no model", "", undefined]);
 
 /** The choice of model, with what thinks now. */
 export function modelChoice() {
@@ -104,6 +105,6 @@ export function signIn() {
 
 function whereItRuns(provider) {
   if (!provider) return "";
-  const state = provider.state && provider.state !== "ok" ? `, ${provider.state}` : "";
-  return provider.where ? ` ${provider.where}${state}` : state;
+  const state = CALM.has(provider.state) ? "" : `It ${provider.state}.`;
+  return [provider.where && `Runs on ${provider.where}.`, state].filter(Boolean).join(" ");
 }

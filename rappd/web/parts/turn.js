@@ -60,7 +60,7 @@ async function read(turn) {
     while (turn === conversation.current) {
       const before = turn.lastId;
       try {
-        if (await readOnce(turn, control.signal)) break;
+        if (await readOnce(turn, emptyEnds === 0, control.signal)) break;
         emptyEnds = turn.lastId === before ? emptyEnds + 1 : 0;
         if (turn.state === "stopping" || emptyEnds >= EMPTY_ENDS) break;
       } catch (found) {
@@ -81,9 +81,12 @@ async function read(turn) {
   }
 }
 
-/** Reads the stream from where it was left; true when the turn is over. */
-async function readOnce(turn, signal) {
-  const headers = turn.lastId ? { "Last-Event-ID": turn.lastId } : {};
+/**
+ * Reads the stream, from where it was left if `onward`; true when the turn is over. From the start is
+ * for a daemon that restarted and numbers its events anew: what was seen before changes nothing.
+ */
+async function readOnce(turn, onward, signal) {
+  const headers = turn.lastId && onward ? { "Last-Event-ID": turn.lastId } : {};
   const json = conversation.request(turn);
   for await (const event of follow("/chat/stream", { method: "POST", json, headers, signal })) {
     if (conversation.take(turn, event)) return true;

@@ -2,7 +2,7 @@
 
 import { download, get } from "../parts/api.js";
 import { aging } from "../parts/aging.js";
-import { clock, day, shortly } from "../parts/clock.js";
+import { clock, day, moment, shortly } from "../parts/clock.js";
 import { desk } from "../parts/desk.js";
 import { fill, h, icon, unseen } from "../parts/dom.js";
 import { news } from "../parts/news.js";
@@ -36,13 +36,7 @@ export function mount(main) {
     else if (view === "log") open = log(body);
     else open = calls(body);
   };
-  let operator = desk.operator;
-  const changed = () => {
-    if (operator === desk.operator) return;
-    operator = desk.operator;
-    draw();
-  };
-  desk.addEventListener("change", changed);
+  desk.addEventListener("operator", draw);
   return {
     go(now) {
       if (rest && rest.join() === now.join()) return;
@@ -51,7 +45,7 @@ export function mount(main) {
     },
     close() {
       open?.close();
-      desk.removeEventListener("change", changed);
+      desk.removeEventListener("operator", draw);
     },
   };
 }
@@ -90,7 +84,7 @@ function eventRow(event, linked) {
   return h(
     "li",
     { class: "row" },
-    h("time", { datetime: event.at }, clock(event.at)),
+    h("time", { datetime: moment(event.at).toISOString() }, clock(event.at)),
     event.ok === false ? h("span", { class: "sign bad" }, "✗", unseen(" failed")) : h("span", { class: "sign good" }, "✓", unseen(" done")),
     h(
       "div",
@@ -114,7 +108,7 @@ function threads(body) {
               h(
                 "li",
                 { class: "row" },
-                h("time", { datetime: updated }, shortly(updated)),
+                h("time", { datetime: moment(updated).toISOString() }, shortly(updated)),
                 h("div", { class: "row-words" }, h("a", { href: `#/activity/thread/${encodeURIComponent(id)}` }, title || id.slice(0, 8)), h("p", { class: "soft" }, `thread ${id.slice(0, 4)}, ${count} ${count === 1 ? "entry" : "entries"}`)),
               ),
             ),

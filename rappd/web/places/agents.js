@@ -58,7 +58,7 @@ export function mount(main, { tryIt }) {
   };
 
   agentsChanged.addEventListener("change", list.refresh);
-  desk.addEventListener("change", drawControls);
+  desk.addEventListener("operator", drawControls);
   drawControls();
   return {
     go(now) {
@@ -68,7 +68,7 @@ export function mount(main, { tryIt }) {
     close() {
       hideDetail();
       agentsChanged.removeEventListener("change", list.refresh);
-      desk.removeEventListener("change", drawControls);
+      desk.removeEventListener("operator", drawControls);
       troubles.close();
       list.close();
     },

@@ -15,21 +15,19 @@ export function mount(main, { places }) {
   const column = h("div", { class: "column" }, h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")), body);
   fill(main, h("section", { class: "page" }, column));
   let open = [];
-  let operator = null;
 
   const draw = () => {
-    if (operator === desk.operator) return;
-    operator = desk.operator;
+    const { operator } = desk;
     for (const part of open) part.close?.();
     open = operator ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()] : [];
     fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
   };
-  desk.addEventListener("change", draw);
+  desk.addEventListener("operator", draw);
   draw();
   return {
     go: () => undefined,
     close() {
-      desk.removeEventListener("change", draw);
+      desk.removeEventListener("operator", draw);
       for (const part of open) part.close?.();
     },
   };

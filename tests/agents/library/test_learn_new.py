@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +135,6 @@ async def test_a_models_code_that_breaks_a_rule_is_sent_back_once(
     found = await learn(desk, description="count the words of a text")
     assert found["implementation"] == "generated"
     assert found["agent"] == "WordCounter"
-    import re
-
     assert re.search(told, desk.prompts[1][-1]["content"])
     desk.model = [broken, broken]
     found = await learn(desk, description="count the words of a text", name="Second")

@@ -14,22 +14,26 @@ from agents.thinking.offline.route import route
 from agents.thinking.offline.suggest import suggest
 
 TODAY = date(2026, 1, 15)
-WORDS = (
-    "weather city Berlin to from in for 5 3d6 20% tomorrow 2026-02-01 at 9:30 note: remember that my list add ann@example.org "
-    "https://example.org ~/a.txt *.pdf email url count name query text \"two words\" 'one' convert USD EUR miles km true no "
-    "without use Dice yes = : , ? translate French into turn on off {\"count\":3} count=4 city=Rome high low and with LH400"
-).split(" ")
-NAMES = (
-    "city count query text url email date time items tags from_unit to_unit amount currency path enabled action level user_id "
-    "symbol expression name due_date language host pattern config x Größe 名前"
-).split()
+SAID = (
+    "weather city Berlin to from in for 5 3d6 20% tomorrow 2026-02-01 at 9:30 note: remember that my list add "
+    "ann@example.org https://example.org ~/a.txt *.pdf email url count name query text \"two words\" 'one' convert USD "
+    'EUR miles km true no without use Dice yes = : , ? translate French into turn on off {"count":3} count=4 '
+    "city=Rome high low and with LH400"
+)
+CALLED = (
+    "city count query text url email date time items tags from_unit to_unit amount currency path enabled action level "
+    "user_id symbol expression name due_date language host pattern config x Größe 名前"
+)
 
 messages = st.one_of(
-    st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join),
+    st.lists(st.sampled_from(SAID.split()), max_size=14).map(" ".join),
     st.text(max_size=80),
 )
-names = st.one_of(st.sampled_from(NAMES), st.text(min_size=1, max_size=12))
-texts = st.one_of(st.sampled_from(["", "The city, e.g. Berlin", "Number of items", "How many minutes"]), st.text(max_size=40))
+names = st.one_of(st.sampled_from(CALLED.split()), st.text(min_size=1, max_size=12))
+texts = st.one_of(
+    st.sampled_from(["", "The city, e.g. Berlin", "Number of items", "How many minutes"]),
+    st.text(max_size=40),
+)
 
 
 def _schema(kind: str, extra: dict[str, Any]) -> dict[str, Any]:
@@ -38,13 +42,15 @@ def _schema(kind: str, extra: dict[str, Any]) -> dict[str, Any]:
 
 scalars = st.one_of(
     st.builds(_schema, st.just("string"), st.fixed_dictionaries({"description": texts})),
-    st.builds(_schema, st.just("string"), st.sampled_from(["email", "uri", "date"]).map(lambda f: {"format": f})),
+    st.builds(
+        _schema, st.just("string"), st.sampled_from(["email", "uri", "date"]).map(lambda f: {"format": f})
+    ),
     st.builds(
         _schema,
         st.just("string"),
-        st.lists(st.sampled_from(["add", "list", "high", "low", "on", "off", "fact"]), min_size=1, unique=True).map(
-            lambda values: {"enum": values}
-        ),
+        st.lists(
+            st.sampled_from(["add", "list", "high", "low", "on", "off", "fact"]), min_size=1, unique=True
+        ).map(lambda values: {"enum": values}),
     ),
     st.builds(
         _schema,
@@ -68,16 +74,24 @@ def tools(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "type": "function",
         "function": {
-            "name": draw(st.sampled_from(["Weather", "TodoList", "Dice", "remember_it", "translate-text", "X"])),
+            "name": draw(
+                st.sampled_from(["Weather", "TodoList", "Dice", "remember_it", "translate-text", "X"])
+            ),
             "description": draw(texts),
-            "parameters": {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))},
+            "parameters": {
+                "type": "object",
+                "properties": properties,
+                "required": list(dict.fromkeys(required)),
+            },
         },
     }
 
 
 @settings(max_examples=200, deadline=None)
 @given(messages, st.lists(tools(), min_size=1, max_size=4))
-def test_a_call_is_never_without_a_required_argument_nor_of_a_wrong_type(text: str, loaded: list[dict[str, Any]]) -> None:
+def test_a_call_is_never_without_a_required_argument_nor_of_a_wrong_type(
+    text: str, loaded: list[dict[str, Any]]
+) -> None:
     for said in (text, f"use {loaded[0]['function']['name']} {text}"):
         decision = route(said, loaded, today=TODAY)
         if decision.ready:
@@ -105,10 +119,20 @@ odd_parameters = st.one_of(
                 st.sampled_from(["count", "text", "a", ""]),
                 st.fixed_dictionaries(
                     {},
-                    optional={
-                        key: anything
-                        for key in ("type", "enum", "default", "minimum", "maximum", "items", "description", "format", "anyOf")
-                    },
+                    optional=dict.fromkeys(
+                        (
+                            "type",
+                            "enum",
+                            "default",
+                            "minimum",
+                            "maximum",
+                            "items",
+                            "description",
+                            "format",
+                            "anyOf",
+                        ),
+                        anything,
+                    ),
                 ),
                 max_size=3,
             ),
@@ -120,7 +144,15 @@ odd_tools = st.one_of(
     anything,
     st.fixed_dictionaries({"function": anything}),
     st.fixed_dictionaries(
-        {"function": st.fixed_dictionaries({"name": st.one_of(st.just("Odd"), anything), "description": anything, "parameters": odd_parameters})}
+        {
+            "function": st.fixed_dictionaries(
+                {
+                    "name": st.one_of(st.just("Odd"), anything),
+                    "description": anything,
+                    "parameters": odd_parameters,
+                }
+            )
+        }
     ),
 )
 

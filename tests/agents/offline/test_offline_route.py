@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.thinking.offline.route import route
+from agents.thinking.offline.suggest import suggest
 
 TODAY = date(2026, 1, 15)
 
@@ -28,7 +29,9 @@ MEMORY = tool(
     memory_type={"type": "string", "enum": ["fact", "preference", "insight", "task"]},
     content=TEXT,
 )
-RECALL = tool("ContextMemory", "Recalls context from stored memories.", keywords={"type": "array", "items": TEXT})
+RECALL = tool(
+    "ContextMemory", "Recalls context from stored memories.", keywords={"type": "array", "items": TEXT}
+)
 LEARN = tool("LearnNew", "Creates a new agent from a description.", ("description",), description=TEXT)
 FRESH = [HACKER_NEWS, DICE, MEMORY, RECALL, LEARN]
 
@@ -145,9 +148,26 @@ def test_a_thousand_tools_and_long_texts_work() -> None:
         {"function": {"name": ""}},
         {"function": {"name": 7}},
         {"function": {"name": "Odd", "parameters": [1, 2]}},
-        {"function": {"name": "Odd", "description": {"a": 1}, "parameters": {"properties": [], "required": "x"}}},
-        {"function": {"name": "Odd", "parameters": {"properties": {"a": None, "b": 3}, "required": [1, "a"]}}},
-        {"function": {"name": "Odd", "description": "\ud800 broken", "parameters": {"properties": {"n": {"maximum": 10**40}}}}},
+        {
+            "function": {
+                "name": "Odd",
+                "description": {"a": 1},
+                "parameters": {"properties": [], "required": "x"},
+            }
+        },
+        {
+            "function": {
+                "name": "Odd",
+                "parameters": {"properties": {"a": None, "b": 3}, "required": [1, "a"]},
+            }
+        },
+        {
+            "function": {
+                "name": "Odd",
+                "description": "\ud800 broken",
+                "parameters": {"properties": {"n": {"maximum": 10**40}}},
+            }
+        },
         {"function": {"name": "Odd", "parameters": {"properties": {"a": {"type": ["null", 4], "enum": {}}}}}},
     ],
 )
@@ -160,3 +180,11 @@ def test_a_schema_that_contains_itself_does_no_harm() -> None:
     loop: dict[str, Any] = tool("Loop", "Loops.")
     loop["function"]["parameters"]["properties"]["again"] = loop
     assert route("roll the dice", [loop, DICE]).name == "Dice"
+
+
+@pytest.mark.parametrize("default", [10**40, float("inf"), "\ud800"])
+def test_a_default_that_no_json_can_carry_is_missing(default: Any) -> None:
+    odd = tool("Odd", "Odd.", ("a",), a={"default": default})
+    decision = route("use Odd", [odd])
+    assert (decision.name, decision.missing) == ("Odd", ["a"])
+    assert suggest(odd)

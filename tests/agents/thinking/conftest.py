@@ -27,6 +27,7 @@ class Scripted:
         self.headers: list[CIMultiDict[str]] = []
         self.targets: list[str] = []
         self.listed = [{"id": "small"}, {"id": "big"}]
+        self.listing_body: object = None
         self.listings = 0
         self.reached = asyncio.Event()
         self.hung_up = asyncio.Event()
@@ -136,7 +137,7 @@ class Scripted:
     async def listing(self, request: web.Request) -> web.StreamResponse:
         self.listings += 1
         self.headers.append(request.headers.copy())
-        return web.json_response({"object": "list", "data": self.listed})
+        return web.json_response(self.listing_body or {"object": "list", "data": self.listed})
 
     def routes(self, app: web.Application) -> None:
         app.router.add_post("/{path:.*}chat/completions", self.chat)

@@ -123,9 +123,9 @@ async def test_the_first_local_server_in_the_list_wins(think, server, other_serv
     assert (await thinking.complete(ask())).text == "first"
 
 
-@pytest.mark.parametrize("listed", [[], None, [{"name": "x"}], "hello"])
-async def test_something_else_on_a_usual_port_is_no_model_server(think, server, ask, listed):
-    server.listed = listed
+@pytest.mark.parametrize("body", [{"data": []}, {"data": None}, {"data": [{"name": "x"}]}, ["x"], "hello", 7])
+async def test_something_else_on_a_usual_port_is_no_model_server(think, server, ask, body):
+    server.listing_body = body
     thinking = think(local_servers=(server.url,))
     await thinking.look()
     assert (await thinking.complete(ask())).text.startswith("(no model)")

@@ -70,10 +70,12 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
 
         async def serve(reader, writer):
             while head := await reader.readuntil(b"\\r\\n\\r\\n"):
-                length = int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0])
-                body = orjson.loads(await reader.readexactly(length))
-                kind = b"text/event-stream" if body.get("stream") else b"application/json"
-                content = STREAM if body.get("stream") else ANSWER
+                kind, content = b"application/json", b'{"data": [{"id": "m"}]}'
+                if head.startswith(b"POST"):
+                    length = int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0])
+                    stream = orjson.loads(await reader.readexactly(length)).get("stream")
+                    kind = b"text/event-stream" if stream else b"application/json"
+                    content = STREAM if stream else ANSWER
                 writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: " + kind +
                              b"\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(content) + content)
                 await writer.drain()
@@ -81,7 +83,8 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
         async def main():
             server = await asyncio.start_server(serve, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
-            settings = ThinkingSettings(provider_url=f"http://127.0.0.1:{port}/v1", model="m")
+            url = f"http://127.0.0.1:{port}"
+            settings = ThinkingSettings(local_servers=(url,), probe_timeout=20, github_gh=False)
             thinking = Thinking(settings, FakeModel())
 
             async def prompt():
@@ -90,9 +93,12 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
             said = []
             user = [{"role": "user", "content": "hi"}]
             sys.addaudithook(hook)
+            thinking.start()
             whole = await thinking.complete(ModelRequest(user, [], prompt))
             streamed = await thinking.complete(ModelRequest(user, [], prompt, on_text=said.append))
-            print(whole.text, streamed.text, "".join(said), sorted(on_loop), "openai" in sys.modules)
+            print(whole.text, streamed.text, "".join(said), sorted(on_loop),
+                  {"openai", "aiohttp"} <= set(sys.modules))
+            await thinking.close()
 
         asyncio.run(main())
         """

@@ -55,7 +55,9 @@ def say() -> Say:
 
 @pytest.fixture
 def about() -> Callable[..., ThreadInfo]:
-    def make(thread: str, title: str = "hello", session: str | None = '"s"', at: int = 1_000_000) -> ThreadInfo:
+    def make(
+        thread: str, title: str = "hello", session: str | None = '"s"', at: int = 1_000_000
+    ) -> ThreadInfo:
         return ThreadInfo(thread, "brainstem", "guid", session, title, at)
 
     return make

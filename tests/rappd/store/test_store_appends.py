@@ -132,7 +132,12 @@ async def test_a_thread_keeps_its_first_title_and_caller_and_its_latest_session(
     store.thread(other)
     await store.flush()
     row = await store.find_thread(A)
-    assert (row.title, row.session, row.caller, row.workspace) == ("first words", '"two"', "guid", "brainstem")
+    assert (row.title, row.session, row.caller, row.workspace) == (
+        "first words",
+        '"two"',
+        "guid",
+        "brainstem",
+    )
     assert (row.count, row.head) == (0, GENESIS)
 
 
@@ -171,7 +176,13 @@ async def test_one_bad_record_fails_alone(store, path: Path, say) -> None:
     bad.sender = "\ud800"
     early = say(A)
     early.at = -1
-    futures = [store.commit(say(A)), store.commit(bad), store.commit(say(B)), store.commit(early), store.commit(say(A))]
+    futures = [
+        store.commit(say(A)),
+        store.commit(bad),
+        store.commit(say(B)),
+        store.commit(early),
+        store.commit(say(A)),
+    ]
     results = await asyncio.gather(*futures, return_exceptions=True)
     assert [isinstance(result, StoreError) for result in results] == [False, True, False, True, False]
     report = verify(path)

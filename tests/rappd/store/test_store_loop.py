@@ -26,7 +26,9 @@ async def test_opening_appending_reading_and_closing_never_block(guarded, path: 
     for turn in range(30):
         store.thread(about(A, f"turn {turn}"))
         store.queue(say(A))
-        await store.commit(say(A, verb="DONE", recipient="guid", id="turn", answers=True), strict=turn % 2 == 0)
+        await store.commit(
+            say(A, verb="DONE", recipient="guid", id="turn", answers=True), strict=turn % 2 == 0
+        )
     await store.flush()
     assert await store.counts() == (1, 60)
     assert len(await store.threads()) == 1

@@ -61,7 +61,9 @@ async def test_an_ambiguous_start_names_the_candidates(filled: Store) -> None:
     assert caught.value.do
 
 
-@pytest.mark.parametrize("prefix", ["abc", "", "%", "7c1e%", "\U0010ffff", "7c1e0000-0000-4000-8000-00000000000a1"])
+@pytest.mark.parametrize(
+    "prefix", ["abc", "", "%", "7c1e%", "\U0010ffff", "7c1e0000-0000-4000-8000-00000000000a1"]
+)
 async def test_what_no_thread_begins_with_is_not_found(filled: Store, prefix: str) -> None:
     with pytest.raises(NotFound) as caught:
         await filled.find_thread(prefix)
@@ -78,7 +80,10 @@ async def test_a_thread_can_be_read_from_an_event_on_or_at_its_end(store: Store,
 
 async def test_recent_events_and_what_came_after_them(filled: Store, say) -> None:
     assert [event.seq for event in await filled.recent_events(3)] == [2, 3, 4]
-    assert [(event.seq, event.thread) for event in await filled.recent_events(2, after_seq=1)] == [(2, B), (3, C)]
+    assert [(event.seq, event.thread) for event in await filled.recent_events(2, after_seq=1)] == [
+        (2, B),
+        (3, C),
+    ]
     await filled.commit(say(B))
     assert [event.seq for event in await filled.recent_events(after_seq=4)] == [5]
     assert await filled.recent_events(after_seq=5) == []
@@ -134,7 +139,9 @@ def test_reading_where_nothing_was_ever_recorded(path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("content", [b"not a database, by no means. " * 200, b"SQLite format 3\0" + b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"not a database, by no means. " * 200, b"SQLite format 3\0" + b"\xff" * 5000]
+)
 async def test_a_file_that_is_no_store_is_named(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)

@@ -66,7 +66,9 @@ async def test_a_migration_that_fails_changes_nothing(path: Path, say, monkeypat
     await store.commit(say(A))
     await store.close()
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", (*schema._MIGRATIONS, ("CREATE TABLE later(x)", "CREATE TABLE later(x)")))
+        patch.setattr(
+            schema, "_MIGRATIONS", (*schema._MIGRATIONS, ("CREATE TABLE later(x)", "CREATE TABLE later(x)"))
+        )
         patch.setattr(schema, "VERSION", schema.VERSION + 1)
         with pytest.raises(StoreError):
             await Store.open(path)

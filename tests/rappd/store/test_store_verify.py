@@ -113,7 +113,9 @@ def test_tampering_is_found_and_named(filled: Path, tamper, statements, found) -
     tamper(*statements)
     report = verify(filled)
     for thread, n, what in found:
-        assert any((p.thread, p.n) == (thread, n) and what in p.what for p in report.problems), report.problems
+        assert any((p.thread, p.n) == (thread, n) and what in p.what for p in report.problems), (
+            report.problems
+        )
     assert {problem.thread for problem in report.problems} <= {A, B, C, ""} | {"number 2"}
     assert report.found == len(report.problems)
     assert not report.whole
@@ -251,7 +253,9 @@ def test_any_mix_of_threads_and_bodies_verifies(turns: list[tuple[int, bytes, bo
         threads = {thread for thread, _, _ in turns}
         assert (report.events, report.threads, report.problems) == (len(turns), len(threads), [])
         db = sqlite3.connect(path)
-        rows = db.execute("SELECT threads.id, n, body FROM events JOIN threads ON number = thread ORDER BY seq")
+        rows = db.execute(
+            "SELECT threads.id, n, body FROM events JOIN threads ON number = thread ORDER BY seq"
+        )
         count = {thread: itertools.count(1) for thread in threads}
         assert rows.fetchall() == [(f"thread-{t}", next(count[t]), body) for t, body, _ in turns]
         db.close()

@@ -1,0 +1,190 @@
+"""Describing agent files: in a worker, with their packages, and with the last good version kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents import dependencies
+from agents.discovery import AgentFile
+from agents.errors import AgentError, CallTimeout
+from agents.listed import Agent, Failure, FileState, Key, Origin, is_structural
+from agents.worker.crew import Crew
+
+log = logging.getLogger(__name__)
+
+LOAD_SECONDS = 20.0
+_BATCH = 50
+_NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
+
+Installer = Callable[[list[str]], Awaitable[str]]
+"""Installs packages into the workspace's ``.deps``; gives "" or what went wrong."""
+
+
+class Describer:
+    """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
+    sha256)`` says whether exactly these bytes may change structure."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        *,
+        kept: Path,
+        deps: Path,
+        trusted: Callable[[Origin, str], bool],
+        installer: Installer | None,
+    ) -> None:
+        self._crew = crew
+        self._kept = kept
+        self._deps = deps
+        self._is_trusted = trusted
+        self._installer = installer
+
+    async def describe(
+        self, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
+    ) -> dict[Key, FileState]:
+        """The state of each file now; a broken one keeps serving the version of ``before``."""
+        done = {}
+        for start in range(0, len(todo), _BATCH):
+            batch = todo[start : start + _BATCH]
+            outcomes = await self._ask(batch)
+            for (key, file), outcome in zip(batch, outcomes, strict=True):
+                outcome = await self._with_packages(key, file, outcome)
+                if key not in before and _is_broken(outcome):
+                    earlier = await self._from_kept(key, file, outcome)
+                    if earlier is not None:
+                        done[key] = earlier
+                        continue
+                done[key] = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
+        return done
+
+    async def _from_kept(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> FileState | None:
+        """The last good version of a file that is broken at the start, if a copy of it was kept."""
+        kept = self._kept_path(*key)
+        content = await asyncio.to_thread(_read, kept)
+        if not content:
+            return None
+        earlier = AgentFile(file.rel, file.path, _NO_STAMP)
+        body = {"rel": file.rel, "path": str(file.path), "stamp": list(_NO_STAMP), "source_path": str(kept)}
+        try:
+            answer = await self._crew.request("describe", {"files": [body]}, timeout=LOAD_SECONDS)
+        except AgentError:
+            return None
+        found = answer["files"][0]
+        if not found["agents"]:
+            return None
+        agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
+        good_since = (await asyncio.to_thread(kept.stat)).st_mtime
+        return FileState(file, key[0], agents, _failures(outcome), good_since)
+
+    async def _ask(self, batch: Sequence[tuple[Key, AgentFile]]) -> list[dict[str, Any]]:
+        files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
+        try:
+            answer = await self._crew.request("describe", {"files": files}, timeout=LOAD_SECONDS)
+        except CallTimeout:
+            if len(batch) == 1:
+                return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
+        except AgentError as error:
+            if len(batch) == 1:
+                return [_failed(f"loading it {error}")]
+        else:
+            outcomes: list[dict[str, Any]] = answer["files"]
+            return outcomes
+        return [(await self._ask([one]))[0] for one in batch]  # one of them does it: find out which
+
+    async def _with_packages(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> dict[str, Any]:
+        tried: set[str] = set()
+        while (missing := (outcome.get("failure") or {}).get("missing_module")) and missing not in tried:
+            tried.add(missing)
+            source = await asyncio.to_thread(_read, file.path)
+            wanted = dependencies.requirements_for(source, missing)
+            if not wanted or self._installer is None:
+                command = dependencies.command_for(missing, wanted, self._deps)
+                outcome["failure"]["reason"] += f"; install it: {command}"
+                break
+            problem = await self._installer(wanted)
+            if problem:
+                outcome["failure"]["reason"] += f"; {problem}"
+                break
+            outcome = (await self._ask([(key, file)]))[0]
+        return outcome
+
+    def _take(
+        self, key: Key, file: AgentFile, outcome: dict[str, Any], before: FileState | None
+    ) -> FileState:
+        origin = key[0]
+        failures = _failures(outcome)
+        if _is_broken(outcome):
+            lacks = outcome["failure"].get("missing_module") or ""
+            if before is not None and before.agents:
+                return FileState(file, origin, before.agents, failures, before.good_since, lacks)
+            return FileState(file, origin, [], failures, lacks=lacks)
+        content = _read(file.path)
+        sha256 = hashlib.sha256(content).hexdigest()
+        kept = self._keep(origin, file, content) if origin != "shipped" else ""
+        agents = self._agents_of(origin, file, outcome, sha256, kept)
+        return FileState(file, origin, agents, failures, time.time())
+
+    def _agents_of(
+        self, origin: Origin, file: AgentFile, outcome: dict[str, Any], sha256: str, kept: str
+    ) -> list[Agent]:
+        return [
+            Agent(
+                name=item["name"],
+                tool_name=item["tool_name"],
+                description=item["description"],
+                parameters=item["parameters"],
+                file=file,
+                origin=origin,
+                sha256=sha256,
+                kept=kept,
+                class_name=item["class_name"],
+                has_context=item.get("has_system_context", False),
+                idempotent=item.get("idempotent", False),
+                one_worker=item.get("one_worker", False),
+                trusted=self._is_trusted(origin, sha256) and is_structural(item["name"]),
+            )
+            for item in outcome.get("agents", ())
+        ]
+
+    def _kept_path(self, origin: Origin, rel: str) -> Path:
+        name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
+        return self._kept / f"{name}.py"
+
+    def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
+        target = self._kept_path(origin, file.rel)
+        try:
+            self._kept.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_bytes(content)
+            temporary.replace(target)
+        except OSError as error:
+            log.warning("no copy of %s kept: %s", file.rel, error)
+            return ""
+        return str(target)
+
+
+def _is_broken(outcome: dict[str, Any]) -> bool:
+    return bool(outcome.get("failure")) and not outcome.get("agents")
+
+
+def _failures(outcome: dict[str, Any]) -> list[Failure]:
+    found = [*outcome.get("quarantined", ()), *filter(None, [outcome.get("failure")])]
+    return [Failure(item["reason"], item.get("line"), item.get("class_name") or "") for item in found]
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"agents": [], "failure": {"reason": reason, "line": None}}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,108 @@
+"""Agents and their files as the daemon lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agents.contract import Description
+from agents.discovery import AgentFile
+from agents.thinking.provider import Tool
+
+Key = tuple[str, str]
+"""(origin, path relative to the origin's folder): what a file goes by."""
+
+Origin = str  # "shipped", "yours", or "source owner/repo"
+
+STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "Fleet"})
+
+
+def is_structural(name: str) -> bool:
+    """Whether an agent of that name changes the house itself, and so is offered to its operator only."""
+    return name in STRUCTURAL or name.startswith("Neighborhood")
+
+
+@dataclass(slots=True, frozen=True)
+class Folder:
+    """A place agents come from. Later folders win over earlier ones that claim the same name."""
+
+    origin: Origin
+    path: Path
+    only: frozenset[str] | None = None  # file names that count; None takes all
+
+
+@dataclass(slots=True, frozen=True)
+class Failure:
+    """Why a file, or a class in it, is quarantined."""
+
+    reason: str
+    line: int | None = None
+    class_name: str = ""
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent as the house knows it. ``tool_name`` is its name in a form that every model takes."""
+
+    name: str
+    tool_name: str
+    description: str
+    parameters: dict[str, Any]
+    file: AgentFile
+    origin: Origin
+    sha256: str
+    kept: str
+    class_name: str = ""
+    has_context: bool = False
+    idempotent: bool = False
+    one_worker: bool = False
+    trusted: bool = False
+    shadowed_by: str = ""
+
+    def described(self) -> Description:
+        """The part of it that its file declares."""
+        return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
+
+    def reference(self) -> dict[str, Any]:
+        """What a worker needs to load this very version."""
+        return {
+            "rel": self.file.rel,
+            "path": str(self.file.path),
+            "source_path": self.kept,
+            "stamp": list(self.file.stamp),
+        }
+
+    def tool(self) -> Tool:
+        """The OpenAI tool definition."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.tool_name,
+                "description": self.description,
+                "parameters": self.parameters,
+            },
+        }
+
+
+@dataclass(slots=True)
+class FileState:
+    """One agent file: the agents of its last good version, and what is wrong with it now."""
+
+    file: AgentFile
+    origin: Origin
+    agents: list[Agent] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    good_since: float = 0.0
+    lacks: str = ""  # the module that it failed to import; it may come without this file changing
+
+
+@dataclass(slots=True, frozen=True)
+class Change:
+    """What a refresh found: agents that became ready, a file that failed, or one that went."""
+
+    kind: Literal["ready", "failed", "gone"]
+    file: str
+    agents: tuple[str, ...] = ()
+    failure: Failure | None = None
+    good_since: float = 0.0
