@@ -52,6 +52,7 @@ class House:
             thinking_settings(settings, home), OfflineBrain(), remember=self._remember_model
         )
         self.workforce = Workforce(on_output=self._worker_said)
+        self.open_surface = settings.on("door.open_surface")
         self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
         workspace = Workspace.at(
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")

@@ -7,7 +7,7 @@ import { conversation } from "./parts/conversation.js";
 import { closeDetail } from "./parts/detail.js";
 import { desk } from "./parts/desk.js";
 import { prepareIcons } from "./parts/dom.js";
-import { acceptDrops } from "./parts/incoming.js";
+import { acceptDrops, agentsChanged } from "./parts/incoming.js";
 import { keep, kept } from "./parts/keep.js";
 import { startKeys } from "./parts/keys.js";
 import { followNews } from "./parts/news.js";
@@ -33,6 +33,7 @@ if (!keyWorked && !desk.operator && desk.awake) {
 route(places, show);
 takeUp();
 desk.addEventListener("back", takeUp);
+agentsChanged.addEventListener("change", () => desk.look());
 acceptDrops({ wanted: () => shown.place.dropsAgents && !document.querySelector("dialog[open]"), tryIt });
 startKeys(places, { write, escape, place: go });
 keepAboveKeyboard();

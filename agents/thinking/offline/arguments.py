@@ -31,7 +31,6 @@ class Filled:
     arguments: dict[str, Any] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     taken: list[Found] = field(default_factory=list)
-    remainder: Found | None = None
 
 
 def fill(profile: Profile, utterance: Utterance) -> Filled:
@@ -215,8 +214,8 @@ class _Filling:
             value: Any = (
                 _split(rest.value) if param.kind == "array" else whole(param, rest.value, self.utterance)
             )
-            if value not in (None, "", []) and self._set(param, value, rest):
-                self.filled.remainder = rest
+            if value not in (None, "", []):
+                self._set(param, value, rest)
 
     def _defaults(self) -> None:
         """Required parameters with a value of their own in the schema, or a choice that says nothing."""

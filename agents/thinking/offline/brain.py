@@ -10,7 +10,7 @@ import orjson
 
 from agents.thinking.offline.present import present
 from agents.thinking.offline.route import Decision, route
-from agents.thinking.offline.speak import NO_MODEL, listing, needs, nothing_fits, unclear
+from agents.thinking.offline.speak import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
 from agents.thinking.provider import Completion, Message, ModelRequest, Tool, ToolCall
 
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
@@ -60,7 +60,7 @@ def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
     text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
     decision = route(text, tools)
     answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
-    if decision.ready or decision.reason in ("help", "talk") or not answering:
+    if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
         return decision
     return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
 
@@ -89,6 +89,8 @@ def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
             return listing(tools)
         case "missing":
             return needs(decision, tools)
+        case "negated":
+            return NOTHING_RUN
         case "unclear":
             return unclear(decision)
         case _:

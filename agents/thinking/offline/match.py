@@ -27,7 +27,6 @@ _SHAPE_EVIDENCE = {
     "email": 0.5,
     "host": 0.5,
     "guid": 0.8,
-    "zone": 0.5,
 }
 _FILLERS = word_set("is the s a an are todays me new")
 

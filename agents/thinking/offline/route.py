@@ -15,7 +15,7 @@ from agents.thinking.offline.utterance import Utterance
 from agents.thinking.offline.words import FAINT_STEMS
 from agents.thinking.provider import Tool
 
-Reason = Literal["call", "missing", "help", "talk", "unclear", "nothing"]
+Reason = Literal["call", "missing", "help", "talk", "negated", "unclear", "nothing"]
 
 _THRESHOLD = 1.35
 _TOLD_THRESHOLD = 4.0  # for sentences that tell rather than ask
@@ -31,7 +31,7 @@ _LONGEST_TEXT = 200_000
 class Decision:
     """``tool`` is the agent meant, if any; call it only when ``missing`` is empty.
 
-    ``reason`` says what to answer otherwise: ``missing`` arguments, ``help`` wanted, ``talk``,
+    ``reason`` says what to answer otherwise: ``missing`` arguments, ``help`` wanted, ``talk``, ``negated`` (asked not to),
     ``unclear`` between ``tools`` named in ``rivals``, or ``nothing`` fits.
     """
 
@@ -61,7 +61,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     kind = kind_of(text)
     mentions = index.mentions(utterance)
     if kind == "negated":
-        return Decision(None, reason="talk")
+        return Decision(None, reason="negated")
     if mentions and mentions[0].explicit:
         return _decision(
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT

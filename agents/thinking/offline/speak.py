@@ -13,6 +13,9 @@ from agents.thinking.provider import Tool
 NO_MODEL = "(no model) "
 """Begins every text of the offline brain, so that nobody takes it for a model."""
 
+NOTHING_RUN = f"{NO_MODEL}Nothing was run."
+"""Answers being asked not to do something."""
+
 _MOST_LISTED = 60
 _MOST_NAMED = 6
 _LONGEST_CLAUSE = 60

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE = frozenset({"GET", "HEAD"})
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
 
 
@@ -42,13 +42,10 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         if not from_control(request):
             _check_host(request)
-            allowed = origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins
-            if not allowed and (request.method not in _SAFE or request.method == "OPTIONS"):
-                raise Refused(
-                    "Pages of other sites may not use this door.", do="Add the site to door.origins."
-                )
-            if request.method == "OPTIONS":
-                return _with_cors(web.Response(status=204), origin)
+            if origin is not None or request.method == "OPTIONS":
+                _check_origin(request, origin)
+                if request.method == "OPTIONS":
+                    return _with_cors(web.Response(status=204), origin)
         response = await handler(request)
         if origin is not None and origin in request.app[HOUSE].origins and not response.prepared:
             _with_cors(response, origin)
@@ -69,12 +66,12 @@ def caller(request: web.Request) -> Caller:
 def is_operator(request: web.Request) -> bool:
     """Whether the request carries the operator's session, came by the control socket, or needs neither."""
     house = request.app[HOUSE]
-    if from_control(request) or house.settings.on("door.open_surface"):
+    if house.open_surface or from_control(request):
         return True
-    cookie = request.cookies.get(COOKIE)
-    if cookie is None:
+    proof = request.headers.get(PROOF)
+    if proof is None:
         return False
-    return house.operators.holds(cookie, request.headers.get(PROOF, ""))
+    return house.operators.holds(request.cookies.get(COOKIE, ""), proof)
 
 
 def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -124,6 +121,13 @@ def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
     if host not in request.app[HOUSE].hosts:
         raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+
+
+def _check_origin(request: web.Request, origin: str | None) -> None:
+    if origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins:
+        return
+    if request.method not in _SAFE:
+        raise Refused("Pages of other sites may not use this door.", do="Add the site to door.origins.")
 
 
 def _own_origin(request: web.Request, origin: str) -> bool:

@@ -62,7 +62,7 @@ function readyActions(file, card, trouble, tryIt) {
   return [
     !card.shadowed_by && h("button", { type: "button", class: "secondary", onclick: () => tryIt(card.try || `${card.name}?`), "aria-label": `Try ${card.name}` }, "Try"),
     exportButton(file, trouble),
-    removeButton(file, trouble),
+    removeButton(file, card, trouble),
   ];
 }
 
@@ -70,7 +70,7 @@ function quarantinedActions(file, card, trouble) {
   return [
     desk.operator && h("button", { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble) }, "Read and approve"),
     exportButton(file, trouble),
-    removeButton(file, trouble),
+    removeButton(file, card, trouble),
   ];
 }
 
@@ -79,9 +79,10 @@ function exportButton(file, trouble) {
   return desk.operator && h("button", { type: "button", class: "quiet", onclick: run, "aria-label": `Export ${file.filename}` }, "Export");
 }
 
-function removeButton(file, trouble) {
+/** What came with rappd stays, and what comes from a source is switched off there. */
+function removeButton(file, card, trouble) {
   const run = (event) => inline(trouble, () => removeAgent(file, { byKeyboard: event.detail === 0 }));
-  return desk.operator && h("button", { type: "button", class: "quiet", onclick: run, "aria-label": `Remove ${file.filename}` }, "Remove");
+  return desk.operator && (card.origin ?? "yours") === "yours" && h("button", { type: "button", class: "quiet", onclick: run, "aria-label": `Remove ${file.filename}` }, "Remove");
 }
 
 function firstSentence(text) {

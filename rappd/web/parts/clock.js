@@ -24,8 +24,9 @@ export function shortly(when, now = new Date()) {
   return midnight(then) === midnight(now) ? clock(then) : SHORT_DAY.format(then);
 }
 
-/** "0.8 s", "12 s", "2 min 5 s" */
+/** "2 ms", "0.8 s", "12 s", "2 min 5 s" */
 export function lasting(seconds) {
+  if (seconds < 0.1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;

@@ -17,7 +17,7 @@ export function modelChoice() {
   const place = h("div", { class: "choice" });
   const drawNow = () => fill(now, desk.thinking || "Unknown yet.", h("span", { class: "soft help" }, whereItRuns(desk.health?.provider)));
   const draw = ({ models, current }) => {
-    if (!models.length) return fill(place);
+    if (models.length < 2) return fill(place);
     const select = h("select", { id: "model" }, models.map(({ id, name }) => h("option", { value: id, selected: id === current }, name || id)));
     if (!models.some(({ id }) => id === current)) select.prepend(h("option", { value: "", selected: true, disabled: true }, current || "choose"));
     select.addEventListener("change", async () => {

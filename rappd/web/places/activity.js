@@ -15,6 +15,7 @@ const VIEWS = [
   ["threads", "Threads"],
   ["log", "Log"],
 ];
+const NOBODY_SPECIAL = "c0p110t0-aaaa-bbbb-cccc-123456789abc"; // who asks without saying who (RAPP v1 §8)
 const KEEP_EVENTS = 500;
 
 export function mount(main) {
@@ -90,9 +91,18 @@ function eventRow(event, linked) {
       "div",
       { class: "row-words" },
       linked && event.thread ? h("a", { href: `#/activity/thread/${encodeURIComponent(event.thread)}` }, said) : said,
-      h("p", { class: "soft" }, `${event.from} `, h("span", { "aria-hidden": "true" }, "→"), unseen("to"), ` ${event.to}`, event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`),
+      h("p", { class: "soft" }, `${who(event.from)} `, h("span", { "aria-hidden": "true" }, "→"), unseen("to"), ` ${who(event.to)}`, event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`),
     ),
   );
+}
+
+/** A name for people: "you", this machine, "Weather", or "kitchen_91c3" where it is another machine's. */
+function who(id) {
+  if (id === NOBODY_SPECIAL) return "you";
+  const [, name, key] = /^(.+)_([0-9a-f]{4})[0-9a-f]*$/.exec(id) ?? [];
+  if (!name) return id;
+  if (!desk.health?.node?.endsWith(`_${key}`)) return `${name}_${key}`;
+  return name === "brainstem" ? desk.name : name;
 }
 
 function threads(body) {

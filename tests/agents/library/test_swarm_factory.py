@@ -116,7 +116,7 @@ import json
 from agents.basic_agent import BasicAgent
 from agents.workspace_agents.news_desk.reader_agent import ReaderAgent, SOUL as READER_SOUL
 try:
-    from agents.writer_agent import WriterAgent
+    from .writer_agent import WriterAgent
 except ImportError:
     from writer_agent import WriterAgent
 

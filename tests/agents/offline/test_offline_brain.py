@@ -117,6 +117,11 @@ async def test_talk_gets_an_honest_answer(text: str) -> None:
     assert streamed == [answer.text]
 
 
+async def test_asked_not_to_it_says_that_it_did_not() -> None:
+    answer = await ask("please don't deploy billing to production")
+    assert (answer.text, list(answer.tool_calls)) == ("(no model) Nothing was run.", [])
+
+
 async def test_asked_what_it_can_do_it_lists_its_agents_and_admits_having_no_model() -> None:
     answer = await ask("what can you do?")
     assert answer.text.startswith("(no model) I have no model")

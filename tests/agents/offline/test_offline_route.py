@@ -182,9 +182,11 @@ def test_a_schema_that_contains_itself_does_no_harm() -> None:
     assert route("roll the dice", [loop, DICE]).name == "Dice"
 
 
-@pytest.mark.parametrize("default", [10**40, float("inf"), "\ud800"])
-def test_a_default_that_no_json_can_carry_is_missing(default: Any) -> None:
-    odd = tool("Odd", "Odd.", ("a",), a={"default": default})
+@pytest.mark.parametrize(
+    ("kind", "default"), [("integer", 10**40), ("number", float("inf")), ("string", "\ud800")]
+)
+def test_a_default_that_no_json_can_carry_is_missing(kind: str, default: Any) -> None:
+    odd = tool("Odd", "Odd.", ("a",), a={"type": kind, "default": default})
     decision = route("use Odd", [odd])
     assert (decision.name, decision.missing) == ("Odd", ["a"])
     assert suggest(odd)

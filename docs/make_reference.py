@@ -1,0 +1,308 @@
+"""Writes the pages of this folder that mirror the code: errors, settings, routes and the command line.
+
+    python docs/make_reference.py [FOLDER]
+
+Run it after changing one of these; the tests compare the pages with what it writes. FOLDER (this one,
+if left out) gets errors.md, settings.md, routes.md and cli.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+from aiohttp import web
+
+import rappd.doors
+from envelopes.problem import Problem
+from rappd.cli.app import VERBS
+from rappd.cli.app import rappd as command
+from rappd.settings.table import OTHER_SECRETS, SETTINGS
+
+FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
+
+DO = {
+    "agent": "The text says more; `rappd logs` has the rest.",
+    "agent_raised": "Look at the line in the agent's file, fix and save; it reloads by itself.",
+    "ambiguous": "Type more of the name or id.",
+    "bad_body": "Send what [the route](routes.md) takes.",
+    "bad_file": "Fix the file at the line named, or get it again.",
+    "bad_key": "Restore the `keys` folder from a backup.",
+    "bad_rapplication": "Correct the bundle as the text says. Nothing of it was installed.",
+    "call_timeout": "Ask again, or raise `agents.timeout`.",
+    "callback_refused": "Approve the file (`rappd agents approve`), or raise `agents.model_calls`.",
+    "conflict": "Look at what is there (`rappd status`), then try again.",
+    "envelope": "Send a record as [wire.md](wire.md) has it.",
+    "failed": "`rappd logs` says what happened.",
+    "gone": "`rappd status` tells whether it still runs; the question was recorded.",
+    "graph_refused": "Give each node its own name, and take circles out.",
+    "login_failed": "Check the connection, then start the sign-in again.",
+    "login_fixed": "Unset `GITHUB_TOKEN`, then switch.",
+    "malformed": "Correct the key that the text names.",
+    "media_type": "Send the file as multipart/form-data, in the field `file`.",
+    "method": "See [routes.md](routes.md) for the methods of a path.",
+    "mistyped": "Add `--help` to the command.",
+    "model_unavailable": "Start the model server, or set `provider.url`. The turn was answered without it.",
+    "needs_yes": "Say yes, or add `--yes` where nobody can be asked.",
+    "no_such_agent": "`rappd agents list` shows what there is.",
+    "no_such_file": "`rappd agents list` shows what there is.",
+    "not_found": "List what there is; the text names the command.",
+    "not_operator": "`rappd open` prints a link that makes the page its operator's.",
+    "not_running": "`rappd start`",
+    "not_yet": "Wait, or ask again later.",
+    "path_refused": "Use a name inside the data folder.",
+    "port_taken": "Stop the program it names, or choose another port: `PORT=7171 rappd start`",
+    "quarantined": "Fix the class as the text says and save; it reloads by itself.",
+    "rappd": "The text says what to do.",
+    "refused": "The text says what would be allowed.",
+    "service_failed": "Fix the service file at the line named and save.",
+    "stopped": "Nothing to do: somebody pressed Stop. What was said until then is recorded.",
+    "store": "Free some disk space, or make the home folder yours; then ask again.",
+    "too_large": "Send less, or raise `door.body_mb`.",
+    "too_many": "Wait as long as the text says.",
+    "twin": "The text says what to do.",
+    "unavailable": "Change the agent so that it does without.",
+    "unfit": "Correct the field that the text names.",
+    "unknown_model": "Choose one of those the text lists, or `auto`.",
+    "unreachable": "Check the address and the network, or connect a folder on this machine.",
+    "worker_gone": "Ask again; if it stays, `rappd logs` says how the worker ended.",
+    "worker_refused": "`rappd doctor`, then ask again.",
+    "wrong_password": "Set `voice_zip_password`, or send the right one.",
+}
+"""What to do about each code, in one sentence."""
+
+MEANING = {
+    "agent": "An agent, a worker or the model failed.",
+    "envelope": "What arrived is no record.",
+    "failed": "Something went wrong inside.",
+    "gone": "The daemon hung up in the middle of an answer (seen by `rappd chat`).",
+    "method": "The path is there, the method is not for it.",
+    "rappd": "A command could not be carried out.",
+    "too_large": "The request body is larger than `door.body_mb`.",
+    "twin": "A workspace could not be used.",
+}
+"""What a code means where no class says it: roots, and codes written where the answer is made."""
+
+
+def errors() -> str:
+    """errors.md: one row per code, with its status and exit codes."""
+    rows: dict[str, tuple[str, str, str]] = {}
+    for cls in sorted(_problems(), key=lambda one: (one.code, one.__module__)):
+        told = _first_paragraph(cls)
+        rows.setdefault(cls.code, (str(cls.status), str(cls.exit_code), MEANING.get(cls.code, told)))
+    for code, status in _written_codes():
+        rows.setdefault(code, (status, "1", MEANING.get(code, "")))
+    missing = [code for code in sorted(rows) if code not in DO or not rows[code][2]]
+    if missing:
+        raise SystemExit(f"errors.md: say in DO (and MEANING) what {', '.join(missing)} is about.")
+    table = _table(
+        ("Code", "HTTP", "Exit", "What it means", "What to do"),
+        ((f"`{code}`", *rows[code], DO[code]) for code in sorted(rows)),
+    )
+    return f"""# Errors
+
+{_MADE}
+
+Every error has one shape, in HTTP answers, in the last event of a stream and after `--json`:
+
+```json
+{{"error": "what happened", "do": "what to do next", "code": "port_taken"}}
+```
+
+The code is never renamed. On a terminal the first line is what happened, the second what to do.
+**HTTP** is the status of the answer. **Exit** is what a command ends with when it meets the error itself.
+A command that only passes on what the daemon refused ends by the answer's status: 400 and 422 with 2,
+403 with 5, 404 with 4, 409 with 9, others with 1.
+
+{table}
+"""
+
+
+def settings() -> str:
+    """settings.md: the table of settings as it stands in the code."""
+    rows = (
+        (
+            f"`{setting.name}`",
+            f"`{setting.variable}`",
+            f"`{setting.default}`" if setting.default else "",
+            "at once" if setting.live else "next start",
+            f"{setting.help}{' Secret.' if setting.secret else ''}",
+        )
+        for setting in SETTINGS
+    )
+    return f"""# Settings
+
+{_MADE}
+
+```sh
+rappd config show
+rappd config set agents.timeout 60
+```
+
+A value comes from the first of these that has it: the environment (**Variable**), `.env` in the home
+folder, `rappd.toml` beside it, the default. `rappd config show` says which. Secrets are written into
+`.env`, everything else into `rappd.toml`, where `provider.url` is the key `url` of the table `[provider]`.
+**Counts** says when a running daemon takes a changed value over. A switch takes `on` or `off`.
+
+{_table(("Setting", "Variable", "Default", "Counts", "What it does"), rows)}
+
+`RAPP_HOME` names the home folder (`~/.rapp` without it). These variables are never read, only kept away
+from agents: {", ".join(f"`{name}`" for name in OTHER_SECRETS)}.
+"""
+
+
+def routes() -> str:
+    """routes.md: what the doors answer, room by room."""
+    parts = []
+    for module in _modules(rappd.doors):
+        table = getattr(module, "routes", None)
+        if isinstance(table, web.RouteTableDef):
+            rows = [
+                (f"`{_method(route)}`", f"`{_path(route)}`", _right(route), _summary(route))
+                for route in table
+                if isinstance(route, web.RouteDef)
+            ]
+            about = (inspect.getdoc(module) or "").replace("``", "`")
+            parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
+    body = "\n\n".join(parts)
+    return f"""# Routes
+
+{_MADE}
+
+The loopback door listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
+in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
+socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
+describes the same at `/openapi.json`.
+
+{body}
+"""
+
+
+def cli() -> str:
+    """cli.md: each verb's own help."""
+    parts = []
+    for words, found in _commands(command, ("rappd",)):
+        text = found.get_help(click.Context(found, info_name=" ".join(words), **_HELP))
+        parts.append(f"{'##' if len(words) < 3 else '###'} {' '.join(words)}\n\n```text\n{text}\n```")
+    body = "\n\n".join(parts)
+    return f"""# Command line
+
+{_MADE}
+
+What each command says about itself with `--help`. The exit codes:
+
+```text
+0 done        3 rappd not running  6 needs --yes              9 conflict
+1 failed      4 no such thing      7 partly done            130 Ctrl-C
+2 mistyped    5 refused            8 not yet: queued, timed out, expired
+```
+
+With `--json` a command prints one object, keyed by its noun, and errors as one object on stderr.
+
+{body}
+"""
+
+
+PAGES = {"errors.md": errors, "settings.md": settings, "routes.md": routes, "cli.md": cli}
+
+_MADE = "<!-- Made by docs/make_reference.py from the code. -->"
+_HELP: dict[str, Any] = {"terminal_width": 78, "help_option_names": ["-h", "--help"]}
+
+
+def main(arguments: list[str]) -> None:
+    """Writes every page."""
+    folder = Path(arguments[0]) if arguments else Path(__file__).parent
+    for name, make in PAGES.items():
+        (folder / name).write_text(make(), encoding="utf-8")
+
+
+def _problems() -> Iterator[type[Problem]]:
+    for floor in FLOORS:
+        for _ in _modules(importlib.import_module(floor)):
+            continue  # importing is what makes the classes known
+    pending: list[type[Problem]] = [Problem]
+    while pending:
+        cls = pending.pop()
+        pending += cls.__subclasses__()
+        if cls.__module__.partition(".")[0] in FLOORS and isinstance(cls.code, str):
+            yield cls
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def _written_codes() -> Iterator[tuple[str, str]]:
+    """(code, HTTP status or "") of answers that are written where they are made."""
+    for path in sorted(Path(rappd.doors.__path__[0]).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            match node:
+                case ast.Call(
+                    func=ast.Name("plain"), args=[ast.Constant(status), _, ast.Constant(str(code)), *_]
+                ):
+                    yield code, str(status)
+                case ast.Dict(keys=keys, values=values):
+                    told = dict(zip(map(_constant, keys), map(_constant, values), strict=True))
+                    if "error" in told and isinstance(told.get("code"), str) and told["code"]:
+                        yield str(told["code"]), str(told.get("status") or "")
+
+
+def _constant(node: ast.AST | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _commands(
+    found: click.Command, words: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield words, found
+    if isinstance(found, click.Group):
+        context = click.Context(found)
+        names = list(VERBS) if words == ("rappd",) else found.list_commands(context)
+        for name in names:
+            below = found.get_command(context, name)
+            assert below is not None
+            yield from _commands(below, (*words, name))
+
+
+def _method(route: web.RouteDef) -> str:
+    return "any" if route.method == "*" else route.method
+
+
+def _path(route: web.RouteDef) -> str:
+    return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", route.path)
+
+
+def _right(route: web.RouteDef) -> str:
+    return "operator" if getattr(route.handler, "operator_only", False) else "anybody here"
+
+
+def _summary(route: web.RouteDef) -> str:
+    return _first_paragraph(route.handler)
+
+
+def _first_paragraph(documented: object) -> str:
+    text = (inspect.getdoc(documented) or "").split("\n\n", 1)[0]
+    return " ".join(text.replace("``", "`").split())
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(header)
+    lines = [head, ["---"] * len(head), *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = "80"
+    main(sys.argv[1:])

@@ -1,0 +1,235 @@
+"""The same without root: user namespaces and Landlock, as on most machines.
+
+Each test runs a program as the account ``nobody``. Where these tests run without root, all the others
+here show it already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+PROJECT = Path(__file__).parents[3]
+NOBODY = 65534
+BEGINNING = """
+import asyncio, json, os, sys, time
+from pathlib import Path
+from agents.errors import WorkerGone
+from agents.worker.ancestry import descendants, is_worker_process
+from agents.worker.plan import Limits
+from agents.worker.raised import AgentRaised
+from agents.worker.workforce import Workforce
+from tests.agents.worker.trial_home import ROOM, Home, is_gone, until
+
+home, kind = Home(Path(sys.argv[1]) / "home").furnish(), sys.argv[2]
+
+async def run(crew, op="run", timeout=30, **body):
+    try:
+        return await crew.request(op, body, timeout=timeout)
+    except Exception as problem:
+        return f"{type(problem).__name__}: {problem}"
+
+async def main():
+    workforce = Workforce(preload=(ROOM,), sandbox=kind)
+    await workforce.start()
+    if workforce.sandbox_report()["kind"] != kind:
+        print(json.dumps({"skip": workforce.sandbox_report()["detail"]}))
+        return await workforce.close()
+    crew = workforce.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+    answer = await scene(workforce, crew)
+    print(json.dumps({"answer": answer}))
+    await workforce.close()
+"""
+
+Play = Callable[[str], Any]
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[Path]:
+    """A Python of this version that ``nobody`` may run, with the same packages."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become another account")
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for folder in (Path(sys.base_prefix) / "bin", Path("/usr/local/bin"), Path("/usr/bin")):
+        base = folder / name
+        if _runs_as_nobody(base):
+            break
+    else:
+        pytest.skip(f"no {name} here that other accounts may run")
+    folder = Path(tempfile.mkdtemp(prefix="rappd-python-"))
+    folder.chmod(0o755)
+    subprocess.run([base, "-m", "venv", "--without-pip", folder], check=True)
+    packages = Path(orjson.__file__).parent.parent
+    path_file = folder / "lib" / name / "site-packages" / "here.pth"
+    path_file.write_text(f"{packages}\n{PROJECT}\n")
+    yield folder / "bin" / "python"
+    shutil.rmtree(folder)
+
+
+def _runs_as_nobody(python: Path) -> bool:
+    try:
+        return subprocess.run([python, "-c", ""], user=NOBODY, group=NOBODY, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture(params=["mount namespace", "landlock"])
+def play(request: pytest.FixtureRequest, python: Path) -> Iterator[Play]:
+    """Runs ``async def scene(workforce, crew)`` as nobody and returns its answer."""
+    folder = Path(tempfile.mkdtemp(prefix="rappd-nobody-"))
+    os.chown(folder, NOBODY, NOBODY)
+
+    def perform(scene: str) -> Any:
+        program = folder / "scene.py"
+        program.write_text(BEGINNING + textwrap.dedent(scene) + "\nasyncio.run(main())\n")
+        done = subprocess.run(
+            [python, program, folder, request.param],
+            user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env={"PATH": "/usr/bin:/bin"},
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+        assert done.stdout, done.stderr
+        said = json.loads(done.stdout.splitlines()[-1])
+        if "skip" in said:
+            pytest.skip(said["skip"])
+        return said["answer"]
+
+    yield perform
+    shutil.rmtree(folder)
+
+
+def test_secrets_are_closed_and_the_workspace_is_open(play: Play) -> None:
+    closed, own, listing, around = play("""
+        async def scene(workforce, crew):
+            closed = [await run(crew, "read", path=str(secret)) for secret in home.secrets]
+            own = await run(crew, "write", path="own", text="mine")
+            listing = await run(crew, "listing", path=str(home.path))
+            key = home.secrets[0]
+            ways = [
+                f"cat /proc/{os.getpid()}/root{key}",
+                f"umount -l {home.path}; cat {key}",
+                f"unshare --user --map-root-user --mount sh -c 'umount -l {home.path}; cat {key}'",
+                f"nsenter --user --mount --target {os.getpid()} cat {key}",
+                f"cat {key}",
+            ]
+            return closed, own, listing, [await run(crew, "shell", command=way) for way in ways]
+    """)
+    assert all(answer.startswith("AgentRaised: ") for answer in closed), closed
+    assert own == 4
+    assert listing == ["twins"] or "PermissionError" in listing
+    assert not [way for way in around if "a secret" in way["out"]]
+
+
+def test_the_daemons_environment_is_closed(play: Play) -> None:
+    own, direct, any_of_them = play("""
+        async def scene(workforce, crew):
+            os.environ["PROBE"] = "x"
+            daemon = os.getpid()
+            own = await run(crew, "read", path="/proc/self/environ")
+            direct = await run(crew, "read", path=f"/proc/{daemon}/environ")
+            swept = await run(crew, "shell", command="cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'")
+            return own, direct, swept["out"]
+    """)
+    assert "LANG=C.UTF-8" in own
+    assert direct.startswith("AgentRaised: ")
+    assert "rappd-nobody" not in any_of_them
+
+
+def test_a_fork_bomb_is_held_back_and_costs_one_call(play: Play) -> None:
+    highest, outcomes, after, left = play("""
+        async def scene(workforce, crew):
+            highest = 0
+            async def count():
+                nonlocal highest
+                while True:
+                    highest = max(highest, len(descendants(workforce.template_pid)))
+                    await asyncio.sleep(0.02)
+            counting = asyncio.create_task(count())
+            outcomes = [await run(crew, "bomb", patient=patient) for patient in (True, False)]
+            after = await run(crew, "echo", n=1)
+            counting.cancel()
+            await until(lambda: len(descendants(workforce.template_pid)) <= 1)
+            return highest, outcomes, after, len(descendants(workforce.template_pid))
+    """)
+    assert highest <= 45
+    assert all(outcome.startswith(("WorkerGone", "AgentRaised")) for outcome in outcomes), outcomes
+    assert after == {"n": 1}
+    assert left <= 1
+
+
+def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> None:
+    recognised, gone = play("""
+        async def scene(workforce, crew):
+            await run(crew, "orphan", code="os.setsid(); time.sleep(1000)")
+            asyncio.ensure_future(run(crew, "shell", command="setsid sleep 1000"))
+            await until(lambda: len(descendants(workforce.template_pid)) >= 4)
+            pids = descendants(workforce.template_pid)
+            recognised = all(is_worker_process(pid, workforce.template_pid) for pid in pids)
+            await workforce.dismiss("a")
+            await until(lambda: all(is_gone(pid) for pid in pids))
+            return recognised, True
+    """)
+    assert recognised
+    assert gone
+
+
+def test_several_workers_and_crews(play: Play) -> None:
+    first, second, workers = play("""
+        async def scene(workforce, crew):
+            many = workforce.crew("b", home.plan())
+            slow = [run(many, "sleep", seconds=0.4) for _ in range(8)]
+            second = await asyncio.gather(*slow, run(crew, "parallel", number=3))
+            return second[-1], second[0], many.stats()["workers"]
+    """)
+    assert first == [0, 1, 4]
+    assert second == "awake"
+    assert workers > 1
+
+
+def test_a_protected_process_is_closed_to_its_own_account(python: Path) -> None:
+    program = """
+import os, time
+from pathlib import Path
+from agents.worker.privileges import protect_daemon
+
+def can_be_read(pid):
+    try:
+        return bool(Path(f"/proc/{pid}/environ").read_bytes())
+    except PermissionError:
+        return False
+
+answers = []
+for protected in (False, True):
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if protected:
+            protect_daemon()
+        os.write(into, b".")
+        time.sleep(100)
+    os.read(out, 1)
+    answers.append(can_be_read(child))
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+print(answers)
+"""
+    done = subprocess.run(
+        [python, "-c", program],
+        user=NOBODY,
+        group=NOBODY,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    assert done.stdout.strip() == "[True, False]"
