@@ -517,6 +517,8 @@ class _Singleton:
             code = "\n\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in kept)
         except ValueError as error:
             raise _Refused(f"{source.path.name} cannot be written out: {error}") from error
+        hidden = [name for name in sorted(source.bound) if hasattr(builtins, name) and name in source.names]
+        code = "".join(f"{source.names[name]} = {name}\n" for name in hidden) + code  # until the file binds it
         return f"# {source.path.name}\n\n{code}\n"
 
     def _describe(self, module: ModuleType) -> None:

@@ -59,7 +59,7 @@ class Reader:
             ).fetchall()
         if not rows or not start:
             raise NotFound(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
-        if len(rows) > 1 and rows[0][0] != start:
+        if len(rows) > 1:
             some = ", ".join(row[0] for row in rows[:4]) + (", …" if len(rows) > 4 else "")
             raise Ambiguous(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
         return ThreadRow(*rows[0])

@@ -61,15 +61,11 @@ def bring_up_to_date(db: sqlite3.Connection) -> None:
     if version == 0:
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     for number in range(version, VERSION):
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:  # commits, or rolls back
+            db.execute("BEGIN IMMEDIATE")
             for statement in _MIGRATIONS[number]:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number + 1}")
-            db.execute("COMMIT")
-        except sqlite3.Error:
-            db.execute("ROLLBACK")
-            raise
 
 
 def version_of(db: sqlite3.Connection) -> int:

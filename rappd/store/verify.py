@@ -152,7 +152,8 @@ class _Check:
                 self._gaps += seq - previous - 1
             previous = seq
             last, end = ends.get(thread, nothing)
-            ends[thread] = (n, digest)
+            if n > last:  # one that stands too late leaves the chain where it is
+                ends[thread] = (n, digest)
             if n != last + 1:
                 self._out_of_step(thread, n, last)
             elif prev != end:

@@ -98,6 +98,15 @@ def test_turns_that_overlap_keep_their_own_answers() -> None:
     assert two.calls == []
 
 
+def test_a_call_belongs_to_the_question_asked_last_also_when_it_is_a_repeat() -> None:
+    talk = Talk()
+    talk.add("HELP", "guid", "desk", "a", {"user_input": "one, then killed"})
+    talk.add("HELP", "guid", "desk", "b", {"user_input": "two"})
+    talk.add("HELP", "guid", "desk", "a", {"user_input": "one again"})
+    talk.add("HELP", "desk", "clock", "c", {"agent": "Clock", "args": {}})
+    assert [len(exchange.calls) for exchange in exchanges(talk.events)] == [0, 0, 1]
+
+
 def test_what_is_incomplete_is_still_shown() -> None:
     talk = Talk()
     talk.add("DONE", "desk", "guid", "0", {"response": "an answer whose question was cut off"})
@@ -181,6 +190,13 @@ def test_markdown_names_each_new_day() -> None:
     talk.at += 86_400_000_000
     turn(talk)
     assert talk.markdown().count("## 22 Nov 2025") == 1
+
+
+def test_code_in_an_answer_is_shown_as_it_was_written() -> None:
+    code = "````md\n```html\n<b>1 < 2</b>\n```\n<i>\n````\n<b>"
+    talk = Talk().add("DONE", "desk", "guid", "1", {"response": code})
+    quoted = "> ````md\n> ```html\n> <b>1 < 2</b>\n> ```\n> <i>\n> ````\n> &lt;b>\n"
+    assert talk.markdown().endswith(quoted)
 
 
 HOSTILE = [

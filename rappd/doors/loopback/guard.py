@@ -69,9 +69,15 @@ def is_operator(request: web.Request) -> bool:
     if house.open_surface or from_control(request):
         return True
     proof = request.headers.get(PROOF)
-    if proof is None:
+    if proof is None or not at_operator_origin(request):
         return False
     return house.operators.holds(request.cookies.get(COOKIE, ""), proof)
+
+
+def at_operator_origin(request: web.Request) -> bool:
+    """Whether the browser asked for 127.0.0.1. Rapplications live at ``localhost``, which browsers
+    keep apart from it; the operator's page and session exist at 127.0.0.1 alone."""
+    return request.headers.get("Host", "").startswith("127.0.0.1:")
 
 
 def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -11,7 +11,7 @@ from aiohttp import web
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
-from rappd.doors.loopback.guard import COOKIE, is_operator, operator_only
+from rappd.doors.loopback.guard import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.errors import Refused
 from rappd.house import describe
 from rappd.log import tail
@@ -29,6 +29,8 @@ async def open_session(request: web.Request) -> web.Response:
     """Trades the key of `rappd open` for the operator's session."""
     house = request.app[HOUSE]
     house.failed_authentication.take("key")
+    if not at_operator_origin(request):
+        raise Refused("The operator's page is at 127.0.0.1.", do="rappd open")
     traded = house.operators.trade(text_field(await json_object(request), "key"))
     if traded is None:
         raise Refused("That link was used, or is too old.", do="rappd open")

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from aiohttp import web
 
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.guard import at_operator_origin
+
 routes = web.RouteTableDef()
 
 WEB = Path(__file__).parents[2] / "web"
@@ -28,7 +31,9 @@ HEADERS = {
 
 @routes.get("/")
 async def index(request: web.Request) -> web.StreamResponse:
-    """The page itself."""
+    """The page itself, at 127.0.0.1 alone."""
+    if not at_operator_origin(request):
+        raise web.HTTPFound(f"http://127.0.0.1:{request.app[HOUSE].port}/")
     return await static(WEB, "index.html", HEADERS)
 
 

@@ -10,7 +10,7 @@ from rappd import rapps
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
-from rappd.doors.loopback.guard import operator_only
+from rappd.doors.loopback.guard import at_operator_origin, operator_only
 from rappd.doors.loopback.page import static
 
 routes = web.RouteTableDef()
@@ -61,8 +61,7 @@ async def uninstall(request: web.Request) -> web.Response:
 async def page(request: web.Request) -> web.StreamResponse:
     """A rapplication's page. It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a
     browser these are different sites, so neither cookie nor script passes between them."""
-    host = request.headers.get("Host", "")
-    if host.startswith("127.0.0.1"):
+    if at_operator_origin(request):
         port = request.app[HOUSE].port
         raise web.HTTPFound(f"http://localhost:{port}{request.path}")
     root = request.app[HOUSE].host.workspace.rapps / request.match_info["id"] / "ui"

@@ -109,6 +109,8 @@ def factory(tmp_path: Path) -> Iterator[ModuleType]:
 def test_a_singleton_sees_what_its_files_saw(
     factory: ModuleType, tmp_path: Path, one: list[tuple[str, list[str]]], two: list[tuple[str, list[str]]], bare: bool
 ) -> None:
+    # An `except … as list` that ends gives the builtin back; nothing else about it would be kept.
+    assume(not any(part.startswith("try:") and names[0] == "list" for part, names in [*one, *two]))
     folder = tmp_path / "shop"
     folder.mkdir(exist_ok=True)
     alone = {}

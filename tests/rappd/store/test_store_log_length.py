@@ -31,9 +31,10 @@ async def test_the_log_starts_over_although_the_load_never_pauses(path: Path) ->
 
     async def load(thread: str) -> None:
         nonlocal written
+        record = Record(thread, "HELP", "a", "b", "id", BODY, 1)
         while not stop:
-            await store.commit(Record(thread, "HELP", "a", "b", "id", BODY, 1))
-            written += len(BODY)
+            await asyncio.gather(*(store.commit(record) for _ in range(20)))
+            written += 20 * len(BODY)
 
     loads = [asyncio.create_task(load(f"{A}{n}")) for n in range(4)]
     async with asyncio.timeout(100):
