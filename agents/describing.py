@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import dependencies
 from agents.discovery import AgentFile
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent, Failure, FileState, Key, Origin, is_structural
@@ -102,6 +101,8 @@ class Describer:
         tried: set[str] = set()
         while (missing := (outcome.get("failure") or {}).get("missing_module")) and missing not in tried:
             tried.add(missing)
+            from agents import dependencies  # rarely needed, and every start would pay for it
+
             source = await asyncio.to_thread(_read, file.path)
             wanted = dependencies.requirements_for(source, missing)
             if not wanted or self._installer is None:

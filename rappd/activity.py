@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.listed import Change
-from agents.thinking.offline.suggest import suggest
 from envelopes.emergence import as_object
 from envelopes.record import Envelope
-from rappd.listing import failure_text, ready_text
+from rappd.listing import example_for, failure_text, ready_text
 from rappd.transcript.rows import envelope_row
 
 if TYPE_CHECKING:
@@ -71,5 +70,5 @@ def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
     if change.kind == "gone":
         return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
     agent = next((found for name in change.agents if (found := tenant.roster.named(name))), None)
-    example = suggest(agent.tool()) if agent else ""
+    example = example_for(agent) if agent else ""
     return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}

@@ -8,7 +8,6 @@ from typing import Any
 
 from agents.listed import Agent, Change
 from agents.roster import Roster
-from agents.thinking.offline.suggest import suggest
 
 
 def listing(roster: Roster) -> list[dict[str, Any]]:
@@ -37,8 +36,15 @@ def _described(agent: Agent) -> dict[str, Any]:
         "tool_name": agent.tool_name,
         "shadowed_by": agent.shadowed_by,
         "approved": agent.trusted,
-        "try": suggest(agent.tool()),
+        "try": example_for(agent),
     }
+
+
+def example_for(agent: Agent) -> str:
+    """A sentence that reaches the agent even without a model."""
+    from agents.thinking.offline.suggest import suggest  # after the door listens
+
+    return suggest(agent.tool())
 
 
 def ready_text(agents: Sequence[str], example: str) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents.contract import Description, is_molt_of
 from agents.listed import Change
-from agents.thinking.offline.suggest import suggest
 from rappd.errors import Mistyped, NotFound
-from rappd.listing import failure_text, listing, ready_text
+from rappd.listing import example_for, failure_text, listing, ready_text
 from twins.agent_files import sha256
 from twins.errors import BadFile
 
@@ -168,7 +167,7 @@ class Structure:
             return {"status": "quarantined", "file": name, "message": failure_text(change), "agents": []}
         state = self._state(name)
         agents = [agent.name for agent in state.agents] if state else []
-        example = suggest(state.agents[0].tool()) if state and state.agents else ""
+        example = example_for(state.agents[0]) if state and state.agents else ""
         return {
             "status": "ok",
             "file": name,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import agents.library
-from agents import dependencies
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem
 from agents.listed import Agent, Change, Folder, is_structural
@@ -225,6 +224,8 @@ class Tenant:
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:
+            from agents import dependencies  # rarely needed, and every start would pay for it
+
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
                 dependencies.install, requirements, self.workspace.deps, timeout=180.0

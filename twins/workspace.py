@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 DEFAULT_SOUL = """\
 # Soul
 
@@ -74,6 +72,10 @@ class Workspace:
 
     def environment(self) -> dict[str, str]:
         """The variables of the workspace's ``.env``; a missing file is an empty one."""
+        if not self.env_file.exists():
+            return {}
+        from dotenv import dotenv_values  # most workspaces have no .env, and every start would pay for it
+
         return {key: value for key, value in dotenv_values(self.env_file).items() if value is not None}
 
 

@@ -185,13 +185,27 @@ class Crew:
             oldest = self._shift.waiting() or next(iter(self._backlog), None)
             if oldest is not None and now - max(oldest.since, self._shift.staffed) > _PATIENCE:
                 self._shift.hire()
-        if LINUX and now - self._last_count > _LONG:
+        if now - self._last_count > _LONG:
             self._last_count = now
-            self._stop_multipliers(now)
+            self.stop_multipliers(at_work_since=now - _LONG)
         under_way = bool(self._backlog) or any(shift.sent for shift in self._shifts())
         if under_way:
             self._last_used = now
         return under_way
+
+    def stop_multipliers(self, at_work_since: float = float("inf")) -> bool:
+        """End workers that have started about as many processes as they may. Only looks at those at work
+        on one request since then, when told. Returns whether there are any workers."""
+        links = [(shift, link) for shift in self._shifts() for link in shift.workers.values()]
+        for shift, link in links if LINUX else ():
+            most = shift.plan.limits.processes
+            if link.pid and (at_work_since == float("inf") or (link.seen and link.since < at_work_since)):
+                found = len(descendants(link.pid, most))
+                if found >= most - most // 10:
+                    link.doom(f"had started {found} processes and was stopped")
+                    if not link.seen:
+                        self.printed(link.pid, f"(the worker {link.sentence})")
+        return bool(links)
 
     def _open_shift(self) -> bool:
         if self._closing or (self.plan.one_worker and self._leaving):
@@ -223,15 +237,6 @@ class Crew:
         for shift in self._shifts():
             if call.ident in shift.sent:
                 shift.withdraw(call, "was stopped, since nobody waits for its answer")
-
-    def _stop_multipliers(self, now: float) -> None:
-        for shift in self._shifts():
-            most = shift.plan.limits.processes
-            for link in shift.workers.values():
-                if link.seen and now - link.since > _LONG:
-                    found = len(descendants(link.pid, most))
-                    if found >= most - most // 10:
-                        link.doom(f"had started {found} processes and was stopped")
 
     def _shifts(self) -> list[Shift]:
         return [*self._leaving, self._shift] if self._shift is not None else [*self._leaving]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import contextlib
 import mmap
 import os
 import signal
@@ -18,11 +17,11 @@ import orjson
 
 from agents.worker.board import Board
 from agents.worker.line import Line
+from agents.worker.orphans import Orphans
 from agents.worker.wire import ANSWER, ANSWER_BYTES, END, PACKET, PACKET_BYTES, RAISED, SKIPPED
 
 _TRACE_CHARACTERS = 8000
 _MESSAGE_CHARACTERS = 4000
-_ZOMBIE_SECONDS = 10.0
 
 
 def serve(
@@ -39,7 +38,7 @@ def serve(
     taken, doomed, withdrawn = board.taken, board.doomed, board.withdrawn
     receive, unpack, now, getpid = queue.recvmsg_into, PACKET.unpack_from, time.monotonic, os.getpid
     me = getpid()
-    reaper = _OrphanReaper()
+    orphans = Orphans()
     while True:
         if doomed[slot]:
             signal.pause()  # about to be killed: what is queued belongs to the others
@@ -51,6 +50,7 @@ def serve(
         if ident == END:
             return
         taken[slot] = ident
+        failed = False
         if withdrawn[number] or now() >= deadline:
             _drop(ancillary)
             frame = orjson.dumps((SKIPPED, ident, None))
@@ -63,13 +63,14 @@ def serve(
                 if len(frame) > ANSWER_BYTES:
                     raise ValueError(f"the answer is {len(frame)} bytes, more than {ANSWER_BYTES}")
             except BaseException as problem:  # noqa: BLE001 - whatever agent code raises is an answer
+                failed = True
                 frame = orjson.dumps((RAISED, ident, describe(problem, home)))
             if getpid() != me:
                 os._exit(0)  # a process that agent code forked came back here; only the worker answers
             line.current = 0
         line.send(frame)
         taken[slot] = 0
-        reaper.between_requests()
+        orphans.collect(now=failed)
 
 
 def describe(problem: BaseException, home: str) -> dict[str, Any]:
@@ -120,26 +121,3 @@ def _drop(ancillary: list[tuple[int, int, bytes]]) -> None:
         if kind == socket.SCM_RIGHTS:
             for fd in array.array("i", data):
                 os.close(fd)
-
-
-class _OrphanReaper:
-    """Collects ended processes that agent code left behind and this worker was made the parent of.
-
-    One that nobody collected for a while is nobody's. Younger ones may be an agent's own children,
-    whose exit status it still wants to read.
-    """
-
-    def __init__(self) -> None:
-        self._next = 0.0
-        self._seen = 0
-
-    def between_requests(self) -> None:
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _ZOMBIE_SECONDS
-        with contextlib.suppress(ChildProcessError):  # no children at all
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            lingering = ended is not None and ended.si_pid == self._seen
-            self._seen = ended.si_pid if ended is not None else 0
-            while lingering and os.waitpid(-1, os.WNOHANG)[0]:
-                continue

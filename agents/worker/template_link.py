@@ -64,18 +64,23 @@ class TemplateLink:
 
     def start(self) -> None:
         """Start the process, from the main thread where possible: the kernel ends the template together
-        with the *thread* that started it. ``ready`` tells when it can fork."""
+        with the *thread* that started it. ``ready`` tells when it can fork. Raises WorkerRefused."""
         ours, theirs = packet_pair()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                cwd="/",
-                env=dict(self._settings.environ),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    cwd="/",
+                    env=dict(self._settings.environ),
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            except OSError as problem:
+                ours.close()
+                words = problem.strerror or str(problem)
+                raise WorkerRefused(f"Workers cannot be started: {words}", do="try again") from problem
         self.pid = self._process.pid
         self._socket = ours
         ours.setblocking(False)
@@ -87,7 +92,8 @@ class TemplateLink:
             "sandbox": self._settings.sandbox,
             "ceiling": self._settings.ceiling,
         }
-        ours.send(orjson.dumps(first))
+        self._unsent.append((orjson.dumps(first), []))
+        self._send()
 
     async def ready(self) -> None:
         """Wait until it can fork. Raises WorkerRefused when it ends first, or takes too long."""

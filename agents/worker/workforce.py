@@ -17,6 +17,7 @@ from agents.worker.template_link import TemplateLink, TemplateSettings
 OnOutput = Callable[[str, int, str], None]
 
 _TICK = 0.02
+_COUNT = 1.0
 _PROCESSES_OF_ALL = 4096
 _ATTEMPTS = 3
 
@@ -45,6 +46,7 @@ class Workforce:
         self._crews: dict[str, Crew] = {}
         self._busy: set[Crew] = set()
         self._ticker: asyncio.TimerHandle | None = None
+        self._counter: asyncio.TimerHandle | None = None
         self._templates_started = 0
         self._failures = 0
         self._closing = False
@@ -75,8 +77,9 @@ class Workforce:
         self._closing = True
         await asyncio.gather(*(crew.close() for crew in self._crews.values()))
         self._crews.clear()
-        if self._ticker is not None:
-            self._ticker.cancel()
+        for timer in (self._ticker, self._counter):
+            if timer is not None:
+                timer.cancel()
         if self._template is not None:
             self._template.end()
         while self._ending:
@@ -115,7 +118,12 @@ class Workforce:
             link = TemplateLink(self._settings, lambda: self._template_ended(link))
             self._template = link
             self._templates_started += 1
-            link.start()
+            try:
+                link.start()
+            except WorkerRefused:
+                self._template = None
+                raise
+            return link
         return self._template
 
     def watch(self, crew: Crew) -> None:
@@ -124,6 +132,8 @@ class Workforce:
         self._busy.add(crew)
         if self._ticker is None:
             self._ticker = self.loop.call_later(_TICK, self._tick)
+        if self._counter is None:
+            self._counter = self.loop.call_later(_COUNT, self._count)
 
     def printed(self, key: str, pid: int, line: str) -> None:
         """A worker wrote a line."""
@@ -137,6 +147,11 @@ class Workforce:
                 crew.ticking = False
                 self._busy.discard(crew)
         self._ticker = self.loop.call_later(_TICK, self._tick) if self._busy else None
+
+    def _count(self) -> None:
+        """Agent code may multiply after its call, too; so long as there are workers, they are counted."""
+        working = [crew.stop_multipliers() for crew in self._crews.values()]
+        self._counter = self.loop.call_later(_COUNT, self._count) if any(working) else None
 
     def _template_ended(self, link: TemplateLink) -> None:
         self._template = None

@@ -18,7 +18,18 @@ import { troubles } from "./parts/troubles.js";
 import { resume, stop } from "./parts/turn.js";
 import { hush, speaking } from "./parts/voice.js";
 
-const ICONS = ["talk", "agents", "activity", "settings", "mark", "microphone", "close", "chevron", "file", "down"];
+const ICONS = [
+  "talk",
+  "agents",
+  "activity",
+  "settings",
+  "mark",
+  "microphone",
+  "close",
+  "chevron",
+  "file",
+  "down",
+];
 const main = document.getElementById("main");
 let shown = null; // {place, view}
 
@@ -28,7 +39,10 @@ const frame = rail(document.getElementById("rail"), places);
 banner(document.getElementById("banner"));
 await desk.start();
 if (!keyWorked && !desk.operator && desk.awake) {
-  troubles.add({ error: "That link was used before, or is too old. You can still talk.", todo: `for a new one: \`${desk.command}\`` });
+  troubles.add({
+    error: "That link was used before, or is too old. You can still talk.",
+    todo: `for a new one: \`${desk.command}\``,
+  });
 }
 route(places, show);
 takeUp();
@@ -73,7 +87,8 @@ function show(place, rest, arrived) {
   }
   shown.view.go(rest, arrived);
   if (first && shown.view.write && matchMedia("(pointer: fine)").matches) shown.view.write();
-  else if (arrived && !first && !document.querySelector("dialog[open]")) main.querySelector("h1")?.focus({ preventScroll: true });
+  else if (arrived && !first && !document.querySelector("dialog[open]"))
+    main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function skip(event) {
@@ -92,7 +107,8 @@ function tryIt(text) {
   const before = shown.place.id === "talk" ? shown.view.text() : kept("draft", "");
   keep("draft", text);
   if (shown.place.id === "talk") shown.view.put(text);
-  if (before && before !== text) toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before) }] });
+  if (before && before !== text)
+    toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before) }] });
   write();
 }
 
@@ -115,6 +131,7 @@ function escape() {
 function keepAboveKeyboard() {
   const seen = window.visualViewport;
   if (!seen) return;
-  const fit = () => seen.scale === 1 && document.documentElement.style.setProperty("--view", `${Math.round(seen.height)}px`);
+  const fit = () =>
+    seen.scale === 1 && document.documentElement.style.setProperty("--view", `${Math.round(seen.height)}px`);
   seen.addEventListener("resize", fit);
 }

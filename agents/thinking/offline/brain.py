@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
-from agents.thinking.offline.present import present
-from agents.thinking.offline.route import Decision, route
-from agents.thinking.offline.speak import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
-from agents.thinking.provider import Completion, Message, ModelRequest, Tool, ToolCall
-
-_LONGEST_ANSWER = 12  # words of a message that may complete the one before
+from agents.thinking.lazy import load
+from agents.thinking.provider import Completion, ModelRequest, ToolCall
 
 
 class OfflineBrain:
@@ -21,7 +16,8 @@ class OfflineBrain:
 
     In the first round it calls at most one agent, and only with every required argument found; in
     later rounds it words what the agents returned. Every text starts with ``(no model)``. It never
-    raises ``ModelUnavailable``, uses no network and keeps nothing between turns.
+    raises ``ModelUnavailable``, uses no network and keeps nothing between turns. Deciding among
+    many agents takes a while the first time, so it happens beside the event loop.
     """
 
     name = "offline brain"
@@ -34,100 +30,15 @@ class OfflineBrain:
         return self.name
 
     async def complete(self, request: ModelRequest) -> Completion:
-        results = _results(request.messages)
-        if results:
-            return self._said(request, NO_MODEL + present(results))
-        if request.round > 0:
-            return self._said(request, nothing_fits(request.tools))
-        decision = _decide(request.messages, request.tools)
-        if decision.ready:
-            arguments = orjson.dumps(decision.arguments).decode()
-            call = ToolCall(f"offline-{next(self._numbers)}", decision.name, arguments)
+        deciding = await load("agents.thinking.offline.deciding")
+        found = await asyncio.to_thread(deciding.decide, request.messages, request.tools, request.round)
+        if not isinstance(found, str):
+            arguments = orjson.dumps(found.arguments).decode()
+            call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
             return Completion(tool_calls=(call,), model=self.model)
-        return self._said(request, _answer(decision, request.tools))
+        if request.on_text is not None:
+            request.on_text(found)
+        return Completion(text=found, model=self.model)
 
     async def close(self) -> None:
         """Nothing is held open."""
-
-    def _said(self, request: ModelRequest, text: str) -> Completion:
-        if request.on_text is not None:
-            request.on_text(text)
-        return Completion(text=text, model=self.model)
-
-
-def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
-    said = [message for message in messages if message.get("role") in ("user", "assistant")]
-    text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
-    decision = route(text, tools)
-    answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
-    if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
-        return decision
-    return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
-
-
-def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
-    """The decision for an answer to what this brain asked for: "weather", "Weather needs a city", "Berlin"."""
-    if not asked.startswith(NO_MODEL):
-        return None
-    meant = route(before, tools)
-    if meant.reason != "missing" or not asked.startswith(needs(meant, tools)):
-        return None
-    asked_again = [f"{before.rstrip(' ?.!')} {text}"]
-    if len(meant.missing) == 1:
-        spelled = text.replace('"', "'").rstrip(" .!")
-        asked_again.append(f'{before} {meant.missing[0]}="{spelled}"')
-    for whole in asked_again:
-        decision = route(whole, tools)
-        if decision.ready and decision.name == meant.name:
-            return decision
-    return None
-
-
-def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
-    match decision.reason:
-        case "help":
-            return listing(tools)
-        case "missing":
-            return needs(decision, tools)
-        case "negated":
-            return NOTHING_RUN
-        case "unclear":
-            return unclear(decision)
-        case _:
-            return nothing_fits(tools)
-
-
-def _results(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """The agents' results at the end of ``messages``, with the agents' names."""
-    results: list[tuple[str, str]] = []
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if message.get("role") != "tool":
-            break
-        name = message.get("name") or _called(messages[:place], message.get("tool_call_id"))
-        results.append((str(name or "The agent"), _text(message)))
-    return results[::-1]
-
-
-def _called(messages: Sequence[Message], call_id: Any) -> str:
-    for message in reversed(messages):
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list | tuple) else ():
-            if (
-                isinstance(call, dict)
-                and call.get("id") == call_id
-                and isinstance(call.get("function"), dict)
-            ):
-                return str(call["function"].get("name") or "")
-    return ""
-
-
-def _text(message: Message) -> str:
-    """A message's text; of a content in parts, the text parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return "" if content is None else str(content)

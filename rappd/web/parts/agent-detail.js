@@ -14,7 +14,11 @@ export function agentDetail(file, card) {
   const read = () =>
     inline(trouble, async () => {
       const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
-      openSheet({ title: file.filename, wide: true, build: () => h("div", { class: "sheet-body" }, listing(source)) });
+      openSheet({
+        title: file.filename,
+        wide: true,
+        build: () => h("div", { class: "sheet-body" }, listing(source)),
+      });
     });
   return h(
     "div",
@@ -38,8 +42,22 @@ function parameters(schema) {
     "dl",
     { class: "takes" },
     all.map(([name, property]) => [
-      h("dt", {}, h("code", {}, name), h("span", { class: "soft" }, [typeName(property), required.has(name) && "needed"].filter(Boolean).join(", "))),
-      h("dd", {}, property.description ?? "", property.enum && h("span", { class: "soft" }, ` One of: ${property.enum.join(", ")}.`)),
+      h(
+        "dt",
+        {},
+        h("code", {}, name),
+        h(
+          "span",
+          { class: "soft" },
+          [typeName(property), required.has(name) && "needed"].filter(Boolean).join(", "),
+        ),
+      ),
+      h(
+        "dd",
+        {},
+        property.description ?? "",
+        property.enum && h("span", { class: "soft" }, ` One of: ${property.enum.join(", ")}.`),
+      ),
     ]),
   );
 }

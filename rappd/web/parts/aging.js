@@ -73,6 +73,8 @@ function keepingFocus(body, draw) {
   const label = held?.getAttribute("aria-label");
   draw();
   if (!held) return;
-  const same = held.id ? document.getElementById(held.id) : label && body.querySelector(`[aria-label="${CSS.escape(label)}"]`);
+  const same = held.id
+    ? document.getElementById(held.id)
+    : label && body.querySelector(`[aria-label="${CSS.escape(label)}"]`);
   same?.focus({ preventScroll: true });
 }

@@ -103,6 +103,8 @@ async function readJson(response) {
     const body = await response.json();
     return body && typeof body === "object" ? body : {};
   } catch {
-    return response.ok ? {} : { error: `The answer was ${response.status}, without words.`, do: "`rappd doctor`" };
+    return response.ok
+      ? {}
+      : { error: `The answer was ${response.status}, without words.`, do: "`rappd doctor`" };
   }
 }

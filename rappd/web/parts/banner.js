@@ -7,7 +7,8 @@ import { fill, h } from "./dom.js";
 export function banner(element) {
   const draw = () => {
     const shown = element.childElementCount > 0;
-    if (!desk.awake && !shown) fill(element, h("p", {}, `${desk.name} isn't answering. Trying again; your text is kept.`));
+    if (!desk.awake && !shown)
+      fill(element, h("p", {}, `${desk.name} isn't answering. Trying again; your text is kept.`));
     if (desk.awake && shown) fill(element);
   };
   desk.addEventListener("change", draw);

@@ -37,11 +37,22 @@ function state(call) {
 function parts(call, thread) {
   const given = Object.entries(call.args);
   return [
-    given.length > 0 && h("dl", { class: "pairs" }, given.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, plain(value))))),
+    given.length > 0 &&
+      h(
+        "dl",
+        { class: "pairs" },
+        given.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, plain(value)))),
+      ),
     given.length === 0 && h("p", { class: "soft" }, "No arguments."),
-    call.result !== undefined && h("pre", { tabindex: 0, "aria-label": `Result of ${call.name}` }, pretty(call.result)),
+    call.result !== undefined &&
+      h("pre", { tabindex: 0, role: "group", "aria-label": `Result of ${call.name}` }, pretty(call.result)),
     call.cut && h("p", { class: "soft" }, "Cut here; the thread has all of it."),
-    thread && h("p", { class: "soft" }, h("a", { href: `#/activity/thread/${encodeURIComponent(thread)}` }, `thread ${thread.slice(0, 4)}`)),
+    thread &&
+      h(
+        "p",
+        { class: "soft" },
+        h("a", { href: `#/activity/thread/${encodeURIComponent(thread)}` }, `thread ${thread.slice(0, 4)}`),
+      ),
   ];
 }
 

@@ -12,13 +12,27 @@ const SPOKEN_NOTE = "speech-note";
 
 /** The form; `sent()` is called after sending. `close()` when it leaves the page. */
 export function composer({ sent }) {
-  const field = h("textarea", { id: "write", rows: 1, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "write-note" });
+  const field = h("textarea", {
+    id: "write",
+    rows: 1,
+    autocomplete: "off",
+    enterkeyhint: "send",
+    "aria-describedby": "write-note",
+  });
   const label = h("label", { for: "write", class: "unseen" });
   const note = h("p", { id: "write-note", class: "soft note", role: "status" });
   const main = h("button", { type: "submit", class: "primary" });
-  const microphone = canListen && h("button", { type: "button", class: "quiet only-icon", "aria-pressed": "false" }, icon("microphone"));
+  const microphone =
+    canListen &&
+    h("button", { type: "button", class: "quiet only-icon", "aria-pressed": "false" }, icon("microphone"));
   const quiet = h("button", { type: "button", class: "quiet", hidden: true, onclick: hush }, "Stop reading");
-  const form = h("form", { class: "composer" }, label, field, h("div", { class: "composer-buttons" }, quiet, microphone, main));
+  const form = h(
+    "form",
+    { class: "composer" },
+    label,
+    field,
+    h("div", { class: "composer-buttons" }, quiet, microphone, main),
+  );
 
   const tell = (text, about = "") => {
     note.dataset.about = about;
@@ -114,7 +128,11 @@ function dictate(button, field, { put, submit, tell }) {
     hush();
     const before = field.value.trim();
     let complete = false;
-    tell(kept(SPOKEN_NOTE) ? "Listening…" : "Listening… Some browsers send the sound to their maker to turn it into text.");
+    tell(
+      kept(SPOKEN_NOTE)
+        ? "Listening…"
+        : "Listening… Some browsers send the sound to their maker to turn it into text.",
+    );
     keep(SPOKEN_NOTE, true);
     end = await listen({
       heard(text, final) {

@@ -65,7 +65,12 @@ class Conversation extends EventTarget {
       { role: "user", content: earlier.user },
       ...(earlier.text ? [{ role: "assistant", content: earlier.text }] : []),
     ]);
-    return { user_input: turn.user, conversation_history: history, session_id: this.session, turn_id: turn.id };
+    return {
+      user_input: turn.user,
+      conversation_history: history,
+      session_id: this.session,
+      turn_id: turn.id,
+    };
   }
 
   /** Takes one event of a turn's stream; true when it was the last. Events seen before change nothing. */
@@ -142,7 +147,12 @@ const ACT = {
     if (!call) turn.calls.push((call = { call: data.call, name: data.name, args: {} }));
     const result = typeof data.result === "string" ? data.result : JSON.stringify(data.result ?? "");
     const cut = result.length > KEEP_RESULT;
-    Object.assign(call, { ok: data.ok !== false, seconds: data.seconds, result: cut ? result.slice(0, KEEP_RESULT) : result, cut });
+    Object.assign(call, {
+      ok: data.ok !== false,
+      seconds: data.seconds,
+      result: cut ? result.slice(0, KEEP_RESULT) : result,
+      cut,
+    });
   },
   notice: (turn, data) => {
     turn.notices.push(data.text ?? "");

@@ -38,7 +38,9 @@ class Desk extends EventTarget {
 
   async #look() {
     try {
-      const [health, session] = await Promise.all(["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })));
+      const [health, session] = await Promise.all(
+        ["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })),
+      );
       keep("name", health.name || this.name);
       this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
     } catch (found) {

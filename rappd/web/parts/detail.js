@@ -20,8 +20,15 @@ export function showDetail(aside, { title, content, closed, focus = true }) {
     return;
   }
   const heading = h("h2", { tabindex: -1 }, title);
-  const button = h("button", { type: "button", class: "quiet only-icon", "aria-label": "Close details", onclick: closeDetail }, icon("close"));
-  fill(aside, h("div", { class: "detail-inside" }, h("header", { class: "sheet-head" }, heading, button), content));
+  const button = h(
+    "button",
+    { type: "button", class: "quiet only-icon", "aria-label": "Close details", onclick: closeDetail },
+    icon("close"),
+  );
+  fill(
+    aside,
+    h("div", { class: "detail-inside" }, h("header", { class: "sheet-head" }, heading, button), content),
+  );
   aside.hidden = false;
   if (focus) heading.focus();
 }

@@ -61,7 +61,8 @@ function fetchDrawing(address) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.responseType = "document";
-    request.onload = () => (request.responseXML ? resolve(request.responseXML.documentElement) : reject(request.status));
+    request.onload = () =>
+      request.responseXML ? resolve(request.responseXML.documentElement) : reject(request.status);
     request.onerror = reject;
     request.open("GET", address);
     request.send();
@@ -69,5 +70,7 @@ function fetchDrawing(address) {
 }
 
 function present(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== "");
+  return children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 }

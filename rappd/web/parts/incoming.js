@@ -13,18 +13,31 @@ export const agentsChanged = new EventTarget();
 /** Imports files; each success is told, each failure stays on the page. `tryIt(words)` starts a try. */
 export async function importFiles(files, tryIt) {
   if (!desk.operator) {
-    troubles.add({ error: "Adding agents needs the operator's link.", todo: `\`${desk.command}\``, file: "" });
+    troubles.add({
+      error: "Adding agents needs the operator's link.",
+      todo: `\`${desk.command}\``,
+      file: "",
+    });
     return;
   }
   for (const file of files) {
     try {
       if (!file.name.endsWith(".py")) {
-        throw new Problem({ error: `${file.name} isn't an agent: agents are files that end in .py.`, code: "not_agent", file: file.name });
+        throw new Problem({
+          error: `${file.name} isn't an agent: agents are files that end in .py.`,
+          code: "not_agent",
+          file: file.name,
+        });
       }
       const form = new FormData();
       form.append("file", file, file.name);
       const answer = await ask("/agents/import", { method: "POST", form });
-      if (answer.status === "quarantined") troubles.add({ error: answer.message, todo: "Read it, then approve it or mend it.", file: answer.file });
+      if (answer.status === "quarantined")
+        troubles.add({
+          error: answer.message,
+          todo: "Read it, then approve it or mend it.",
+          file: answer.file,
+        });
       else imported(file, answer, tryIt);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
@@ -78,7 +91,12 @@ export function chooseFile(label, tryIt) {
     await importFiles([...field.files], tryIt);
     field.value = "";
   });
-  return h("span", {}, field, h("button", { type: "button", class: "secondary", onclick: () => field.click() }, icon("file"), label));
+  return h(
+    "span",
+    {},
+    field,
+    h("button", { type: "button", class: "secondary", onclick: () => field.click() }, icon("file"), label),
+  );
 }
 
 function imported(file, answer, tryIt) {

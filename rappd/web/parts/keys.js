@@ -54,7 +54,22 @@ export function openKeys(places) {
       h(
         "div",
         { class: "sheet-body" },
-        h("dl", { class: "keys" }, rows.map(([key, does]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => h("kbd", {}, one))), h("dd", {}, does)))),
+        h(
+          "dl",
+          { class: "keys" },
+          rows.map(([key, does]) =>
+            h(
+              "div",
+              {},
+              h(
+                "dt",
+                {},
+                key.split(" ").map((one) => h("kbd", {}, one)),
+              ),
+              h("dd", {}, does),
+            ),
+          ),
+        ),
         singleKeysSwitch(),
       ),
   });
@@ -65,5 +80,10 @@ export function singleKeysSwitch() {
   const field = h("input", { type: "checkbox", role: "switch" });
   field.checked = singleKeys.get();
   field.addEventListener("change", () => singleKeys.set(field.checked));
-  return h("label", { class: "switch" }, h("span", {}, "Single keys ", h("span", { class: "soft" }, "( / , ? and g )")), field);
+  return h(
+    "label",
+    { class: "switch" },
+    h("span", {}, "Single keys ", h("span", { class: "soft" }, "( / , ? and g )")),
+    field,
+  );
 }

@@ -26,8 +26,34 @@ marked.use({
 
 const RULES = {
   USE_PROFILES: { html: true },
-  FORBID_TAGS: ["style", "form", "input", "button", "textarea", "select", "option", "dialog", "audio", "video", "source", "picture", "map", "area"],
-  FORBID_ATTR: ["style", "class", "id", "name", "srcset", "background", "tabindex", "autofocus", "popover", "contenteditable"],
+  FORBID_TAGS: [
+    "style",
+    "form",
+    "input",
+    "button",
+    "textarea",
+    "select",
+    "option",
+    "dialog",
+    "audio",
+    "video",
+    "source",
+    "picture",
+    "map",
+    "area",
+  ],
+  FORBID_ATTR: [
+    "style",
+    "class",
+    "id",
+    "name",
+    "srcset",
+    "background",
+    "tabindex",
+    "autofocus",
+    "popover",
+    "contenteditable",
+  ],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
@@ -76,7 +102,11 @@ function pictureElsewhere(image) {
   const title = image.getAttribute("alt") || "picture";
   if (!/^https?:/i.test(source)) return document.createTextNode(title);
   const host = new URL(source).host;
-  return h("a", { href: source, rel: "noopener noreferrer", target: "_blank" }, `${title} (picture at ${host}, not loaded)`);
+  return h(
+    "a",
+    { href: source, rel: "noopener noreferrer", target: "_blank" },
+    `${title} (picture at ${host}, not loaded)`,
+  );
 }
 
 function wrap(element, className) {

@@ -15,7 +15,11 @@ export function messageView(turn, { again, grew }) {
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
-  const waiting = h("p", { class: "waiting", hidden: true, "aria-hidden": "true" }, h("span", { class: "dots" }, "…"));
+  const waiting = h(
+    "p",
+    { class: "waiting", hidden: true, "aria-hidden": "true" },
+    h("span", { class: "dots" }, "…"),
+  );
   const after = h("div", { class: "after" });
   const views = new Map();
   let timer = 0;
@@ -25,8 +29,18 @@ export function messageView(turn, { again, grew }) {
   const element = h(
     "li",
     { class: "turn" },
-    h("div", { class: "line you" }, h("span", { class: "who" }, "you"), h("div", { class: "said" }, h("p", { class: "written" }, turn.user), receipt)),
-    h("div", { class: "line desk" }, h("span", { class: "who" }, desk.name), h("div", { class: "said" }, calls, answer, waiting, after)),
+    h(
+      "div",
+      { class: "line you" },
+      h("span", { class: "who" }, "you"),
+      h("div", { class: "said" }, h("p", { class: "written" }, turn.user), receipt),
+    ),
+    h(
+      "div",
+      { class: "line desk" },
+      h("span", { class: "who" }, desk.name),
+      h("div", { class: "said" }, calls, answer, waiting, after),
+    ),
   );
 
   const drawText = (final) => {
@@ -75,8 +89,11 @@ function ending(turn, again) {
   return [
     turn.state === "stopping" && h("p", { class: "soft" }, "Stopping…"),
     turn.state === "stopped" && h("p", { class: "soft" }, "Stopped."),
-    turn.notices.map((text) => h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), words(text))),
-    turn.twin && h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),
+    turn.notices.map((text) =>
+      h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), words(text)),
+    ),
+    turn.twin &&
+      h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),
     turn.problem && turn.state === "failed" && problemView(turn.problem, { quiet: true }),
     turn.state !== "stopping" && actions(turn, again),
   ];
@@ -88,9 +105,12 @@ function actions(turn, again) {
     "div",
     { class: "foot" },
     turn.model && h("span", { class: "soft" }, turn.model),
-    turn.state !== "done" && h("button", { type: "button", class: "quiet small", onclick: () => again(turn.user) }, "Ask again"),
+    turn.state !== "done" &&
+      h("button", { type: "button", class: "quiet small", onclick: () => again(turn.user) }, "Ask again"),
     turn.text && h("button", { type: "button", class: "quiet small", onclick: copy(turn.text) }, "Copy"),
-    turn.text && canSpeak && h("button", { type: "button", class: "quiet small", onclick: () => speak(aloud) }, "Read aloud"),
+    turn.text &&
+      canSpeak &&
+      h("button", { type: "button", class: "quiet small", onclick: () => speak(aloud) }, "Read aloud"),
   );
 }
 

@@ -7,7 +7,11 @@ import { inline } from "./problem.js";
 import { canListen, canSpeak } from "./voice.js";
 
 const MODES = {
-  voice: { key: "voice_mode", title: "Voice mode", help: "Answers are read aloud. What you say is sent when you pause." },
+  voice: {
+    key: "voice_mode",
+    title: "Voice mode",
+    help: "Answers are read aloud. What you say is sent when you pause.",
+  },
   twin: { key: "twin_mode", title: "Twin's aside", help: "Below each answer, what your twin would add." },
 };
 
@@ -25,14 +29,25 @@ export function modeSwitch(mode) {
     desk.look();
   });
   inline(trouble, read);
-  return { element: h("div", {}, h("label", { class: "switch" }, h("span", {}, title, h("span", { class: "soft help" }, help)), field), trouble) };
+  return {
+    element: h(
+      "div",
+      {},
+      h("label", { class: "switch" }, h("span", {}, title, h("span", { class: "soft help" }, help)), field),
+      trouble,
+    ),
+  };
 }
 
 /** What this browser can do of it, and where the sound goes. */
 export function voiceNote() {
   const lines = [];
   if (!canSpeak) lines.push("This browser can't read aloud.");
-  if (!canListen) lines.push("This browser can't listen; the keyboard's microphone, where there is one, works.");
-  else lines.push("The microphone uses this browser's speech service. Some browsers send the sound to their maker.");
+  if (!canListen)
+    lines.push("This browser can't listen; the keyboard's microphone, where there is one, works.");
+  else
+    lines.push(
+      "The microphone uses this browser's speech service. Some browsers send the sound to their maker.",
+    );
   return h("p", { class: "soft" }, words(lines.join(" ")));
 }

@@ -43,7 +43,12 @@ export async function followNews(tryIt) {
 function take(data, tryIt) {
   if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data }));
   if (data.type !== "agents") return;
-  if (data.ok === false) troubles.add({ error: data.message.replace(/^✗\s*/, ""), todo: data.do ?? "fix and save; it reloads by itself", file: data.file });
+  if (data.ok === false)
+    troubles.add({
+      error: data.message.replace(/^✗\s*/, ""),
+      todo: data.do ?? "fix and save; it reloads by itself",
+      file: data.file,
+    });
   else {
     toast(data.message, { actions: data.try ? [{ label: "Try", run: () => tryIt(data.try) }] : [] });
     mend(data.message);

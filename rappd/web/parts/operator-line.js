@@ -5,5 +5,9 @@ import { h, words } from "./dom.js";
 
 /** `can` completes the sentence "To …, run `rappd open` on desk and follow its link." */
 export function operatorLine(can) {
-  return h("p", { class: "operator-line" }, words(`To ${can}, run \`${desk.command}\` on ${desk.name} and follow its link.`));
+  return h(
+    "p",
+    { class: "operator-line" },
+    words(`To ${can}, run \`${desk.command}\` on ${desk.name} and follow its link.`),
+  );
 }

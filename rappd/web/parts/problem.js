@@ -9,8 +9,14 @@ export function problemView(problem, { quiet = false, dismiss = null } = {}) {
     "div",
     { class: "problem", role: quiet ? null : "alert" },
     h("p", {}, h("span", { class: "sign bad" }, "✗ "), words(placed(problem, text))),
-    problem.todo && h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words(problem.todo)),
-    dismiss && h("button", { type: "button", class: "quiet only-icon", "aria-label": "Dismiss", onclick: dismiss }, icon("close")),
+    problem.todo &&
+      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words(problem.todo)),
+    dismiss &&
+      h(
+        "button",
+        { type: "button", class: "quiet only-icon", "aria-label": "Dismiss", onclick: dismiss },
+        icon("close"),
+      ),
   );
 }
 
@@ -30,6 +36,8 @@ export async function inline(place, work) {
 /** Puts file, line and reason in front when the daemon gave them apart and the sentence lacks them. */
 function placed(problem, text) {
   if (!problem.reason || text.includes(problem.reason)) return text;
-  const where = problem.line ? `${problem.file ?? "The file"} line ${problem.line}` : (problem.file ?? "The file");
+  const where = problem.line
+    ? `${problem.file ?? "The file"} line ${problem.line}`
+    : (problem.file ?? "The file");
   return `${where}: ${problem.reason}`;
 }

@@ -12,23 +12,46 @@ export function rail(element, places) {
   const links = new Map();
   for (const place of places) {
     const count = h("span", { class: "count" });
-    const link = h("a", { href: `#/${place.id}`, class: "place" }, icon(place.icon), h("span", {}, place.title), count);
+    const link = h(
+      "a",
+      { href: `#/${place.id}`, class: "place" },
+      icon(place.icon),
+      h("span", {}, place.title),
+      count,
+    );
     links.set(place.id, { link, count, place });
   }
   fill(
     element,
     h("div", { class: "identity" }, icon("mark", "mark"), name, state),
-    h("nav", { "aria-label": "Places" }, [...links.values()].map(({ link }) => link)),
+    h(
+      "nav",
+      { "aria-label": "Places" },
+      [...links.values()].map(({ link }) => link),
+    ),
     h(
       "div",
       { class: "rail-foot" },
       thinking,
-      h("button", { type: "button", class: "quiet", onclick: () => openKeys(places), "aria-label": "Keys" }, h("kbd", {}, "?"), " Keys"),
+      h(
+        "button",
+        { type: "button", class: "quiet", onclick: () => openKeys(places), "aria-label": "Keys" },
+        h("kbd", {}, "?"),
+        " Keys",
+      ),
     ),
   );
   const draw = () => {
     fill(name, desk.name);
-    fill(state, h("span", { class: desk.awake ? "sign good" : "sign soft", "aria-hidden": "true" }, desk.awake ? "●" : "○"), desk.awake ? " awake" : " not answering");
+    fill(
+      state,
+      h(
+        "span",
+        { class: desk.awake ? "sign good" : "sign soft", "aria-hidden": "true" },
+        desk.awake ? "●" : "○",
+      ),
+      desk.awake ? " awake" : " not answering",
+    );
     fill(thinking, desk.thinking && ["Thinking: ", desk.thinking]);
     for (const { count, place } of links.values()) {
       const number = desk.health && place.count?.(desk.health);

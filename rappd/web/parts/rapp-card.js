@@ -14,7 +14,9 @@ export function rappCard(rapp) {
     const worked = await inline(trouble, () => post(`/rapps/${verb}`, { id: rapp.id }));
     if (!worked) return;
     agentsChanged.dispatchEvent(new Event("change"));
-    toast(`${rapp.name} ${said}.`, { actions: back ? [{ label: "Undo", run: change(back[0], back[1]) }] : [] });
+    toast(`${rapp.name} ${said}.`, {
+      actions: back ? [{ label: "Undo", run: change(back[0], back[1]) }] : [],
+    });
   };
   const path = `#/agents/rapp/${encodeURIComponent(rapp.id)}`;
   return h(
@@ -24,9 +26,33 @@ export function rappCard(rapp) {
     h(
       "div",
       { class: "card-actions" },
-      rapp.installed && rapp.ui && h("a", { class: "button secondary", href: path, "aria-label": `Open ${rapp.name}` }, "Open"),
-      desk.operator && !rapp.installed && h("button", { type: "button", class: "secondary", onclick: change("install", "installed", ["uninstall", "removed"]), "aria-label": `Install ${rapp.name}` }, "Install"),
-      desk.operator && rapp.installed && h("button", { type: "button", class: "quiet", onclick: change("uninstall", "removed", ["install", "installed"]), "aria-label": `Remove ${rapp.name}` }, "Remove"),
+      rapp.installed &&
+        rapp.ui &&
+        h("a", { class: "button secondary", href: path, "aria-label": `Open ${rapp.name}` }, "Open"),
+      desk.operator &&
+        !rapp.installed &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "secondary",
+            onclick: change("install", "installed", ["uninstall", "removed"]),
+            "aria-label": `Install ${rapp.name}`,
+          },
+          "Install",
+        ),
+      desk.operator &&
+        rapp.installed &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            onclick: change("uninstall", "removed", ["install", "installed"]),
+            "aria-label": `Remove ${rapp.name}`,
+          },
+          "Remove",
+        ),
     ),
   );
 }
@@ -36,10 +62,26 @@ export function rappPage(rapp) {
   return h(
     "section",
     { class: "rapp-page" },
-    h("header", { class: "rapp-head" }, h("a", { class: "button quiet", href: "#/agents" }, icon("chevron", "icon back"), "Agents"), h("h1", { tabindex: -1 }, rapp.name)),
+    h(
+      "header",
+      { class: "rapp-head" },
+      h("a", { class: "button quiet", href: "#/agents" }, icon("chevron", "icon back"), "Agents"),
+      h("h1", { tabindex: -1 }, rapp.name),
+    ),
     isElsewhere(rapp.ui)
-      ? h("iframe", { title: rapp.name, src: rapp.ui, sandbox: "allow-scripts allow-forms allow-same-origin", referrerpolicy: "no-referrer" })
-      : h("p", { class: "plain" }, "This page is kept apart from yours. Open yours at ", h("code", {}, `http://127.0.0.1:${location.port}`), " to use it here."),
+      ? h("iframe", {
+          title: rapp.name,
+          src: rapp.ui,
+          sandbox: "allow-scripts allow-forms allow-same-origin",
+          referrerpolicy: "no-referrer",
+        })
+      : h(
+          "p",
+          { class: "plain" },
+          "This page is kept apart from yours. Open yours at ",
+          h("code", {}, `http://127.0.0.1:${location.port}`),
+          " to use it here.",
+        ),
   );
 }
 

@@ -8,7 +8,16 @@ import { inline } from "./problem.js";
 import { toast } from "./toast.js";
 
 const ELSEWHERE = new Set(["voice_mode", "twin_mode"]);
-const GROUPS = { "": "This machine", provider: "Model server", github: "GitHub", azure: "Azure OpenAI", agents: "Agents", brainstem: "Turns", store: "Store", door: "Doors" };
+const GROUPS = {
+  "": "This machine",
+  provider: "Model server",
+  github: "GitHub",
+  azure: "Azure OpenAI",
+  agents: "Agents",
+  brainstem: "Turns",
+  store: "Store",
+  door: "Doors",
+};
 
 /** The settings in folded groups by the first part of their names. */
 export function allSettings() {
@@ -34,23 +43,54 @@ function groups(settings, page, list) {
     const element = h(
       "details",
       { class: "source", open: page.opened.has(group) },
-      h("summary", {}, h("span", {}, GROUPS[group] ?? group), changed > 0 && h("span", { class: "soft" }, `${changed} set`)),
-      h("div", { class: "source-inside" }, some.map((setting) => row(setting, page, list))),
+      h(
+        "summary",
+        {},
+        h("span", {}, GROUPS[group] ?? group),
+        changed > 0 && h("span", { class: "soft" }, `${changed} set`),
+      ),
+      h(
+        "div",
+        { class: "source-inside" },
+        some.map((setting) => row(setting, page, list)),
+      ),
     );
-    element.addEventListener("toggle", () => (element.open ? page.opened.add(group) : page.opened.delete(group)));
+    element.addEventListener("toggle", () =>
+      element.open ? page.opened.add(group) : page.opened.delete(group),
+    );
     return element;
   });
 }
 
 function row(setting, page, list) {
   const trouble = h("div", {});
-  const label = h("span", {}, h("code", {}, setting.name), h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")));
+  const label = h(
+    "span",
+    {},
+    h("code", {}, setting.name),
+    h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")),
+  );
   const change = async (value) => {
     const worked = await inline(trouble, () => post("/settings", { name: setting.name, value }));
     if (!worked) return false;
     const before = String(setting.value ?? "");
-    const actions = setting.secret ? [] : [{ label: "Undo", run: () => inline(trouble, () => post("/settings", { name: setting.name, value: before })).then(list.refresh) }];
-    toast(setting.live === false ? `${setting.name} saved; it counts from the next start.` : `${setting.name} saved.`, { actions });
+    const actions = setting.secret
+      ? []
+      : [
+          {
+            label: "Undo",
+            run: () =>
+              inline(trouble, () => post("/settings", { name: setting.name, value: before })).then(
+                list.refresh,
+              ),
+          },
+        ];
+    toast(
+      setting.live === false
+        ? `${setting.name} saved; it counts from the next start.`
+        : `${setting.name} saved.`,
+      { actions },
+    );
     list.refresh();
     desk.look();
     return true;
@@ -59,7 +99,12 @@ function row(setting, page, list) {
     return h("div", { class: "choice" }, label, h("p", {}, setting.value || "empty"));
   }
   if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), trouble);
-  return h("div", {}, setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change), trouble);
+  return h(
+    "div",
+    {},
+    setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change),
+    trouble,
+  );
 }
 
 function onOff(setting, label, change) {
@@ -74,7 +119,11 @@ function onOff(setting, label, change) {
 
 function choice(setting, label, change) {
   const id = `setting-${setting.name}`;
-  const select = h("select", { id }, setting.choices.map((value) => h("option", { value, selected: value === setting.value }, value)));
+  const select = h(
+    "select",
+    { id },
+    setting.choices.map((value) => h("option", { value, selected: value === setting.value }, value)),
+  );
   select.addEventListener("change", async () => {
     if (!(await change(select.value))) select.value = setting.value;
   });
@@ -92,7 +141,11 @@ function field(setting, label, drafts, change) {
     placeholder: setting.secret && setting.value ? "set; type to replace" : "",
     value: setting.secret ? "" : setting.value,
   });
-  const save = h("button", { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` }, "Save");
+  const save = h(
+    "button",
+    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` },
+    "Save",
+  );
   const draw = () => {
     save.hidden = input.value === input.defaultValue;
     if (save.hidden) drafts.delete(setting.name);
@@ -101,7 +154,12 @@ function field(setting, label, drafts, change) {
   input.value = drafts.get(setting.name) ?? input.defaultValue;
   draw();
   input.addEventListener("input", draw);
-  const form = h("form", { class: "choice" }, h("label", { for: id }, label), h("div", { class: "field-row" }, input, save));
+  const form = h(
+    "form",
+    { class: "choice" },
+    h("label", { for: id }, label),
+    h("div", { class: "field-row" }, input, save),
+  );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (save.hidden) return;

@@ -21,7 +21,11 @@ export function openSheet({ title, build, wide = false, closed = () => undefined
         "header",
         { class: "sheet-head" },
         h("h2", { id: label, tabindex: -1, autofocus: true }, title),
-        h("button", { type: "button", class: "quiet only-icon", "aria-label": "Close", onclick: close }, icon("close")),
+        h(
+          "button",
+          { type: "button", class: "quiet only-icon", "aria-label": "Close", onclick: close },
+          icon("close"),
+        ),
       ),
       build(close),
     ),

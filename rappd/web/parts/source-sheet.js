@@ -36,10 +36,21 @@ function content(file, card, source, close) {
     "div",
     { class: "sheet-body" },
     h("p", {}, words("This file is kept, not run. Once approved it runs whenever it is asked.")),
-    card.reason && h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), card.line ? `Line ${card.line}: ${card.reason}` : card.reason),
+    card.reason &&
+      h(
+        "p",
+        { class: "reason" },
+        h("span", { class: "sign warn" }, "! "),
+        card.line ? `Line ${card.line}: ${card.reason}` : card.reason,
+      ),
     listing(source, card.line),
     trouble,
-    h("div", { class: "sheet-actions" }, h("button", { type: "button", class: "secondary", onclick: close }, "Not now"), approve),
+    h(
+      "div",
+      { class: "sheet-actions" },
+      h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
+      approve,
+    ),
   );
 }
 
@@ -47,7 +58,11 @@ function content(file, card, source, close) {
 export function listing(source, marked) {
   const lines = source.replace(/\n$/, "").split("\n");
   const box = h("pre", { class: "listing", tabindex: 0, role: "region", "aria-label": "Source text" });
-  box.append(...lines.map((line, index) => h("code", { class: index + 1 === marked ? "row marked" : "row" }, `${line}\n`)));
+  box.append(
+    ...lines.map((line, index) =>
+      h("code", { class: index + 1 === marked ? "row marked" : "row" }, `${line}\n`),
+    ),
+  );
   requestAnimationFrame(() => {
     const row = box.querySelector(".marked");
     if (row) box.scrollTop = row.offsetTop - box.offsetTop - box.clientHeight / 2;

@@ -17,8 +17,19 @@ export function sources() {
     load: async () => (await get("/repos")).repos,
     draw: (repos) => repos.map((repo) => sourceView(repo, opened, list)),
   });
-  const field = h("input", { id: "source", type: "text", placeholder: "owner/repository", autocomplete: "off", spellcheck: "false" });
-  const form = h("form", { class: "choice" }, h("label", { for: "source" }, "Connect a source"), h("div", { class: "field-row" }, field, h("button", { type: "submit", class: "secondary" }, "Connect")));
+  const field = h("input", {
+    id: "source",
+    type: "text",
+    placeholder: "owner/repository",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const form = h(
+    "form",
+    { class: "choice" },
+    h("label", { for: "source" }, "Connect a source"),
+    h("div", { class: "field-row" }, field, h("button", { type: "submit", class: "secondary" }, "Connect")),
+  );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const url = field.value.trim();
@@ -38,12 +49,26 @@ function sourceView(repo, opened, list) {
   const element = h(
     "details",
     { class: "source", open: opened.has(repo.url) },
-    h("summary", {}, h("span", {}, name), h("span", { class: "soft" }, `${repo.enabled_count} of ${repo.agents.length} in use`)),
+    h(
+      "summary",
+      {},
+      h("span", {}, name),
+      h("span", { class: "soft" }, `${repo.enabled_count} of ${repo.agents.length} in use`),
+    ),
     h(
       "div",
       { class: "source-inside" },
       repo.agents.map((agent) => agentSwitch(repo, agent, trouble, list)),
-      h("button", { type: "button", class: "quiet", onclick: () => disconnect(repo.url, trouble, list, name), "aria-label": `Disconnect ${name}` }, "Disconnect"),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "quiet",
+          onclick: () => disconnect(repo.url, trouble, list, name),
+          "aria-label": `Disconnect ${name}`,
+        },
+        "Disconnect",
+      ),
       trouble,
     ),
   );
@@ -56,12 +81,19 @@ function agentSwitch(repo, agent, trouble, list) {
   field.checked = Boolean(agent.enabled);
   field.addEventListener("change", async () => {
     const enable = field.checked;
-    const worked = await inline(trouble, () => post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }));
+    const worked = await inline(trouble, () =>
+      post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }),
+    );
     if (worked) list.refresh();
     else field.checked = !enable;
     agentsChanged.dispatchEvent(new Event("change"));
   });
-  return h("label", { class: "switch" }, h("span", {}, agent.name, h("span", { class: "soft help" }, agent.description)), field);
+  return h(
+    "label",
+    { class: "switch" },
+    h("span", {}, agent.name, h("span", { class: "soft help" }, agent.description)),
+    field,
+  );
 }
 
 async function disconnect(url, trouble, list, name = url) {
@@ -69,5 +101,9 @@ async function disconnect(url, trouble, list, name = url) {
   if (!worked) return;
   list.refresh();
   agentsChanged.dispatchEvent(new Event("change"));
-  toast(`${name} disconnected.`, { actions: [{ label: "Undo", run: () => inline(trouble, () => post("/repos/connect", { url })).then(list.refresh) }] });
+  toast(`${name} disconnected.`, {
+    actions: [
+      { label: "Undo", run: () => inline(trouble, () => post("/repos/connect", { url })).then(list.refresh) },
+    ],
+  });
 }

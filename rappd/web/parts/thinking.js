@@ -15,14 +15,27 @@ export function modelChoice() {
   const trouble = h("div", {});
   const now = h("p", {});
   const place = h("div", { class: "choice" });
-  const drawNow = () => fill(now, desk.thinking || "Unknown yet.", h("span", { class: "soft help" }, whereItRuns(desk.health?.provider)));
+  const drawNow = () =>
+    fill(
+      now,
+      desk.thinking || "Unknown yet.",
+      h("span", { class: "soft help" }, whereItRuns(desk.health?.provider)),
+    );
   const draw = ({ models, current }) => {
     if (models.length < 2) return fill(place);
-    const select = h("select", { id: "model" }, models.map(({ id, name }) => h("option", { value: id, selected: id === current }, name || id)));
-    if (!models.some(({ id }) => id === current)) select.prepend(h("option", { value: "", selected: true, disabled: true }, current || "choose"));
+    const select = h(
+      "select",
+      { id: "model" },
+      models.map(({ id, name }) => h("option", { value: id, selected: id === current }, name || id)),
+    );
+    if (!models.some(({ id }) => id === current))
+      select.prepend(h("option", { value: "", selected: true, disabled: true }, current || "choose"));
     select.addEventListener("change", async () => {
       const model = select.value;
-      if (await inline(trouble, () => post("/models/set", { model }))) toast(`${model} thinks from now on.`, { actions: current ? [{ label: "Undo", run: () => setBack(current) }] : [] });
+      if (await inline(trouble, () => post("/models/set", { model })))
+        toast(`${model} thinks from now on.`, {
+          actions: current ? [{ label: "Undo", run: () => setBack(current) }] : [],
+        });
       else select.value = current;
       refresh();
     });
@@ -50,7 +63,21 @@ export function signIn() {
 
   const idle = (problem = null, words = "Sign in to GitHub Copilot") => {
     const button = h("button", { type: "button", class: "secondary", onclick: start }, words);
-    fill(place, h("div", { class: "setting" }, h("div", {}, h("p", {}, "GitHub Copilot"), h("p", { class: "soft" }, "Thinks when no other model is set. What you ask then goes to GitHub.")), button), problem && problemView(problem));
+    fill(
+      place,
+      h(
+        "div",
+        { class: "setting" },
+        h(
+          "div",
+          {},
+          h("p", {}, "GitHub Copilot"),
+          h("p", { class: "soft" }, "Thinks when no other model is set. What you ask then goes to GitHub."),
+        ),
+        button,
+      ),
+      problem && problemView(problem),
+    );
   };
   const start = async () => {
     try {
@@ -63,7 +90,28 @@ export function signIn() {
   const waiting = ({ user_code: code, verification_uri: address }) => {
     fill(
       place,
-      h("div", { class: "sign-in" }, h("p", {}, "Type this code at ", h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, address.replace(/^https:\/\//, "")), "."), h("p", { class: "code", "aria-label": [...code].join(" ") }, code), h("p", { class: "soft" }, "Waiting for GitHub…"), h("button", { type: "button", class: "quiet", onclick: () => (clearTimeout(timer), idle()) }, "Not now")),
+      h(
+        "div",
+        { class: "sign-in" },
+        h(
+          "p",
+          {},
+          "Type this code at ",
+          h(
+            "a",
+            { href: address, target: "_blank", rel: "noopener noreferrer" },
+            address.replace(/^https:\/\//, ""),
+          ),
+          ".",
+        ),
+        h("p", { class: "code", "aria-label": [...code].join(" ") }, code),
+        h("p", { class: "soft" }, "Waiting for GitHub…"),
+        h(
+          "button",
+          { type: "button", class: "quiet", onclick: () => (clearTimeout(timer), idle()) },
+          "Not now",
+        ),
+      ),
     );
     timer = setTimeout(poll, POLL_MS);
   };

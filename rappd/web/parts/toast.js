@@ -29,7 +29,10 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   }
   pauseable(element, seconds * 1000, close);
   element.dataset.text = text;
-  element.addEventListener("keydown", (event) => event.key === "Escape" && (event.stopPropagation(), close()));
+  element.addEventListener(
+    "keydown",
+    (event) => event.key === "Escape" && (event.stopPropagation(), close()),
+  );
 
   const place = document.getElementById("toasts");
   while (place.children.length >= AT_ONCE) place.firstElementChild.remove();

@@ -40,7 +40,12 @@ export const troubles = new Troubles();
 export function troublesView() {
   const place = h("div", { class: "troubles", role: "alert" });
   const draw = () =>
-    fill(place, troubles.list.map(([file, problem]) => problemView(problem, { quiet: true, dismiss: () => troubles.clear(file) })));
+    fill(
+      place,
+      troubles.list.map(([file, problem]) =>
+        problemView(problem, { quiet: true, dismiss: () => troubles.clear(file) }),
+      ),
+    );
   draw();
   troubles.addEventListener("change", draw);
   return { element: place, close: () => troubles.removeEventListener("change", draw) };

@@ -47,10 +47,14 @@ export async function listen({ heard, ended }) {
   let problem = "";
   recognition.onresult = (event) => {
     const results = [...event.results];
-    heard(results.map((result) => result[0].transcript).join(""), results.every((result) => result.isFinal));
+    heard(
+      results.map((result) => result[0].transcript).join(""),
+      results.every((result) => result.isFinal),
+    );
   };
   recognition.onerror = (event) => {
-    if (!HEARD_NOTHING.has(event.error)) problem = WHY[event.error] ?? `Listening stopped: ${event.error}. Type instead.`;
+    if (!HEARD_NOTHING.has(event.error))
+      problem = WHY[event.error] ?? `Listening stopped: ${event.error}. Type instead.`;
   };
   recognition.onend = () => ended(problem);
   recognition.start();

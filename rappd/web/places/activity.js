@@ -22,7 +22,14 @@ export function mount(main) {
   const body = h("div", {});
   const views = h("nav", { class: "views", "aria-label": "Activity" });
   const heading = h("h1", { tabindex: -1 }, "Activity");
-  fill(main, h("section", { class: "page" }, h("div", { class: "column" }, h("header", { class: "head" }, heading, views), body)));
+  fill(
+    main,
+    h(
+      "section",
+      { class: "page" },
+      h("div", { class: "column" }, h("header", { class: "head" }, heading, views), body),
+    ),
+  );
   let open = null;
   let rest = null;
 
@@ -30,7 +37,19 @@ export function mount(main) {
     open?.close();
     open = null;
     const [view = "", id] = rest ?? [];
-    fill(views, VIEWS.map(([path, title]) => h("a", { href: `#/activity${path && `/${path}`}`, "aria-current": path === (view === "thread" ? "threads" : view) ? "page" : null }, title)));
+    fill(
+      views,
+      VIEWS.map(([path, title]) =>
+        h(
+          "a",
+          {
+            href: `#/activity${path && `/${path}`}`,
+            "aria-current": path === (view === "thread" ? "threads" : view) ? "page" : null,
+          },
+          title,
+        ),
+      ),
+    );
     if (!desk.operator) return fill(body, operatorLine("see what was said and done"));
     if (view === "threads") open = threads(body);
     else if (view === "thread" && id) open = thread(body, id);
@@ -57,7 +76,8 @@ function calls(body) {
     load: async () => (await get("/activity")).events,
     draw: (loaded) => {
       const events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
-      if (!events.length) return h("p", { class: "plain" }, "Nothing has happened yet. What your agents do appears here.");
+      if (!events.length)
+        return h("p", { class: "plain" }, "Nothing has happened yet. What your agents do appears here.");
       return byDay(events);
     },
   });
@@ -77,7 +97,14 @@ function byDay(events) {
     const name = day(event.at);
     days.set(name, [...(days.get(name) ?? []), event]);
   }
-  return [...days].map(([name, some]) => [h("h2", {}, name), h("ol", { class: "rows", role: "list" }, some.map((event) => eventRow(event, true)))]);
+  return [...days].map(([name, some]) => [
+    h("h2", {}, name),
+    h(
+      "ol",
+      { class: "rows", role: "list" },
+      some.map((event) => eventRow(event, true)),
+    ),
+  ]);
 }
 
 function eventRow(event, linked) {
@@ -86,12 +113,24 @@ function eventRow(event, linked) {
     "li",
     { class: "row" },
     h("time", { datetime: moment(event.at).toISOString() }, clock(event.at)),
-    event.ok === false ? h("span", { class: "sign bad" }, "✗", unseen(" failed")) : h("span", { class: "sign good" }, "✓", unseen(" done")),
+    event.ok === false
+      ? h("span", { class: "sign bad" }, "✗", unseen(" failed"))
+      : h("span", { class: "sign good" }, "✓", unseen(" done")),
     h(
       "div",
       { class: "row-words" },
-      linked && event.thread ? h("a", { href: `#/activity/thread/${encodeURIComponent(event.thread)}` }, said) : said,
-      h("p", { class: "soft" }, `${who(event.from)} `, h("span", { "aria-hidden": "true" }, "→"), unseen("to"), ` ${who(event.to)}`, event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`),
+      linked && event.thread
+        ? h("a", { href: `#/activity/thread/${encodeURIComponent(event.thread)}` }, said)
+        : said,
+      h(
+        "p",
+        { class: "soft" },
+        `${who(event.from)} `,
+        h("span", { "aria-hidden": "true" }, "→"),
+        unseen("to"),
+        ` ${who(event.to)}`,
+        event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`,
+      ),
     ),
   );
 }
@@ -119,7 +158,16 @@ function threads(body) {
                 "li",
                 { class: "row" },
                 h("time", { datetime: moment(updated).toISOString() }, shortly(updated)),
-                h("div", { class: "row-words" }, h("a", { href: `#/activity/thread/${encodeURIComponent(id)}` }, title || id.slice(0, 8)), h("p", { class: "soft" }, `thread ${id.slice(0, 4)}, ${count} ${count === 1 ? "entry" : "entries"}`)),
+                h(
+                  "div",
+                  { class: "row-words" },
+                  h("a", { href: `#/activity/thread/${encodeURIComponent(id)}` }, title || id.slice(0, 8)),
+                  h(
+                    "p",
+                    { class: "soft" },
+                    `thread ${id.slice(0, 4)}, ${count} ${count === 1 ? "entry" : "entries"}`,
+                  ),
+                ),
               ),
             ),
           )
@@ -130,7 +178,13 @@ function threads(body) {
 function thread(body, id) {
   const place = h("div", {});
   const trouble = h("div", {});
-  const save = (format, ending) => () => inline(trouble, () => download(`/threads/${encodeURIComponent(id)}/export?format=${format}`, `thread-${id.slice(0, 8)}.${ending}`));
+  const save = (format, ending) => () =>
+    inline(trouble, () =>
+      download(
+        `/threads/${encodeURIComponent(id)}/export?format=${format}`,
+        `thread-${id.slice(0, 8)}.${ending}`,
+      ),
+    );
   fill(
     body,
     h(
@@ -147,7 +201,12 @@ function thread(body, id) {
   return aging(place, {
     name: `thread ${id}`,
     load: () => get(`/threads/${encodeURIComponent(id)}`),
-    draw: ({ events }) => h("ol", { class: "rows", role: "list" }, events.map((event) => eventRow(event, false))),
+    draw: ({ events }) =>
+      h(
+        "ol",
+        { class: "rows", role: "list" },
+        events.map((event) => eventRow(event, false)),
+      ),
   });
 }
 
@@ -157,7 +216,11 @@ function log(body) {
     load: async () => (await get("/log")).lines,
     draw: (lines) =>
       lines.length
-        ? h("pre", { class: "log", tabindex: 0, role: "region", "aria-label": "Log" }, lines.map((entry) => (typeof entry === "string" ? entry : JSON.stringify(entry))).join("\n"))
+        ? h(
+            "pre",
+            { class: "log", tabindex: 0, role: "region", "aria-label": "Log" },
+            lines.map((entry) => (typeof entry === "string" ? entry : JSON.stringify(entry))).join("\n"),
+          )
         : h("p", { class: "plain" }, "The log is empty."),
   });
 }

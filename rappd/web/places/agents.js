@@ -20,7 +20,13 @@ export function mount(main, { tryIt }) {
   const controls = h("div", { class: "controls" });
   const troubles = troublesView();
   const aside = h("aside", { class: "detail", "aria-label": "Details", hidden: true });
-  const column = h("div", { class: "column" }, h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), controls), troubles.element, place);
+  const column = h(
+    "div",
+    { class: "column" },
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), controls),
+    troubles.element,
+    place,
+  );
   const page = h("section", { class: "page" }, column, aside);
   const framed = h("div", { class: "framed", hidden: true });
   fill(main, page, framed);
@@ -41,7 +47,11 @@ export function mount(main, { tryIt }) {
     },
   });
 
-  const drawControls = () => fill(controls, desk.operator ? chooseFile("Add a file", tryIt) : operatorLine("add, remove or approve agents"));
+  const drawControls = () =>
+    fill(
+      controls,
+      desk.operator ? chooseFile("Add a file", tryIt) : operatorLine("add, remove or approve agents"),
+    );
   const showRest = () => {
     if (!known) return;
     const now = rest.join("/");
@@ -49,11 +59,12 @@ export function mount(main, { tryIt }) {
     const rapp = isRapp && known.rapps.find(({ id }) => id === rest[1]);
     page.hidden = Boolean(rapp?.ui);
     framed.hidden = !page.hidden;
+    const { file, card } = all(known.files).find((one) => isReady(one) && one.card.name === rest[0]) ?? {};
+    if (!file || isRapp) hideDetail();
     if (now === shown) return;
     shown = now;
     fill(framed, rapp?.ui ? rappPage(rapp) : null);
-    const { file, card } = all(known.files).find((one) => isReady(one) && one.card.name === rest[0]) ?? {};
-    if (!file || isRapp) return hideDetail();
+    if (!file || isRapp) return;
     showDetail(aside, { title: card.name, content: agentDetail(file, card), closed: () => go("agents") });
   };
 
@@ -79,12 +90,18 @@ function lists({ files, rapps }, tryIt) {
   const every = all(files);
   const waiting = every.filter(({ card }) => card.quarantined);
   const rest = every.filter(({ card }) => !card.quarantined);
-  const cards = (some) => h("ul", { class: "cards" }, some.map(({ file, card }) => agentCard(file, card, { tryIt })));
+  const cards = (some) =>
+    h(
+      "ul",
+      { class: "cards" },
+      some.map(({ file, card }) => agentCard(file, card, { tryIt })),
+    );
   return [
     waiting.length > 0 && [h("h2", {}, `Quarantined, ${waiting.length}`), cards(waiting)],
     waiting.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
     rest.length > 0 && cards(rest),
-    every.length === 0 && h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
+    every.length === 0 &&
+      h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
     rapps.length > 0 && [h("h2", {}, "Rapplications"), h("ul", { class: "cards" }, rapps.map(rappCard))],
   ];
 }

@@ -11,7 +11,15 @@ import * as talk from "./talk.js";
  */
 export const places = [
   { id: "talk", title: "Talk", key: "t", icon: "talk", ...talk },
-  { id: "agents", title: "Agents", key: "a", icon: "agents", count: (health) => health.agents?.length, counted: "agents", ...agents },
+  {
+    id: "agents",
+    title: "Agents",
+    key: "a",
+    icon: "agents",
+    count: (health) => health.agents?.length,
+    counted: "agents",
+    ...agents,
+  },
   { id: "activity", title: "Activity", key: "y", icon: "activity", ...activity },
   { id: "settings", title: "Settings", key: "s", icon: "settings", ...settings },
 ];

@@ -12,14 +12,21 @@ import { modelChoice, signIn } from "../parts/thinking.js";
 
 export function mount(main, { places }) {
   const body = h("div", {});
-  const column = h("div", { class: "column" }, h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")), body);
+  const column = h(
+    "div",
+    { class: "column" },
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")),
+    body,
+  );
   fill(main, h("section", { class: "page" }, column));
   let open = [];
 
   const draw = () => {
     const { operator } = desk;
     for (const part of open) part.close?.();
-    open = operator ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()] : [];
+    open = operator
+      ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()]
+      : [];
     fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
   };
   desk.addEventListener("operator", draw);
@@ -43,7 +50,13 @@ function whole([model, login, voice, twin, repos, all]) {
 }
 
 function thinkingNow() {
-  return h("section", { class: "group" }, h("h2", {}, "Thinking"), h("p", {}, desk.thinking || "Unknown yet."), operatorLine("change settings"));
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "Thinking"),
+    h("p", {}, desk.thinking || "Unknown yet."),
+    operatorLine("change settings"),
+  );
 }
 
 function thisPage(operator, places) {
@@ -53,13 +66,27 @@ function thisPage(operator, places) {
     { class: "group" },
     h("h2", {}, "This page"),
     singleKeysSwitch(),
-    h("div", { class: "setting" }, h("div", {}, h("p", {}, "Keys")), h("button", { type: "button", class: "secondary", onclick: () => openKeys(places) }, "Show keys")),
+    h(
+      "div",
+      { class: "setting" },
+      h("div", {}, h("p", {}, "Keys")),
+      h("button", { type: "button", class: "secondary", onclick: () => openKeys(places) }, "Show keys"),
+    ),
     operator &&
       h(
         "div",
         { class: "setting" },
-        h("div", {}, h("p", {}, "This browser may change things here"), h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks.")),
-        h("button", { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) }, "End it"),
+        h(
+          "div",
+          {},
+          h("p", {}, "This browser may change things here"),
+          h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks."),
+        ),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) },
+          "End it",
+        ),
       ),
     trouble,
   );

@@ -19,7 +19,11 @@ export const dropsAgents = true;
 export function mount(main) {
   const list = h("ol", { class: "turns" });
   const empty = h("div", { class: "empty-talk" });
-  const scroller = h("div", { class: "talk-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" }, h("div", { class: "talk-column" }, empty, list));
+  const scroller = h(
+    "div",
+    { class: "talk-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
+    h("div", { class: "talk-column" }, empty, list),
+  );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const end = followEnd(scroller, pill);
   const troubles = troublesView();
@@ -69,7 +73,20 @@ export function mount(main) {
   conversation.addEventListener("changed", changed);
   conversation.addEventListener("replaced", drawAll);
   agentsChanged.addEventListener("change", learn);
-  fill(main, h("section", { class: "talk" }, h("h1", { class: "unseen", tabindex: -1 }, "Talk"), scroller, h("div", { class: "talk-foot" }, h("div", { class: "talk-column" }, pill, troubles.element, writing.element))));
+  fill(
+    main,
+    h(
+      "section",
+      { class: "talk" },
+      h("h1", { class: "unseen", tabindex: -1 }, "Talk"),
+      scroller,
+      h(
+        "div",
+        { class: "talk-foot" },
+        h("div", { class: "talk-column" }, pill, troubles.element, writing.element),
+      ),
+    ),
+  );
   drawAll();
   learn();
 
@@ -92,7 +109,9 @@ export function mount(main) {
 
 /** What to try first: of your own agents, then of the shipped ones, then what always works. */
 function examples(files) {
-  const cards = files.flatMap(({ cards = [] }) => cards).filter((card) => card.try && !card.quarantined && !card.shadowed_by);
+  const cards = files
+    .flatMap(({ cards = [] }) => cards)
+    .filter((card) => card.try && !card.quarantined && !card.shadowed_by);
   cards.sort((one, other) => Number(other.origin === "yours") - Number(one.origin === "yours"));
   return cards.map((card) => card.try);
 }
@@ -102,7 +121,13 @@ function threeThings(tries, again) {
   return [
     h("p", { class: "greeting" }, `${desk.name} is listening.`),
     h("p", { class: "soft" }, "Three things to try:"),
-    h("ul", { class: "tries" }, three.map((text) => h("li", {}, h("button", { type: "button", class: "try", onclick: () => again(text) }, text)))),
+    h(
+      "ul",
+      { class: "tries" },
+      three.map((text) =>
+        h("li", {}, h("button", { type: "button", class: "try", onclick: () => again(text) }, text)),
+      ),
+    ),
     desk.operator && h("p", { class: "soft" }, "Or drop an agent file here."),
   ];
 }

@@ -152,7 +152,7 @@ async def test_workers_and_what_they_start_are_recognised(any_kind: Workforce, h
 async def test_ended_orphans_are_collected(workforce: Workforce, home: Home) -> None:
     """By the worker that adopted them, between requests, some time after they ended."""
     crew = workforce.crew("a", home.plan(max_workers=1))
-    impatient = "import agents.worker.serve as serve; serve._ZOMBIE_SECONDS = 0.05"
+    impatient = "import agents.worker.orphans as orphans; orphans.SECONDS = 0.05"
     await crew.request("run", {"code": impatient}, timeout=20)
     await crew.request("orphan", {"code": "Path('ran').touch()"}, timeout=20)
     (pid,) = crew.stats()["pids"]
@@ -163,12 +163,22 @@ async def test_ended_orphans_are_collected(workforce: Workforce, home: Home) -> 
 
 
 @one_loop
+async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(workforce: Workforce, home: Home) -> None:
+    crew = workforce.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+    for _ in range(5):
+        with pytest.raises(AgentRaised, match="enough"):
+            code = "for _ in range(30):\n    if os.fork() == 0: os._exit(0)\nraise ValueError('enough')"
+            await crew.request("run", {"code": code}, timeout=20)
+
+
+@one_loop
 async def test_an_agents_own_child_keeps_its_exit_status(workforce: Workforce, home: Home) -> None:
     crew = workforce.crew("a", home.plan(max_workers=1))
     start = "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])"
     await crew.request("run", {"code": start}, timeout=20)
     for _ in range(20):
-        await crew.request("echo", {}, timeout=20)
+        with pytest.raises(AgentRaised):
+            await crew.request("run", {"code": "raise ValueError"}, timeout=20)
     told = await crew.request("run", {"code": "import sys; answer = sys.kept.wait()"}, timeout=20)
     assert told == 5
 

@@ -124,6 +124,16 @@ async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:
         assert min(contrast(token["edge"], token["paper"]), contrast(token["edge"], token["card"])) >= 3
 
 
+async def test_nothing_moves_for_those_who_asked_for_stillness(site: Any) -> None:
+    site.desk.script["wait"] = [site.HOLD]
+    moving = "document.getAnimations({subtree: true}).length"
+    for wish, moves in (("no-preference", True), ("reduce", False)):
+        async with site.opened(reduced_motion=wish) as page:
+            await site.ask(page, "wait")
+            await expect(page.locator(".waiting")).to_be_visible()
+            assert (await page.evaluate(moving) > 0) is moves
+
+
 def contrast(one: str, other: str) -> float:
     def luminance(colour: str) -> float:
         parts = [int(colour.strip()[at : at + 2], 16) / 255 for at in (1, 3, 5)]

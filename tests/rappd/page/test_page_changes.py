@@ -48,6 +48,21 @@ async def test_removing_an_agent_can_be_undone(site: Any) -> None:
     assert [body for _, body in site.desk.requests("/agents/undo")] == [{"undo": "token"}]
 
 
+async def test_undo_stays_ten_seconds_and_waits_under_the_pointer(site: Any) -> None:
+    async with site.opened("#/agents") as page:
+        await page.clock.install()
+        await page.click("[aria-label='Remove clock_agent.py']")
+        await page.mouse.move(5, 400)
+        await expect(page.locator(".toast")).to_be_visible()
+        await page.clock.run_for(9_000)
+        await page.hover(".toast")
+        await page.clock.run_for(20_000)
+        await expect(page.locator(".toast")).to_be_visible()
+        await page.mouse.move(5, 400)
+        await page.clock.run_for(5_000)
+        await expect(page.locator(".toast")).to_have_count(0)
+
+
 async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None:
     async with site.opened("#/agents") as page:
         card = page.locator("[data-file='mail_agent.py']")

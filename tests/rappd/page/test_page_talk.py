@@ -75,6 +75,20 @@ async def test_an_interrupted_answer_goes_on_and_is_asked_once(site: Any, how: s
     assert same == body
 
 
+async def test_two_tabs_show_one_turn(site: Any) -> None:
+    site.desk.script["once"] = [{"type": "delta", "text": "on its "}, site.HOLD, site.ending("on its way")]
+    async with site.opened() as page:
+        await site.ask(page, "once")
+        await expect(page.locator(".answer")).to_have_text("on its")
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        await expect(other.locator(".written")).to_have_text("once")
+        site.desk.released.set()
+        await expect(page.locator(".answer")).to_have_text("on its way")
+        await expect(other.locator(".answer")).to_have_text("on its way")
+    assert len(site.desk.requests("/chat/stream")) == 1
+
+
 async def test_while_the_daemon_is_away_nothing_is_lost(site: Any) -> None:
     async with site.opened("#/agents") as page:
         await expect(page.locator("[data-file]")).to_have_count(3)

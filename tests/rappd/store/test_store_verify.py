@@ -100,7 +100,7 @@ _SWAP = "CASE n WHEN 2 THEN 3 ELSE 2 END"
             # And so do their numbers.
             ["UPDATE events SET n = -n WHERE thread = 1 AND n IN (2, 3)",
              f"UPDATE events SET n = {_SWAP} WHERE n < 0".replace("CASE n", "CASE -n")],
-            [(A, 3, "event 2 is missing"), (A, 2, "stands after")],
+            [(A, 3, "event 2 is missing"), (A, 2, "stands after"), (A, 4, "follow")],
         ),
         (
             # An event moves to another thread.

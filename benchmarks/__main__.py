@@ -1,0 +1,50 @@
+"""Runs every benchmark, or those named: ``python -m benchmarks chat store``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import platform
+import sys
+import time
+
+import benchmarks
+
+_HELPERS = {"__main__", "daemon"}
+
+
+def main(wanted: list[str]) -> int:
+    """Prints a section for each benchmark; the code is 1 when one broke."""
+    names = [found.name for found in pkgutil.iter_modules(benchmarks.__path__) if found.name not in _HELPERS]
+    unknown = set(wanted) - set(names)
+    if unknown:
+        print(f"No benchmark {', '.join(sorted(unknown))}. There are: {', '.join(names)}")
+        return 2
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    broken = 0
+    for name in names:
+        if wanted and name not in wanted:
+            continue
+        module = importlib.import_module(f"benchmarks.{name}")
+        print(f"\n{name}: {(module.__doc__ or '').strip().splitlines()[0]}")
+        missing = getattr(module, "missing", str)()
+        if missing:
+            print(f"  skipped, needs {missing}")
+            continue
+        began = time.perf_counter()
+        try:
+            rows = module.run()
+        except Exception as error:
+            broken += 1
+            print(f"  broken: {type(error).__name__}: {error}")
+            continue
+        width = max(len(row[0]) for row in rows)
+        for row in rows:
+            print(f"  {row[0]:<{width}}  {row[1]}")
+        print(f"  ({time.perf_counter() - began:.0f} s)")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
