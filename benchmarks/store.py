@@ -25,7 +25,7 @@ EVENTS_PER_TURN = 4
 def run() -> list[tuple[str, str]]:
     """Rows of (what, figure). A turn is four chained events of about 400 bytes, the last one awaited."""
     rows: list[tuple[str, str]] = []
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         root = Path(folder)
         for mode in ("NORMAL", "FULL"):
             peer = _peer(root / f"peer-{mode}.db", mode)

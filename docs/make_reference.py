@@ -25,7 +25,6 @@ from aiohttp import web
 
 import rappd.doors
 from envelopes.problem import Problem
-from rappd.cli.app import VERBS
 from rappd.cli.app import rappd as command
 from rappd.settings.table import OTHER_SECRETS, SETTINGS
 
@@ -68,6 +67,7 @@ DO = {
     "service_failed": "Fix the service file at the line named and save.",
     "stopped": "Nothing to do: somebody pressed Stop. What was said until then is recorded.",
     "store": "Free some disk space, or make the home folder yours; then ask again.",
+    "system": "Look at the file that the text names, then `rappd doctor`.",
     "too_large": "Send less, or raise `door.body_mb`.",
     "too_many": "Wait as long as the text says.",
     "twin": "The text says what to do.",
@@ -88,6 +88,7 @@ MEANING = {
     "gone": "The daemon hung up in the middle of an answer (seen by `rappd chat`).",
     "method": "The path is there, the method is not for it.",
     "rappd": "A command could not be carried out.",
+    "system": "The system refused something to a command: a file's rights, a full disk.",
     "too_large": "The request body is larger than `door.body_mb`.",
     "twin": "A workspace could not be used.",
 }
@@ -253,6 +254,8 @@ def _written_codes() -> Iterator[tuple[str, str]]:
                     func=ast.Name("plain"), args=[ast.Constant(status), _, ast.Constant(str(code)), *_]
                 ):
                     yield code, str(status)
+                case ast.Call(func=ast.Name("complain"), args=[_, _, ast.Constant(str(code)), *_]):
+                    yield code, ""
                 case ast.Dict(keys=keys, values=values):
                     told = dict(zip(map(_constant, keys), map(_constant, values), strict=True))
                     if "error" in told and isinstance(told.get("code"), str) and told["code"]:
@@ -269,8 +272,7 @@ def _commands(
     yield words, found
     if isinstance(found, click.Group):
         context = click.Context(found)
-        names = list(VERBS) if words == ("rappd",) else found.list_commands(context)
-        for name in names:
+        for name in found.list_commands(context):
             below = found.get_command(context, name)
             assert below is not None
             yield from _commands(below, (*words, name))

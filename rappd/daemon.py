@@ -18,7 +18,7 @@ from rappd.doors.loopback import app as loopback
 from rappd.errors import Conflict
 from rappd.home import Home
 from rappd.house import House
-from rappd.ports import holder
+from rappd.ports import another, holder
 from rappd.settings.load import Settings
 
 OnReady = Callable[[House], None]
@@ -30,8 +30,10 @@ class PortTaken(Conflict):
     code = "port_taken"
 
     def __init__(self, port: int) -> None:
-        other = port + 100 if port + 100 < 65536 else 7171
-        super().__init__(f"Port {port} is taken by {holder(port)}.", do=f"PORT={other} rappd start")
+        super().__init__(
+            f"Port {port} is taken by {holder(port).name}.",
+            do=f"stop it, or `PORT={another(port)} rappd start`",
+        )
 
 
 def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -12,18 +13,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from agents.discovery import find_agent_files
 from agents.worker import landlock
 from envelopes.problem import Problem
-from rappd.cli.daemon import Daemon
+from rappd.cli.daemon import Answered, Daemon
+from rappd.cli.phrases import count, size, tilde
+from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
-from rappd.offline import workspace_of
-from rappd.ports import holder, is_free
-from rappd.settings.load import Settings
+from rappd.ports import another, holder, is_free
+from rappd.settings.load import Settings, check, unknown_names
+from rappd.settings.write import nearest
+from twins.workspace import Workspace
 
-_ENOUGH_BYTES = 500 << 20
-_LOCAL_MODELS = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
+_ENOUGH_BYTES = 500_000_000
+_ANSWER_SECONDS = 5.0
+_FROM_BACKUP = "stop rappd and put rappd.db back from a backup"
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,163 +46,209 @@ class Finding:
         return {"about": self.about, "verdict": self.verdict, "what": self.what, "do": self.do}
 
 
-def examine(home: Home) -> list[Finding]:
-    """Every finding, good ones included; a check that fails to look is a finding itself."""
+def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:
+    """Every finding, good ones included; a check that fails to look is a finding itself.
+
+    ``looking_at`` is told each subject before it is looked at.
+    """
+    visit = _Visit(home)
     found: list[Finding] = []
-    for about, check in _CHECKS:
+    for about, check_it in _CHECKS:
+        looking_at(about)
         try:
-            found.extend(check(home))
+            found.extend(check_it(visit))
         except Problem as problem:
-            found.append(Finding(about, "bad", str(problem), problem.do))
+            found.append(Finding(about, "bad", str(problem).rstrip("."), problem.do))
         except OSError as error:
-            found.append(
-                Finding(about, "bad", f"cannot be looked at: {error}", "Check the file's owner and rights.")
-            )
+            what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(":  ", ": ")
+            found.append(Finding(about, "bad", what, "look at the file's owner and rights"))
     return found
 
 
-def _data(home: Home) -> Iterator[Finding]:
+class _Visit:
+    """What the checks share: the home, its settings, and what a daemon says if one answers."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.trouble: Mistyped | None = None
+        try:
+            self.settings = Settings.load(home)
+        except Mistyped as problem:
+            self.settings, self.trouble = Settings.without_files(), problem
+        self.awake = Daemon(home).running()
+        self.health: dict[str, Any] = {}
+        self.status: dict[str, Any] = {}
+        self.silence = ""
+        if self.awake:
+            try:
+                daemon = Daemon(home, timeout=_ANSWER_SECONDS)
+                self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
+            except NotRunning:
+                self.awake = False
+            except (Answered, RappdError) as problem:
+                self.silence = str(problem).rstrip(".")
+
+
+def _data(visit: _Visit) -> Iterator[Finding]:
+    home = visit.home
     if not home.root.exists():
-        yield Finding("Data", "note", f"{home.root} does not exist yet", "rappd start")
+        yield Finding("Data", "note", f"{tilde(home.root)} does not exist yet", "rappd start")
         return
     free = shutil.disk_usage(home.root).free
-    shown = f"{free / 1e9:.0f} GB free"
-    loose = [path for path in (home.root, home.keys, home.env_file, home.database) if _others_read(path)]
-    if loose:
-        yield Finding("Data", "bad", f"other accounts can read {loose[0]}", f"chmod go= {loose[0]}")
-    elif free < _ENOUGH_BYTES:
-        yield Finding("Data", "bad", f"{home.root} is nearly full, {free >> 20} MB left", "Free some space.")
-    else:
-        yield Finding("Data", "good", f"{_tilde(home.root)}, private, {shown}")
+    private = (home.root, home.keys, *sorted(home.keys.glob("*")), home.env_file, home.config, home.database)
+    loose = [path for path in private if _others_may(path)]
+    for path in loose:
+        yield Finding(
+            "Data", "bad", f"other accounts can read {tilde(path)}", f"chmod go= {shlex.quote(str(path))}"
+        )
+    if free < _ENOUGH_BYTES:
+        yield Finding("Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space")
+    elif not loose:
+        yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
 
 
-def _settings(home: Home) -> Iterator[Finding]:
-    Settings.load(home)
-    yield Finding("Settings", "good", str(home.config) if home.config.exists() else "defaults")
+def _settings(visit: _Visit) -> Iterator[Finding]:
+    home = visit.home
+    if visit.trouble is not None:
+        raise visit.trouble
+    doubts = 0
+    for name in unknown_names(home):
+        doubts += 1
+        near = nearest(name)
+        do = f"did you mean `{near}`?" if near else "rappd config show"
+        yield Finding("Settings", "note", f"{home.config.name} sets {name}, which nobody reads", do)
+    for value in visit.settings.all():
+        if value.source == "default" or value.setting.secret:
+            continue
+        try:
+            check(value.setting, value.text)
+        except Mistyped as problem:
+            doubts += 1
+            what = f"{str(problem).rstrip('.')}; {value.source} has something else"
+            yield Finding("Settings", "note", what, problem.do)
+    if not doubts:
+        yield Finding("Settings", "good", tilde(home.config) if home.config.exists() else "defaults")
 
 
-def _port(home: Home) -> Iterator[Finding]:
-    port = Settings.load(home).number("port")
-    if Daemon(home).running():
-        yield Finding("Daemon", "good", "awake")
+def _port(visit: _Visit) -> Iterator[Finding]:
+    port = visit.settings.number("port")
+    if visit.silence:
+        yield Finding("Daemon", "bad", visit.silence, "`rappd stop`, then `rappd start`")
+    elif visit.awake:
+        yield Finding("Daemon", "good", f"awake on port {visit.status['port']}")
     elif is_free(port):
         yield Finding("Port", "good", f"{port} is free; rappd is not running")
     else:
-        other = port + 100 if port + 100 < 65536 else 7171
-        yield Finding(f"Port {port}", "bad", f"held by {holder(port)}", f"PORT={other} rappd start")
+        yield Finding(f"Port {port}", "bad", f"held by {holder(port)}", f"PORT={another(port)} rappd start")
 
 
-def _key(home: Home) -> Iterator[Finding]:
-    if (home.keys / "identity.pem").exists():
-        yield Finding("Key", "good", f"this machine is {home.identity().fingerprint[:4]}")
-
-
-def _store(home: Home) -> Iterator[Finding]:
-    if not home.database.exists():
+def _key(visit: _Visit) -> Iterator[Finding]:
+    if not (visit.home.keys / "identity.pem").exists():
         return
     try:
-        with sqlite3.connect(f"file:{home.database}?mode=ro", uri=True) as connection:
-            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            count = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        yield Finding(
-            "Record", "bad", f"the store cannot be read: {error}", "Restore rappd.db from a backup."
-        )
+        yield Finding("Key", "good", f"this machine is {visit.home.identity().fingerprint[:4]}")
+    except (ValueError, Problem):
+        yield Finding("Key", "bad", "keys/identity.pem is damaged", "put it back from a backup")
+
+
+def _store(visit: _Visit) -> Iterator[Finding]:
+    path = visit.home.database
+    if not path.exists():
         return
+    # Without a log of unfinished writes nothing else is needed, and nothing is made beside the file.
+    waiting = path.with_name(f"{path.name}-wal").exists()
+    where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
+    connection = sqlite3.connect(where, uri=True, timeout=2)
+    try:
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}", _FROM_BACKUP)
+        return
+    finally:
+        connection.close()
     if verdict == "ok":
-        yield Finding("Record", "good", f"{count} records; to check each: rappd threads verify")
+        yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
     else:
-        yield Finding("Record", "bad", f"the store is damaged: {verdict}", "Restore rappd.db from a backup.")
+        yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
 
 
-def _agents(home: Home) -> Iterator[Finding]:
+def _agents(visit: _Visit) -> Iterator[Finding]:
     """Reads the files without running them; a daemon that is awake knows more."""
-    daemon = Daemon(home)
-    if daemon.running():
-        faults = daemon.get("/health")["quarantined"]
+    if visit.health:
+        faults = visit.health["quarantined"]
         for fault in faults:
             line = f" line {fault['line']}" if fault.get("line") else ""
             yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", "rappd agents list")
         if not faults:
-            yield Finding("Agents", "good", f"{len(daemon.get('/health')['agents'])} ready")
+            yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return
-    folder = workspace_of(home, Settings.load(home)).agents
+    settings = visit.settings
+    folder = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path")).agents
     files = find_agent_files(folder) if folder.is_dir() else []
     broken = 0
     for file in files:
         try:
             ast.parse(file.path.read_bytes())
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
-            line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
             what = error.msg if isinstance(error, SyntaxError) else error
-            yield Finding("Agents", "note", f"{file.rel}{line}: {what}", "Fix the file.")
+            yield Finding("Agents", "note", f"{file.rel}{line}: {what}", "fix and save")
     if not broken:
-        yield Finding("Agents", "good", f"{len(files)} files of yours, read without fault")
+        what = f"{count(len(files), 'file')} of yours, read without fault" if files else "none of yours yet"
+        yield Finding("Agents", "good", what)
 
 
-def _thinking(home: Home) -> Iterator[Finding]:
-    settings = Settings.load(home)
-    daemon = Daemon(home)
-    if daemon.running():
-        provider = daemon.get("/health")["provider"]
-        if provider["state"] == "ready":
-            yield Finding("Thinking", "good", f"{provider['name']}, {provider['model']}")
-            return
-    if settings.on("llm_fake"):
-        yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "Unset LLM_FAKE.")
+def _thinking(visit: _Visit) -> Iterator[Finding]:
+    settings, home = visit.settings, visit.home
+    provider = visit.health.get("provider", {})
+    if provider.get("state") == "ready":
+        yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
+    elif settings.on("llm_fake"):
+        yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "unset LLM_FAKE")
     elif settings.text("provider.url"):
-        url = settings.text("provider.url")
-        yield from _model_server(url)
+        yield from _model_server(settings.text("provider.url"))
     elif settings.text("azure.endpoint"):
         yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
-    elif (found := _local_model()) and settings.on("provider.local"):
+    elif settings.on("provider.local") and (found := _local_model()):
         yield Finding("Thinking", "good", f"{found} answers on this machine")
     elif settings.text("github.token") or (home.keys / "github_token.json").exists():
         yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
     else:
-        yield Finding(
-            "Thinking",
-            "note",
-            "no model answers; offline brain",
-            "start Ollama, or rappd config set provider.url URL",
-        )
+        do = "start Ollama, or rappd config set provider.url URL"
+        yield Finding("Thinking", "note", "no model answers; offline brain", do)
 
 
 def _model_server(url: str) -> Iterator[Finding]:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        parts, port = urlsplit(""), 0
     if parts.hostname and _listens(parts.hostname, port):
         yield Finding("Thinking", "good", f"{parts.hostname} answers on port {port}")
     else:
-        yield Finding("Thinking", "bad", f"nothing answers at {url}", "rappd config set provider.url URL")
+        do = "start it, or rappd config set provider.url URL"
+        yield Finding("Thinking", "bad", f"nothing answers at {url}", do)
 
 
-def _sandbox(home: Home) -> Iterator[Finding]:
-    daemon = Daemon(home)
+def _sandbox(visit: _Visit) -> Iterator[Finding]:
     kind = ""
-    if daemon.running():
-        report = daemon.get("/operator/status")["sandbox"]
-        kind = str(report["kind"])
+    if visit.status:
+        kind = str(visit.status["sandbox"]["kind"])
     elif sys.platform == "linux":
         namespaces = os.geteuid() == 0 or _user_namespaces()
         kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
     if kind and kind != "none":
         yield Finding("Workers", "good", f"agents cannot read keys and tokens ({kind})")
     else:
-        yield Finding(
-            "Workers",
-            "note",
-            "agents run as you: this system cannot hide keys and tokens from them",
-            "Run only agents that you read, or allow user namespaces.",
-        )
+        what = "agents run as you: this system cannot hide keys and tokens from them"
+        yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
 
 
-def _python(home: Home) -> Iterator[Finding]:
-    version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", "good", version)
+def _python(visit: _Visit) -> Iterator[Finding]:
+    yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
 
 
 def _user_namespaces() -> bool:
@@ -209,28 +261,27 @@ def _user_namespaces() -> bool:
 
 
 def _local_model() -> str:
-    return next((name for port, name in _LOCAL_MODELS.items() if _listens("127.0.0.1", port)), "")
+    import asyncio
+
+    from agents.thinking import local_servers
+
+    found = asyncio.run(local_servers.find(local_servers.USUAL, within=1.0))
+    return f"{found.name}, {found.models[0]}," if found else ""
 
 
 def _listens(host: str, port: int) -> bool:
     try:
-        with socket.create_connection((host, port), timeout=0.5):
+        with socket.create_connection((host, port), timeout=1.0):
             return True
-    except OSError:
+    except (OSError, UnicodeError):
         return False
 
 
-def _others_read(path: Path) -> bool:
+def _others_may(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & 0o077)
 
 
-def _tilde(path: Path) -> str:
-    home = str(Path.home())
-    text = str(path)
-    return f"~{text[len(home) :]}" if text.startswith(home) else text
-
-
-_CHECKS: tuple[tuple[str, Callable[[Home], Iterator[Finding]]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Data", _data),
     ("Settings", _settings),
     ("Port", _port),

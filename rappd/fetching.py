@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ import orjson
 
 from rappd.errors import Mistyped, RappdError
 from rappd.settings.load import Settings
+from twins.agent_files import proper_name
 from twins.sources import Offered
 
 MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000
+MAX_LOOKED_AT = 20_000  # files in a folder; a whole home or disk is no source
 _SECONDS = aiohttp.ClientTimeout(total=20)
-_REPO = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+_REPO = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 
 
 class Unreachable(RappdError):
@@ -32,8 +35,10 @@ def source_name(text: str) -> str:
     """``owner/repo`` for any way of writing a GitHub repository, or a folder's absolute path."""
     text = text.strip()
     if text.startswith(("/", "~", "./", "../", "file://")):
-        folder = Path(text.removeprefix("file://")).expanduser().absolute()
-        return str(folder)
+        try:
+            return str(Path(text.removeprefix("file://")).expanduser().absolute())
+        except RuntimeError as error:
+            raise Mistyped(f'"{text[:120]}" is no folder.', do="Give its whole path.") from error
     short = re.sub(r"^(https?://)?(www\.)?github\.com/|^git@github\.com:", "", text).rstrip("/")
     short = short.removesuffix(".git")
     pages = re.fullmatch(r"(?:https?://)?([A-Za-z0-9-]+)\.github\.io/([A-Za-z0-9._-]+)", short)
@@ -52,16 +57,13 @@ async def discover(name: str, settings: Settings) -> list[Offered]:
         found = await _on_github(name, settings)
     if not found:
         raise Unreachable(f"{name} offers no agents.", do="A source holds agents/*_agent.py.")
-    return found[:MAX_AGENTS]
+    return _one_per_file(found)[:MAX_AGENTS]
 
 
 async def fetch(location: str) -> bytes:
     """The bytes of one agent file. Raises ``Unreachable``."""
     if location.startswith("/"):
-        try:
-            return await asyncio.to_thread(Path(location).read_bytes)
-        except OSError as error:
-            raise Unreachable(f"{location} cannot be read.", do="Connect the source again.") from error
+        return await asyncio.to_thread(_read, Path(location))
     async with aiohttp.ClientSession(timeout=_SECONDS) as session:
         content = await _get(session, location)
     if content is None:
@@ -70,16 +72,56 @@ async def fetch(location: str) -> bytes:
 
 
 def _in_folder(folder: Path) -> list[Offered]:
-    root = folder / "agents" if (folder / "agents").is_dir() else folder
-    if not root.is_dir():
-        raise Unreachable(f"There is no folder {folder}.", do="Give a folder of agent files.")
+    try:
+        root = (folder / "agents" if (folder / "agents").is_dir() else folder).resolve()
+        found = root.is_dir()
+    except (OSError, RuntimeError, ValueError):  # a name too long, a circle of links, a zero byte
+        found = False
+    if not found:
+        raise Unreachable(f"There is no folder {str(folder)[:120]}.", do="Give a folder of agent files.")
+    return [Offered(path.stem, _title(path.stem), "", str(path)) for path in sorted(_agent_files(root))]
+
+
+def _agent_files(root: Path) -> list[Path]:
+    """Agent files below ``root``, hidden folders and links left out."""
     found = []
-    for path in sorted(root.rglob("*_agent.py")):
-        inside = path.relative_to(root).parts
-        hidden = any(part.startswith(".") for part in inside)
-        if not hidden and path.is_file() and path.resolve().is_relative_to(root.resolve()):
-            found.append(Offered(path.stem, _title(path.stem), "", str(path.absolute())))
+    looked_at = 0
+    for folder, inner, names in os.walk(root):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        looked_at += len(inner) + len(names)
+        if looked_at > MAX_LOOKED_AT:
+            raise Unreachable(
+                f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
+            )
+        paths = [Path(folder, name) for name in names if name.endswith("_agent.py")]
+        found += [path for path in paths if not path.name.startswith(".") and _is_own_file(path)]
     return found
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not _is_own_file(path):
+            raise FileNotFoundError(path)
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreachable(f"{path} cannot be read.", do="Connect the source again.") from error
+    if len(content) > MAX_BYTES:
+        raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
+    return content
+
+
+def _is_own_file(path: Path) -> bool:
+    """Whether it is a plain file, reached without any link: one could lead out of the source."""
+    return path.is_file() and path.resolve() == path
+
+
+def _one_per_file(offered: list[Offered]) -> list[Offered]:
+    """The first of those that would become the same file."""
+    kept: dict[str, Offered] = {}
+    for one in offered:
+        kept.setdefault(proper_name(f"{one.id}.py"), one)
+    return list(kept.values())
 
 
 async def _on_github(name: str, settings: Settings) -> list[Offered]:
@@ -94,7 +136,8 @@ async def _on_github(name: str, settings: Settings) -> list[Offered]:
             listing = _json(
                 await _get(session, f"{settings.text('github.api').rstrip('/')}/repos/{name}/contents/agents")
             )
-            names = [item.get("name") for item in listing] if isinstance(listing, list) else []
+            items = listing if isinstance(listing, list) else []
+            names = [item.get("name") for item in items if isinstance(item, dict)]
         return [
             Offered(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
             for file in names

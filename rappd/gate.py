@@ -204,23 +204,23 @@ class Cancelled(Problem):
 
 
 def _record(envelope: Envelope, *, answers: bool) -> Record:
+    if envelope.verb == HELP and "conversation_history" in envelope.data:
+        envelope = _recordable(envelope)
     return Record(
-        thread=envelope.thread,
-        verb=envelope.verb,
-        sender=envelope.sender,
-        recipient=envelope.recipient,
-        id=envelope.id,
-        body=emergence.encode(_recordable(envelope)),
-        at=_now(),
-        answers=answers,
+        envelope.extensions[THREAD],
+        envelope.verb,
+        envelope.sender,
+        envelope.recipient,
+        envelope.id,
+        emergence.encode(envelope),
+        time.time_ns() // 1000,
+        answers,
     )
 
 
 def _recordable(envelope: Envelope) -> Envelope:
     """What a client sends as history is input, not record: only its size stays."""
-    history = envelope.data.get("conversation_history")
-    if envelope.verb != HELP or not history:
-        return envelope
+    history = envelope.data["conversation_history"]
     kept = {key: value for key, value in envelope.data.items() if key != "conversation_history"}
     return Envelope(
         envelope.id,

@@ -2,50 +2,152 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import logging.handlers
 import os
+import queue
 import re
+import time
+from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 
 MAX_BYTES = 8 << 20
+AGENTS = "agents"
+"""The logger that tells what became of agent files."""
+
+_NOISY = ("httpx", "httpcore", "openai", "watchfiles", "aiohttp.access")
+_BLOCK = 64 << 10
+_LOOK_SECONDS = 0.1
 _SECRET = re.compile(
     r"(gh[a-z]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|sk-[A-Za-z0-9_-]{8,}|Bearer\s+\S{8,}|(?<=#k=)[\w-]{8,})"
 )
 
-
-class _WithoutSecrets(logging.Formatter):
-    """Masks whatever looks like a token, whoever logged it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return _SECRET.sub("[secret]", super().format(record))
+Show = Callable[[logging.LogRecord], None]
 
 
-def start(path: Path, *, terminal: bool) -> None:
-    """Sends all logging to ``path`` (rotated at 8 MB), and warnings to stderr when ``terminal``."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.close(descriptor)
-    file = logging.handlers.RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=2, encoding="utf-8")
-    file.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+def start(path: Path, *, show: Show | None = None) -> None:
+    """Sends all logging to ``path`` (rotated at 8 MB).
+
+    ``show`` gets warnings of every kind, and whatever is said of agent files. Both happen on a thread of
+    their own: neither a slow disk nor a stopped terminal holds up who logs.
+    """
+    handlers: list[logging.Handler] = [_file(path)]
+    if show is not None:
+        handlers.append(_Shown(show))
+    waiting: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    listener = logging.handlers.QueueListener(waiting, *handlers)
+    listener.start()
+    atexit.register(listener.stop)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
-    root.addHandler(file)
-    for noisy in ("httpx", "httpcore", "openai", "watchfiles", "aiohttp.access"):
+    root.addHandler(_WithoutSecrets(waiting))
+    for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    if terminal:
-        shown = logging.StreamHandler()
-        shown.setLevel(logging.WARNING)
-        shown.setFormatter(_WithoutSecrets("! %(message)s"))
-        root.addHandler(shown)
 
 
 def tail(path: Path, count: int) -> list[str]:
     """The last ``count`` lines; [] when there is no log yet."""
     try:
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 400 * count))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            file.seek(_start_of_last(file.fileno(), count))
+            text = file.read().decode("utf-8", "replace").removesuffix("\n")
     except FileNotFoundError:
         return []
-    return lines[-count:]
+    return text.split("\n") if text else []
+
+
+def follow(path: Path, count: int) -> Iterator[str]:
+    """The last ``count`` lines, then each new one as it comes, across rotation. Never ends."""
+    while not path.exists():
+        time.sleep(_LOOK_SECONDS)
+    position: int | None = None
+    while True:
+        with path.open("rb") as file:
+            here = os.fstat(file.fileno())
+            file.seek(_start_of_last(file.fileno(), count) if position is None else 0)
+            position = 0
+            rest = b""
+            while True:
+                piece = file.readline()
+                if piece.endswith(b"\n"):
+                    yield (rest + piece).decode("utf-8", "replace").rstrip("\n")
+                    rest = b""
+                    continue
+                rest += piece
+                if not _still(path, here, file.tell()):
+                    break
+                time.sleep(_LOOK_SECONDS)
+
+
+class _WithoutSecrets(logging.handlers.QueueHandler):
+    """Masks whatever looks like a token, whoever logged it, before anybody sees it."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        prepared: logging.LogRecord = super().prepare(record)
+        prepared.msg = prepared.message = _SECRET.sub("[secret]", prepared.getMessage())
+        return prepared
+
+
+class _Shown(logging.Handler):
+    def __init__(self, show: Show) -> None:
+        super().__init__()
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.WARNING or record.name == AGENTS:
+            try:
+                self._show(record)
+            except OSError:  # the terminal went; the file goes on
+                self.handleError(record)
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """Readable by its owner alone, after rotation too."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
+
+
+class _Lines(logging.Formatter):
+    """One record, one line; what follows in it is indented, so that nobody can write lines of others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).replace("\n", "\n    ")
+
+
+def _file(path: Path) -> logging.Handler:
+    file = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=2, encoding="utf-8")
+    file.setFormatter(_Lines("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return file
+
+
+def _start_of_last(descriptor: int, count: int) -> int:
+    """Where the last ``count`` lines begin, read block by block from the end."""
+    end = os.fstat(descriptor).st_size
+    if count <= 0:
+        return end
+    position, wanted = end, count + 1
+    while position > 0:
+        begin = max(0, position - _BLOCK)
+        block = os.pread(descriptor, position - begin, begin)
+        if position == end and not block.endswith(b"\n"):
+            wanted -= 1  # the last line is not finished and counts
+        cut = len(block)
+        while (cut := block.rfind(b"\n", 0, cut)) >= 0:
+            wanted -= 1
+            if wanted <= 0:
+                return begin + cut + 1
+        position = begin
+    return 0
+
+
+def _still(path: Path, here: os.stat_result, position: int) -> bool:
+    """Whether ``path`` is still the file that was opened, and was not emptied."""
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return True  # between two files; the old one may have an end yet
+    return (now.st_dev, now.st_ino) == (here.st_dev, here.st_ino) and now.st_size >= position

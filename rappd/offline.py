@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agents.roster import Roster
-from agents.worker.crew import Crew
-from agents.worker.workforce import Workforce
 from rappd.errors import NotFound
 from rappd.home import Home
-from rappd.listing import listing
 from rappd.settings.load import Settings
-from rappd.tenant import LIBRARY, crew_plan, folders_of
-from twins.sources import Sources
 from twins.workspace import Workspace
 
+if TYPE_CHECKING:
+    from agents.roster import Roster
+    from agents.worker.crew import Crew
+
 T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Is told every now and then what is being worked on."""
+
+_TELL_SECONDS = 0.2
 
 
 def workspace_of(home: Home, settings: Settings) -> Workspace:
@@ -27,49 +30,57 @@ def workspace_of(home: Home, settings: Settings) -> Workspace:
     return Workspace.at(home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path"))
 
 
-def list_agents(home: Home) -> list[dict[str, Any]]:
+def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
     """The rows of ``rappd agents list``, from agents described in workers started for this."""
+    from rappd.listing import listing
 
     async def describe(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
         await roster.refresh()
         return listing(roster)
 
-    return _with_workers(home, describe)
+    return _with_workers(home, describe, tell, "Reading agent files")
 
 
-def test_agent(home: Home, name: str) -> list[dict[str, Any]]:
-    """Contract tests over an agent by name, or over a file by path."""
+def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
+    """Contract tests over an agent by its name or its file's."""
 
     async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
-        reference = await asyncio.to_thread(_file_reference, name)
-        if reference is None:
-            await roster.refresh()
-            agent = roster.named(name)
-            state = next((found for found in roster.states() if found.file.rel == name), None)
-            if agent is None and state is None:
-                raise NotFound(f'No agent "{name}".', do="rappd agents list")
-            file = agent.file if agent else state.file  # type: ignore[union-attr]  # one of them is there
-            reference = {"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)}
-        found = await crew.request("test", {"file": reference}, timeout=60.0)
-        tests: list[dict[str, Any]] = found["tests"]
-        return tests
+        await roster.refresh()
+        agent = roster.named(name)
+        files = [agent.file] if agent else [state.file for state in roster.states() if state.file.rel == name]
+        if not files:
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        return await _tests(crew, files[0].rel, files[0].path, files[0].stamp)
 
-    return _with_workers(home, test)
+    return _with_workers(home, test, tell, f"Testing {name}")
 
 
-def _file_reference(name: str) -> dict[str, Any] | None:
-    path = Path(name)
-    if not name.endswith(".py") or not path.is_file():
-        return None
+def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
+    """Contract tests over a file, wherever it lies."""
     found = path.stat()
-    return {
-        "rel": path.name,
-        "path": str(path.absolute()),
-        "stamp": [found.st_mtime_ns, found.st_size, found.st_ino],
-    }
+    stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+        return await _tests(crew, path.name, path.absolute(), stamp)
+
+    return _with_workers(home, test, tell, f"Testing {path.name}")
 
 
-def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]]) -> T:
+async def _tests(crew: Crew, rel: str, path: Path, stamp: tuple[int, int, int]) -> list[dict[str, Any]]:
+    reference = {"rel": rel, "path": str(path), "stamp": list(stamp)}
+    found = await crew.request("test", {"file": reference}, timeout=60.0)
+    tests: list[dict[str, Any]] = found["tests"]
+    return tests
+
+
+def _with_workers(
+    home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str
+) -> T:
+    from agents.roster import Roster
+    from agents.worker.workforce import Workforce
+    from rappd.tenant import LIBRARY, crew_plan, folders_of
+    from twins.sources import Sources
+
     settings = Settings.load(home)
     home.create()
     workspace = workspace_of(home, settings)
@@ -77,9 +88,10 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]]) -> T
     sources = Sources(workspace)
 
     async def run() -> T:
+        telling = asyncio.create_task(_keep_telling(tell, what))
         workforce = Workforce(on_output=lambda crew, pid, line: None)
-        await workforce.start()
         try:
+            await workforce.start()
             crew = workforce.crew("offline", crew_plan(workspace, settings, home.root, os.environ))
             roster = Roster(
                 crew=crew,
@@ -90,6 +102,14 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]]) -> T
             )
             return await work(roster, crew)
         finally:
+            telling.cancel()
             await workforce.close()
 
     return asyncio.run(run())
+
+
+async def _keep_telling(tell: Tell, what: str) -> None:
+    begin = time.monotonic()
+    while True:
+        await asyncio.sleep(_TELL_SECONDS)
+        tell(f"{what}, {time.monotonic() - begin:.0f} s…")

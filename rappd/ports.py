@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 _LISTEN = "0A"
+_INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")
+_SEARCH = 100
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,28 +24,55 @@ class Holder:
         return f"{self.name} ({self.pid})" if self.pid else self.name
 
 
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether a daemon could listen there now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+def is_free(port: int) -> bool:
+    """Whether a daemon could listen there now, on 127.0.0.1 and on ::1 where there is one."""
+    return all(_binds(family, host, port) for family, host in _LOOPBACK)
+
+
+def another(port: int) -> int:
+    """A port to propose in the place of one that is taken: 100 further on, or the next free one."""
+    first = port + 100 if port + 100 + _SEARCH < 65536 else 7171
+    return next((found for found in range(first, first + _SEARCH) if is_free(found)), first)
 
 
 def holder(port: int) -> Holder:
     """Who listens on ``port``, as far as this account may see."""
-    inodes = _listening(port)
-    for entry in Path("/proc").iterdir() if Path("/proc/net/tcp").exists() else ():
-        if entry.name.isdecimal() and _holds(entry, inodes):
-            try:
-                name = (entry / "comm").read_text().strip()
-            except OSError:
-                continue
-            return Holder(name, int(entry.name))
-    return Holder("another program", 0)
+    if Path("/proc/net/tcp").exists():
+        inodes = _listening(port)
+        for entry in Path("/proc").iterdir() if inodes else ():
+            if entry.name.isdecimal() and _holds(entry, inodes) and (name := _name(entry)):
+                return Holder(name, int(entry.name))
+        return Holder("another program", 0)
+    return _by_lsof(port)
+
+
+_LOOPBACK = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+
+
+def _binds(family: socket.AddressFamily, host: str, port: int) -> bool:
+    try:
+        probe = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        return True  # no such family here
+    with probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return not _has(family, host)
+    return True
+
+
+def _has(family: socket.AddressFamily, host: str) -> bool:
+    """Whether the address exists at all: any port of it can be bound."""
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+    return True
 
 
 def _listening(port: int) -> set[str]:
@@ -63,3 +94,31 @@ def _holds(process: Path, inodes: set[str]) -> bool:
         return any(str(link.readlink()) in inodes for link in (process / "fd").iterdir())
     except OSError:
         return False
+
+
+def _name(process: Path) -> str:
+    """What a person calls the program: for an interpreter, what it runs."""
+    try:
+        name = (process / "comm").read_text().strip()
+        words = (process / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return ""
+    if name.startswith(_INTERPRETERS):
+        name = _script(words[1:]) or name
+    return "".join(sign for sign in name if sign.isprintable())[:60]
+
+
+def _script(words: list[str]) -> str:
+    if words[:1] == ["-m"]:
+        return words[1] if len(words) > 1 else ""
+    return Path(words[0]).name if words and not words[0].startswith("-") else ""
+
+
+def _by_lsof(port: int) -> Holder:
+    lsof = shutil.which("lsof")
+    if lsof is None:
+        return Holder("another program", 0)
+    asked = [lsof, "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False).stdout.splitlines()
+    found = {line[0]: line[1:] for line in reversed(said) if line}
+    return Holder(found.get("c", "another program"), int(found.get("p", "0")))

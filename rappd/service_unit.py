@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -14,14 +15,13 @@ LAUNCHD_LABEL = "org.rappd.daemon"
 _SYSTEMD = """\
 [Unit]
 Description=rappd, this machine's brainstem
-Documentation=man:systemd.exec(5)
 After=network.target
 
 [Service]
 Type=notify
 NotifyAccess=main
 ExecStart={program} start --quiet
-Environment=RAPP_HOME={home}
+Environment={home}
 Restart=on-failure
 RestartSec=2
 TimeoutStopSec=20
@@ -30,7 +30,8 @@ NoNewPrivileges=yes
 LockPersonality=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
-RestrictNamespaces=user mnt pid
+SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 SystemCallArchitectures=native
 KeyringMode=private
@@ -64,8 +65,13 @@ def systemd_path() -> Path:
 
 
 def systemd_unit(home: Home) -> str:
-    """The unit's text. Workers build namespaces of their own, so these stay allowed."""
-    return _SYSTEMD.format(program=_systemd_quoted(_program()), home=_systemd_quoted(str(home.root)))
+    """The unit's text.
+
+    Workers build namespaces of their own by ``clone3``, which RestrictNamespaces= would take away whole;
+    what needs a namespace around the daemon (ProtectSystem= and the like) would keep them from it too.
+    """
+    program = _systemd_quoted(_program().replace("$", "$$"))
+    return _SYSTEMD.format(program=program, home=_systemd_quoted(f"RAPP_HOME={home.root}"))
 
 
 def launchd_path() -> Path:
@@ -84,4 +90,4 @@ def _program() -> str:
 
 def _systemd_quoted(text: str) -> str:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'"{quoted}"' if " " in quoted or '"' in quoted else quoted
+    return quoted if re.fullmatch(r"[\w/.=@:+,$-]+", quoted, re.ASCII) else f'"{quoted}"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ class Sources:
     def connect(self, name: str, offered: list[Offered]) -> Source:
         """Remembers a source; what was enabled of it stays enabled."""
         state = self._load()
-        entry = state.setdefault(name, {"enabled_agents": [], "sha256": {}})
+        entry = state.setdefault(name, _complete({}))
         entry["offered"] = [
             {"id": one.id, "name": one.name, "description": one.description, "location": one.location}
             for one in offered
@@ -72,10 +73,7 @@ class Sources:
     def disconnect(self, name: str) -> None:
         """Forgets a source and takes its agents out of service."""
         source = self.get(name)
-        for path in source.folder.glob("*.py"):
-            path.unlink()
-        if source.folder.is_dir():
-            source.folder.rmdir()
+        shutil.rmtree(source.folder, ignore_errors=True)
         del self._load()[name]
         self._save()
 
@@ -105,12 +103,11 @@ class Sources:
         return True
 
     def _source(self, name: str, entry: dict[str, Any]) -> Source:
-        folder = self._workspace.sources / re.sub(r"[^A-Za-z0-9._-]", "__", name).strip(".")
         return Source(
             name,
-            folder,
-            tuple(Offered(**one) for one in entry.get("offered", ())),
-            dict(entry.get("sha256", {})),
+            self._workspace.sources / _folder_name(name),
+            tuple(Offered(**one) for one in entry["offered"]),
+            dict(entry["sha256"]),
         )
 
     def _load(self) -> dict[str, Any]:
@@ -123,8 +120,27 @@ class Sources:
                 raise BadFile(
                     f"{self._state_path} cannot be read.", do="Mend the file, or move it away."
                 ) from error
-            self._state = found if isinstance(found, dict) else {}
+            entries = found.items() if isinstance(found, dict) else ()
+            self._state = {name: _complete(entry) for name, entry in entries if isinstance(entry, dict)}
         return self._state
 
     def _save(self) -> None:
         write_atomically(self._state_path, orjson.dumps(self._load(), option=orjson.OPT_INDENT_2))
+
+
+def _complete(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry with all its parts; published servers keep only ``enabled_agents``, without what was
+    offered and fetched, so nothing of it is in service until it is enabled anew."""
+    fetched = entry.get("sha256")
+    entry["sha256"] = fetched if isinstance(fetched, dict) else {}
+    entry["enabled_agents"] = sorted(entry["sha256"])
+    entry.setdefault("offered", [])
+    return entry
+
+
+def _folder_name(name: str) -> str:
+    """Where a source's files go: no two sources share a folder, and no name is too long for one."""
+    if not name.startswith("/"):
+        return name.replace("/", "__")
+    last = re.sub(r"[^A-Za-z0-9_-]", "_", name.rsplit("/", 1)[-1])[:60]
+    return f"{last}-{sha256(name.encode())[:12]}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ def write(root: Path, password: str, settings: dict[str, Any]) -> None:
     """Replaces the settings. A password is required: the file holds a speech service's key."""
     if not password:
         raise BadFile("A password is needed to keep voice settings.", do="Send _password.")
+    if len(orjson.dumps(settings)) > _MAX:
+        raise BadFile(f"The voice settings have more than {_MAX} bytes.", do="Keep fewer.")
     write_atomically(root / _NAME, _pack(settings, password))
 
 
@@ -61,16 +65,20 @@ def take(root: Path, password: str, found: bytes) -> dict[str, Any]:
 def _open(found: bytes, password: str) -> dict[str, Any]:
     import pyzipper
 
+    damaged = (  # the library's own words for a file with a wrong byte
+        zipfile.BadZipFile, pyzipper.BadZipFile, zlib.error, struct.error,
+        NotImplementedError, KeyError, ValueError, EOFError,
+    )  # fmt: skip
     try:
         with pyzipper.AESZipFile(io.BytesIO(found)) as archive:
             info = archive.getinfo(_MEMBER)
             if info.file_size > _MAX:
                 raise BadFile("voice.json is too large.", do="Make the file anew.")
-            settings = orjson.loads(archive.read(info, pwd=password.encode()))
-    except RuntimeError as error:  # pyzipper's word for a wrong or missing password
-        raise WrongPassword from error
-    except (zipfile.BadZipFile, pyzipper.BadZipFile, KeyError, orjson.JSONDecodeError) as error:
+            settings = orjson.loads(archive.read(info, pwd=password.encode("utf-8", "replace")))
+    except damaged as error:
         raise BadFile("That is no voice.zip.", do="Export it again.") from error
+    except RuntimeError as error:  # and for a wrong or missing password
+        raise WrongPassword from error
     if not isinstance(settings, dict):
         raise BadFile("voice.json is not an object.", do="Export it again.")
     return settings

@@ -260,7 +260,7 @@ def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, A
         try:
             answer = str(call_llm(messages) or "")
         except Exception as error:  # noqa: BLE001 - any model's library may stand behind call_llm
-            return None, f"Its code was not written: {error}"
+            return None, f"Its code was not written: {str(error).rstrip('.')}."
         blocks = re.findall(r"```(?:python|py)?[ \t]*\n(.*?)```", answer, re.DOTALL)
         try:
             return keep(_clean(max(blocks, key=len) if blocks else answer)), ""
@@ -619,17 +619,16 @@ def _parse(code: str) -> ast.Module:
         tree = ast.parse(code)
         compile(code, "agent", "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise _Refused(f"line {error.lineno}: {error.msg}") from error
+        raise _Refused(f"line {error.lineno or 1}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise _Refused(f"it does not compile ({error})") from error
     return tree
 
 
 def _packages(given: dict[str, Any]) -> set[str]:
-    packages = given.get("packages") or ()
-    return {
-        str(name).strip() for name in (packages.split(",") if isinstance(packages, str) else packages)
-    } - {""}
+    packages = given.get("packages")
+    names = packages.split(",") if isinstance(packages, str) else packages
+    return {str(name).strip() for name in names} - {""} if isinstance(names, list) else set()
 
 
 def _camel(text: str) -> str:

@@ -92,7 +92,7 @@ class SwarmFactoryAgent(BasicAgent):
                 reply = self._build(kwargs, write=action == "build")
             else:
                 raise _Refused(f"SwarmFactory knows no action {action!r}; it knows build, preview, list.")
-        except (_Refused, OSError) as error:
+        except (_Refused, OSError, ValueError, RecursionError) as error:
             return json.dumps({"status": "error", "message": str(error)}, ensure_ascii=False)
         return json.dumps({"status": "success", **reply}, ensure_ascii=False)
 
@@ -138,11 +138,17 @@ class _Source:
     tree: ast.Module
     text: str
     sha256: str
+    manifest: dict[str, Any]
     needs: set[str] = field(default_factory=set)  # stems of the files it imports
     bound: set[str] = field(default_factory=set)  # names bound at module level by other than its imports
     performing: list[str] = field(default_factory=list)  # classes with perform
     agents: list[str] = field(default_factory=list)  # those of them that are agents
     names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def prefix(self) -> str:
+        """One underscore, never two: a name that starts with two means another one inside a class."""
+        return f"_{self.path.stem.lstrip('_')}"
 
     def at(self, node: Any) -> str:
         return f"{self.path.name} line {node.lineno}"
@@ -224,10 +230,27 @@ def _parse(path: Path) -> _Source:
     try:
         tree = ast.parse(raw)
     except SyntaxError as error:
-        raise _Refused(f"{path.name} line {error.lineno}: {error.msg}. Fix it first.") from error
+        raise _Refused(f"{path.name} line {error.lineno or 1}: {error.msg}. Fix it first.") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise _Refused(f"{path.name} is not Python: {error}") from error
-    return _Source(path, tree, raw.decode("utf-8", "replace"), hashlib.sha256(raw).hexdigest())
+    text, sha256 = raw.decode("utf-8", "replace"), hashlib.sha256(raw).hexdigest()
+    return _Source(path, tree, text, sha256, _take_manifest(tree))
+
+
+def _take_manifest(tree: ast.Module) -> dict[str, Any]:
+    """The file's ``__manifest__``, taken out of it unless its code refers to it."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__manifest__")], value=value):
+                names = [part for part in ast.walk(tree) if isinstance(part, ast.Name)]
+                if sum(name.id == "__manifest__" for name in names) == 1:
+                    tree.body.remove(node)
+                try:
+                    found = ast.literal_eval(value)
+                except ValueError:
+                    return {}
+                return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
@@ -459,18 +482,15 @@ class _Singleton:
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
                 raise _Refused(f"{source.at(node)}: name what you import instead of *.")
-            if (
-                isinstance(node, ast.Import) and node not in imports
-            ):  # `import a.b` inside a try binds plain a
-                source.bound -= {
-                    a.name.partition(".")[0] for a in node.names if "." in a.name and not a.asname
-                }
+            if isinstance(node, ast.Import) and node not in imports:
+                dotted = [alias.name for alias in node.names if "." in alias.name and not alias.asname]
+                source.bound -= {name.partition(".")[0] for name in dotted}  # these keep their name
             if isinstance(node, ast.Name) and node.id in ("__file__", "globals", "eval", "exec"):
                 self.notes.append(f"{source.at(node)} uses {node.id}: look whether that still fits one file.")
         source.agents = _agent_classes(source, self.sources)
         for name in sorted(source.bound - {"BasicAgent"}):
             agent = name in source.agents
-            source.names[name] = self._free(f"_Internal{name}" if agent else f"_{source.path.stem}_{name}")
+            source.names[name] = self._free(f"_Internal{name}" if agent else f"{source.prefix}_{name}")
         for node in imports:
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 self._future |= {alias.name for alias in node.names}
@@ -487,15 +507,14 @@ class _Singleton:
             source.names[local] = "BasicAgent"
         if local in source.names:  # bound again further down: the import stays where it is
             return
-        origin, what = (
-            (f"from {node.module} ", alias.name) if isinstance(node, ast.ImportFrom) else ("", alias.name)
-        )
+        what = alias.name
+        origin = f"from {node.module} " if isinstance(node, ast.ImportFrom) else ""
         if not origin and not alias.asname and "." in what:
             self._imports[what] = f"import {what} as _import_{what.replace('.', '_')}"
             what = local
         plain = f"{origin}import {what}" + ("" if local == what else f" as {local}")
         if hasattr(builtins, local) or self._imports.get(local, plain) != plain:
-            local = self._free(f"_{source.path.stem}_{local}")
+            local = self._free(f"{source.prefix}_{local}")
             plain = f"{origin}import {what} as {local}"
         self._imports[local] = plain
         source.names[alias.asname or alias.name.partition(".")[0]] = local
@@ -518,8 +537,8 @@ class _Singleton:
         except ValueError as error:
             raise _Refused(f"{source.path.name} cannot be written out: {error}") from error
         hidden = [name for name in sorted(source.bound) if hasattr(builtins, name) and name in source.names]
-        code = "".join(f"{source.names[name]} = {name}\n" for name in hidden) + code  # until the file binds it
-        return f"# {source.path.name}\n\n{code}\n"
+        until_bound = "".join(f"{source.names[name]} = {name}\n" for name in hidden)
+        return f"# {source.path.name}\n\n{until_bound}{code}\n"
 
     def _describe(self, module: ModuleType) -> None:
         base = getattr(vars(module)["BasicAgent"], "system_context", None)
@@ -559,7 +578,7 @@ class _Singleton:
 
     def _tail(self, parameters: dict[str, Any], routes: dict[str, str]) -> str:
         sources = self.sources.values()
-        manifests = [found for source in sources if (found := _manifest(source.tree))]
+        manifests = [source.manifest for source in sources]
         collected = {
             key: sorted({str(item) for found in manifests for item in _listed(found.get(key))})
             for key in ("requires_env", "requirements", "dependencies")
@@ -611,23 +630,22 @@ class _Singleton:
 
 
 def _dropped(node: ast.stmt) -> bool:
-    """Whether the singleton has this of its own: text, manifest, the base class, running as a script."""
+    """Whether the singleton has this of its own: text, the base class, running as a script."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.ClassDef(name="BasicAgent"):
             return True
-        case ast.Assign(targets=[ast.Name(id="__manifest__" | "__all__")]):
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
             return True
         case ast.If(test=test):
             return ast.unparse(test) == "__name__ == '__main__'"
         case ast.Try(body=body):
-            return all(_is_base(inner) for inner in body)
+            return all(_is_base(inner) for inner in body) and _binds([node]) == {"BasicAgent"}
     return _is_base(node)
 
 
 def _is_base(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and [(a.name, a.asname) for a in node.names] == [
-        ("BasicAgent", None)
-    ]
+    names = node.names if isinstance(node, ast.ImportFrom) else []
+    return [(alias.name, alias.asname) for alias in names] == [("BasicAgent", None)]
 
 
 def _agent_classes(source: _Source, sources: dict[str, _Source]) -> list[str]:
@@ -646,18 +664,6 @@ def _agent_classes(source: _Source, sources: dict[str, _Source]) -> list[str]:
             if (own or inherited) and not abstract:
                 source.performing.append(node.name)
     return [name for name in source.performing if not name.startswith("_")]
-
-
-def _manifest(tree: ast.Module) -> dict[str, Any]:
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id="__manifest__")], value=value):
-                try:
-                    found = ast.literal_eval(value)
-                except ValueError:
-                    return {}
-                return found if isinstance(found, dict) else {}
-    return {}
 
 
 def _merged(inner: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -870,7 +876,12 @@ def _workshops() -> dict[str, Any]:
 def _folder(swarm: str) -> Path:
     agents = _agents_folder()
     workspace = Path(os.path.realpath(agents.parent))
-    for folder in (agents / "workspace_agents" / swarm, workspace / swarm):
+    named = [
+        row["swarm"] for row in _workshops()["workshops"] if row["swarm"] in re.findall(r"[\w.-]+", swarm)
+    ]
+    for folder in [agents / "workspace_agents" / swarm, workspace / swarm] + [
+        agents / "workspace_agents" / name for name in named[:1]
+    ]:
         real = Path(os.path.realpath(folder))
         if swarm.strip("./\\ ") and real.is_dir() and real.is_relative_to(workspace) and real != workspace:
             return real

@@ -151,7 +151,7 @@ def _check_file(name: str, data: bytes) -> None:
     try:
         ast.parse(data)
     except SyntaxError as error:
-        raise BadRapplication(f"{name} line {error.lineno}: {error.msg}.", do="Fix it.") from error
+        raise BadRapplication(f"{name} line {error.lineno or 1}: {error.msg}.", do="Fix it.") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise BadRapplication(f"{name} is not Python: {error}.", do="Fix it.") from error
 

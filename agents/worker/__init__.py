@@ -1,6 +1,9 @@
 """The processes that run agent code: template, workers, crews and what shuts them in.
 
-Runs inside a worker: ``template``, ``preload``, ``birth``, ``serve``, ``line``, ``callback``, ``limits``,
-``sandbox``, ``namespaces``, ``landlock``, ``privileges``, ``syscalls`` (standard library and orjson only).
-Runs in the daemon: ``workforce``, ``crew``, ``shift``, ``worker_link``, ``template_link``, ``output``.
+For the daemon: ``workforce`` (start here), ``crew``, ``plan``, ``raised``, ``ancestry``, ``privileges``;
+behind them ``shift``, ``call``, ``callbacks``, ``worker_link``, ``template_link``, ``output``, ``fates``.
+In the template and in workers, with the standard library and orjson only: ``template``, ``preload``,
+``forking``, ``birth``, ``serve``, ``line``, ``callback`` (for agent code), ``orphans``, ``limits``,
+``ceiling``, ``sandbox``, ``namespaces``, ``landlock``, ``privileges``, ``syscalls``.
+On both sides: ``wire``, ``board``, ``memory``.
 """

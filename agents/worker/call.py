@@ -46,6 +46,12 @@ class Call:
         self.tries = 0  # queues it went through of which no worker took anything
         self.tasks: set[asyncio.Task[None]] | None = None
 
+    def succeed(self, value: Any) -> None:
+        """Give ``value`` to whoever waits, unless the call is over."""
+        if not self.future.done():
+            self.future.set_result(value)
+        self.drop_tasks()
+
     def fail(self, problem: BaseException) -> None:
         """Raise ``problem`` for whoever waits, unless the call is over."""
         if not self.future.done():

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def begin_callback(link: WorkerLink, call: Call | None, operation: str, arguments: dict[str, Any]) -> None:
+def begin_callback(link: WorkerLink, call: Call | None, operation: Any, arguments: Any) -> None:
     """Have the handler of ``call`` perform ``operation`` and reply to the worker, which waits; refuse when
-    there is no handler. A reply is always sent, exactly one."""
+    there is no handler. A reply is always sent, exactly one.
+
+    Raises ValueError for what no worker of ours asks: not an operation, or one before the last is answered.
+    """
+    if link.asking or not isinstance(operation, str) or not isinstance(arguments, dict):
+        raise ValueError("not a callback")
+    link.asking = True
     if call is None or call.future.done():
         link.reply(False, {"message": "no request is being performed", "code": "callback"})
     elif call.on_callback is None:

@@ -10,18 +10,20 @@ import contextlib
 import os
 from pathlib import Path
 
+from agents.worker.syscalls import LINUX
+
 _PREFIX = "rappd-workers-"
 
 
 def impose(processes: int) -> str:
     """Put this process, and all it will start, into a new group of at most ``processes``.
 
-    Returns why that is not possible here, "" when done. Groups of ended templates are removed.
+    Returns why that is not possible here, "" when done.
     """
     parent = _writable_parent()
     if parent is None:
         return "no writable control group for processes"
-    _remove_stale(parent)
+    _clear(parent)
     group = parent / f"{_PREFIX}{os.getpid()}"
     try:
         group.mkdir()
@@ -32,6 +34,13 @@ def impose(processes: int) -> str:
             group.rmdir()
         return problem.strerror or str(problem)
     return ""
+
+
+def clear() -> None:
+    """Remove the groups of templates that have ended."""
+    parent = _writable_parent() if LINUX else None
+    if parent is not None:
+        _clear(parent)
 
 
 def _writable_parent() -> Path | None:
@@ -63,7 +72,7 @@ def _if_writable(group: Path) -> Path | None:
     return group if os.access(group, os.W_OK) else None
 
 
-def _remove_stale(parent: Path) -> None:
+def _clear(parent: Path) -> None:
     for group in parent.glob(f"{_PREFIX}*"):
         if not Path("/proc", group.name.removeprefix(_PREFIX)).exists():
             with contextlib.suppress(OSError):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents.errors import CallTimeout, WorkerGone, WorkerRefused
+from agents.errors import WorkerGone, WorkerRefused
 from agents.worker.ancestry import descendants
 from agents.worker.call import Call, OnCallback
 from agents.worker.plan import CrewPlan
-from agents.worker.shift import Shift
+from agents.worker.shift import Shift, not_started
 from agents.worker.syscalls import LINUX
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _PATIENCE = 0.02  # seconds a request waits before another worker is hired
 _LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
 _TRIES = 5
+_LEAVE_SECONDS = 5.0
 _FOREVER = float(10**9)
 
 
@@ -39,6 +41,7 @@ class Crew:
         self._workforce = workforce
         self._loop = workforce.loop
         self._backlog: deque[Call] = deque()
+        self._soonest = 0.0  # no deadline in the backlog is earlier
         self._shift: Shift | None = None
         self._leaving: set[Shift] = set()
         self._last_ident = 0
@@ -76,6 +79,7 @@ class Crew:
         shift = self._shift
         if shift is None or self._backlog or not shift.offer(call):
             self._backlog.append(call)
+            self._soonest = min(self._soonest, call.deadline)
             self.pump()
         if not self.ticking:
             self._workforce.watch(self)
@@ -104,7 +108,9 @@ class Crew:
             shift.stop("was stopped")
         if self._idling is not None:
             self._idling.cancel()
-        await self._gone.wait()
+        with contextlib.suppress(TimeoutError):  # a process that even SIGKILL does not end is left behind
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self._gone.wait()
 
     def stats(self) -> dict[str, Any]:
         """``{workers, pids, in_hand, waiting, requests}`` now; ``requests`` since the start."""
@@ -151,6 +157,7 @@ class Crew:
             if call.tries > _TRIES:
                 call.fail(WorkerGone("Workers keep ending before they take the request", do="see the log"))
         self._backlog.extendleft(reversed(unstarted))
+        self._soonest = 0.0
         if not self._shifts():
             self._gone.set()
         if not self._closing:
@@ -172,13 +179,8 @@ class Crew:
 
     def tick(self, now: float) -> bool:
         """Look at the clock; returns whether anything is still under way."""
-        for call in [call for call in self._backlog if call.deadline <= now and not call.future.done()]:
-            call.fail(
-                CallTimeout(
-                    f"The call waited {call.timeout:g} s for a free worker and was not started",
-                    do="ask again, or allow more workers",
-                )
-            )
+        if self._backlog and now >= self._soonest:
+            self._fail_late(now)
         for shift in self._shifts():
             shift.tick(now)
         if self._shift is not None and not self._shift.starting():
@@ -193,19 +195,26 @@ class Crew:
             self._last_used = now
         return under_way
 
-    def stop_multipliers(self, at_work_since: float = float("inf")) -> bool:
-        """End workers that have started about as many processes as they may. Only looks at those at work
-        on one request since then, when told. Returns whether there are any workers."""
+    def stop_multipliers(self, at_work_since: float | None = None) -> bool:
+        """End workers that have started about as many processes as they may; looks only at those at work
+        on one request since then, if that is given. Returns whether there are any workers."""
         links = [(shift, link) for shift in self._shifts() for link in shift.workers.values()]
         for shift, link in links if LINUX else ():
             most = shift.plan.limits.processes
-            if link.pid and (at_work_since == float("inf") or (link.seen and link.since < at_work_since)):
+            if link.pid and (at_work_since is None or (link.seen and link.since < at_work_since)):
                 found = len(descendants(link.pid, most))
                 if found >= most - most // 10:
                     link.doom(f"had started {found} processes and was stopped")
                     if not link.seen:
                         self.printed(link.pid, f"(the worker {link.sentence})")
         return bool(links)
+
+    def _fail_late(self, now: float) -> None:
+        waiting = [call for call in self._backlog if not call.future.done()]
+        for call in waiting:
+            if call.deadline <= now:
+                call.fail(not_started(call))
+        self._soonest = min((call.deadline for call in waiting if call.deadline > now), default=_FOREVER)
 
     def _open_shift(self) -> bool:
         if self._closing or (self.plan.one_worker and self._leaving):

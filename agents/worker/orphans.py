@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from agents.worker.syscalls import LINUX
+
 SECONDS = 1.0
 _MANY = 16
 
@@ -27,6 +29,8 @@ class Orphans:
 
     def collect(self, *, now: bool = False) -> None:
         """Look, at most once a second unless ``now``."""
+        if not LINUX:
+            return  # elsewhere, orphans go to the system's first process
         moment = time.monotonic()
         if moment < self._next and not now:
             return

@@ -74,7 +74,9 @@ def choose(wish: str = AUTO) -> Sandbox:
         if not why:
             return candidate
         refusals.append(f"{candidate.kind}: {why}")
-    failed = "; ".join(dict.fromkeys(refusals)) or "switched off"
+    failed = "; ".join(dict.fromkeys(refusals)) or (
+        "switched off" if LINUX else "this system has no way to close it"
+    )
     return Sandbox(NONE, f"workers have all rights of this account and can read the home folder ({failed})")
 
 

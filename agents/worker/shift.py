@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import errno
 import fcntl
 import os
 import signal
@@ -74,8 +75,10 @@ class Shift:
                 self._queue.send(PACKET.pack(call.ident, call.deadline, number, 0) + body)
             else:
                 self._send_large(call, number)
-        except BlockingIOError:
+        except OSError as problem:
             self._free_numbers.append(number)
+            if problem.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
             self._full = True
             self.loop.add_writer(self._queue.fileno(), self._writable)
             return False
@@ -136,21 +139,25 @@ class Shift:
     # told by the links
 
     def heard(self, link: WorkerLink, kind: int, ident: int, value: Any) -> None:
-        """One frame from a worker."""
-        if kind == CALLBACK:
-            begin_callback(link, self.sent.get(ident), value[0], value[1])
-            return
-        call = self._release(ident)
-        if call is None:
-            return
+        """One frame from a worker. Raises one of several errors when it makes no sense."""
         if kind == ANSWER:
-            if not call.future.done():
-                call.future.set_result(value)
-            call.drop_tasks()
+            call = self._release(ident)
+            if call is not None:
+                call.succeed(value)
+        elif kind == CALLBACK:
+            operation, arguments = value
+            begin_callback(link, self.sent.get(ident), operation, arguments)
         elif kind == RAISED:
-            call.fail(AgentRaised(value["kind"], value["message"], value["line"], value["trace"]))
+            problem = _raised(value)
+            call = self._release(ident)
+            if call is not None:
+                call.fail(problem)
         elif kind == SKIPPED:
-            call.fail(_not_started(call))
+            call = self._release(ident)
+            if call is not None:
+                call.fail(not_started(call))
+        else:
+            raise ValueError(f"frame of kind {kind}")
 
     def printed(self, pid: int, line: str) -> None:
         """One line that a worker wrote."""
@@ -188,7 +195,7 @@ class Shift:
                 do = "ask again, or raise its limit"
                 call.fail(CallTimeout(f"The call was stopped after {call.timeout:g} s", do=do))
             else:
-                call.fail(_not_started(call))
+                call.fail(not_started(call))
         for link in self.workers.values():
             ident = self._board.taken[link.slot]
             if ident != link.seen:
@@ -257,17 +264,23 @@ class Shift:
         self._crew.ended(self, unstarted)
 
 
-def _not_started(call: Call) -> CallTimeout:
+def not_started(call: Call) -> CallTimeout:
+    """The error of a call whose time passed before any worker began it."""
     return CallTimeout(
         f"The call waited {call.timeout:g} s for a free worker and was not started",
         do="ask again, or allow more workers",
     )
 
 
+def _raised(value: Any) -> AgentRaised:
+    kind, message, trace = str(value["kind"]), str(value["message"]), str(value["trace"])
+    return AgentRaised(kind, message, int(value["line"]), trace)
+
+
 def _birth_problem(link: WorkerLink, words: str) -> Exception:
     if link.refusal is None:
         return WorkerGone(f"The worker {words} before it could serve", do="see the log for what it printed")
-    what = AgentRaised(**link.refusal)
+    what = _raised(link.refusal)
     problem = WorkerRefused(f"The worker could not be started: {what}", do="see the log")
     problem.__cause__ = what
     return problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import select
@@ -129,6 +130,9 @@ class Template:
     def _end(self, pid: int) -> None:
         if not self._nursery.sandbox.own_processes:
             _end_below(pid)
+        if not LINUX:  # all that is known of its descendants there is the group
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
         _signal(pid, signal.SIGKILL)
 
     def _end_leftovers(self, ended: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from agents.errors import WorkerRefused
+from agents.worker import ceiling
 from agents.worker.wire import packet_pair
 
 _PROGRAM = "import sys; from agents.worker.template import main; main(int(sys.argv[1]))"
@@ -157,6 +158,8 @@ class TemplateLink:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            if "processes" in self.report:  # only then there was a group
+                ceiling.clear()
 
         await self._loop.run_in_executor(None, collect)
 

@@ -18,6 +18,7 @@ FRAME = struct.Struct(">I")
 INLINE_BYTES = 60 * 1024  # a larger body travels by memfd
 PACKET_BYTES = PACKET.size + INLINE_BYTES
 ANSWER_BYTES = 64 * 1024 * 1024  # a larger answer is refused
+_BUFFER_BYTES = 512 * 1024
 END = 0  # the request id that tells a worker to end, where closing the queue is not noticed
 
 ANSWER, RAISED, SKIPPED, CALLBACK, READY, REFUSED = range(6)
@@ -29,4 +30,9 @@ def packet_pair() -> tuple[socket.socket, socket.socket]:
         kind = socket.SOCK_SEQPACKET
     else:
         kind = socket.SOCK_DGRAM
-    return socket.socketpair(socket.AF_UNIX, kind)
+    pair = socket.socketpair(socket.AF_UNIX, kind)
+    if sys.platform != "linux":
+        for one in pair:  # there the buffer's size bounds a packet's
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+    return pair

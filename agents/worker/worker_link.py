@@ -29,6 +29,7 @@ class WorkerLink(asyncio.Protocol):
         self.slot = slot
         self.pid = 0
         self.ready = False
+        self.asking = False  # whether it waits for the answer to a callback
         self.started = time.monotonic()
         self.since = 0.0  # when the request in hand was first seen there
         self.seen = 0  # that request's id
@@ -70,9 +71,10 @@ class WorkerLink(asyncio.Protocol):
             self._shift.template.kill(self.pid)
 
     def reply(self, worked: bool, value: Any) -> None:
-        """Answer its oldest open callback."""
+        """Answer its open callback. Raises TypeError for what is not JSON."""
         if self._transport is not None and not self._stream_ended:
             frame = orjson.dumps((worked, value), option=orjson.OPT_NON_STR_KEYS)
+            self.asking = False
             self._transport.write(FRAME.pack(len(frame)) + frame)
 
     def end_in_words(self, cpu_limit: float) -> str:

@@ -1,25 +1,33 @@
-"""``rappd agents``: list, add, remove, new, test, run, approve."""
+"""``rappd agents``: list, add, remove, undo, new, test, run, approve."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.screen import Verdict, arrow, command, dim, mark, note, print_json, say, table
+from rappd.cli.agent_rows import agent_of, agent_rows, file_of, no_agent, show_rows
+from rappd.cli.daemon import Answered, Daemon
+from rappd.cli.phrases import tilde
+from rappd.cli.progress import progress
+from rappd.cli.screen import Verdict, arrow, command, complain, dim, mark, print_json, say, tame
+from rappd.cli.verbs import Verbs
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
-from rappd.settings.load import Settings
+
+if TYPE_CHECKING:
+    from twins.agent_files import AgentFiles
+    from twins.workspace import Workspace
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_TESTS = 25  # columns for a test's name
 
 
-@click.group()
+@click.group(cls=Verbs)
 def agents() -> None:
     """List, add, write, test, run and approve agents."""
 
@@ -28,45 +36,28 @@ def agents() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """Every agent, and every file that has a fault."""
-    rows = _rows()
+    home = Home.here()
+    rows = agent_rows(home, Daemon(home))
     if as_json:
         print_json({"agents": rows})
-        return
-    shown = []
-    for row in rows:
-        if row["quarantined"]:
-            line = f" line {row['line']}" if row["line"] else ""
-            shown.append([mark("bad"), row["file"], f"quarantined{line}: {row['reason']}", row["origin"]])
-        elif row["shadowed_by"]:
-            shown.append(
-                [mark("note"), row["name"], f"not used: {row['shadowed_by']} has the name", row["origin"]]
-            )
-        else:
-            verdict = mark("note") if row["reason"] else mark("good")
-            shown.append([verdict, row["name"], _first_line(row["description"]), row["origin"]])
-    table(["", "AGENT", "WHAT IT DOES", "FROM"], shown, shrink=2)
-    broken = [row for row in rows if row["reason"] and not row["quarantined"]]
-    for row in {row["file"]: row for row in broken}.values():
-        line = f" line {row['line']}" if row["line"] else ""
-        say(f"{mark('bad')} {row['file']}{line}: {row['reason']}. An earlier version works on.")
+    else:
+        show_rows(rows)
 
 
 @agents.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @_JSON
 def add(file: Path, as_json: bool) -> None:
     """Take in an agent file; it is checked before it counts."""
+    if not file.is_file():
+        raise NotFound(f'No file "{file}".', do="rappd agents add PATH/weather_agent.py")
     home = Home.here()
     daemon = Daemon(home)
     content = file.read_bytes()
     if daemon.running():
         found = daemon.upload("/agents/import", file.name, content)
     else:
-        from twins.agent_files import AgentFiles
-
-        files = AgentFiles(_workspace(home))
-        name, staged = files.stage(file.name, content)
-        files.place(name, staged, reason="added")
+        name = _place(_files(home), file.name, content, "added")
         found = {"status": "ok", "file": name, "message": f"{name} is in place; it loads at the next start."}
     _report(found, as_json)
 
@@ -79,12 +70,27 @@ def remove(name: str, as_json: bool) -> None:
     home = Home.here()
     daemon = Daemon(home)
     if daemon.running():
-        found = daemon.delete(f"/agents/{_file_of(daemon, name)}")
+        found = daemon.delete(f"/agents/{quote(file_of(agent_rows(home, daemon), name))}")
     else:
-        from twins.agent_files import AgentFiles
+        files = _files(home)
+        file = _file_here(home, name)
+        token = files.remove(file)
+        found = {"status": "ok", "message": f"{file} is out of service.", "undo": token}
+    _report(found, as_json)
 
-        token = AgentFiles(_workspace(home)).remove(name if name.endswith(".py") else f"{name}_agent.py")
-        found = {"status": "ok", "message": f"{name} is out of service.", "undo": token}
+
+@agents.command()
+@click.argument("token")
+@_JSON
+def undo(token: str, as_json: bool) -> None:
+    """Bring a removed file back; TOKEN is what removing it told."""
+    home = Home.here()
+    daemon = Daemon(home)
+    if daemon.running():
+        found = daemon.post("/agents/undo", {"undo": token})
+    else:
+        name = _files(home).undo(token)
+        found = {"status": "ok", "file": name, "message": f"{name} is back; it loads at the next start."}
     _report(found, as_json)
 
 
@@ -99,41 +105,38 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
     home = Home.here()
     filename, source = scaffold(name, " ".join(description))
     daemon = Daemon(home)
+    workspace = _workspace(home)
     if daemon.running():
         found = daemon.post("/agents/new", {"filename": filename, "source": source})
     else:
-        from twins.agent_files import AgentFiles
         from twins.errors import BadFile
 
-        workspace = _workspace(home)
         if (workspace.agents / filename).exists():
-            raise BadFile(f"{filename} exists already.", do="Choose another name.")
-        files = AgentFiles(workspace)
-        files.place(*files.stage(filename, source.encode()), reason="new")
+            raise BadFile(f"{filename} exists already.", do="choose another name")
+        _place(_files(home), filename, source.encode(), "new")
         found = {"status": "ok", "file": filename, "message": f"{filename} is written."}
-    found["path"] = str(_workspace(home).agents / filename)
+    found["path"] = str(workspace.agents / found["file"])
     _report(found, as_json)
     if not as_json:
-        say(f"  {arrow()} {found['path']}")
+        say(f"  {arrow()} {tilde(found['path'])}")
 
 
 @agents.command()
 @click.argument("name")
 @_JSON
 def test(name: str, as_json: bool) -> int:
-    """Run the contract tests over an agent or a file."""
-    from rappd.offline import test_agent
-
-    tests = test_agent(Home.here(), name)
-    failed = [found for found in tests if not found["passed"] and not found.get("note")]
+    """Run the contract tests over an agent, by its name, or over a file, by its path."""
+    tests = _tests(Home.here(), name)
+    failed = [found for found in tests if not found["passed"] and found.get("required", True)]
     if as_json:
         print_json({"tests": tests})
         return 1 if failed else 0
     for found in tests:
         verdict: Verdict = "good"
         if not found["passed"]:
-            verdict = "note" if found.get("note") else "bad"
-        say(f"{mark(verdict)} {found['test']:<28} {dim(str(found.get('message', '')))}".rstrip())
+            verdict = "bad" if found.get("required", True) else "note"
+        message = found.get("message", "")
+        say(f"{mark(verdict)} {found['test']:<{_TESTS}} {dim(tame(message))}" if message else f"{mark(verdict)} {found['test']}")
     return 1 if failed else 0
 
 
@@ -143,16 +146,25 @@ def test(name: str, as_json: bool) -> int:
 @_JSON
 def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
     """Run one agent: rappd agents run HackerNews count=5."""
-    found = Daemon(Home.here(), timeout=600).post(
-        "/agents/run", {"agent": name, "args": _arguments(arguments)}
-    )
+    home = Home.here()
+    daemon = Daemon(home, timeout=600)
+    body = {"agent": name, "args": _arguments(arguments)}
+    with progress() as line:
+        line(f"{name}…")
+        try:
+            found = daemon.post("/agents/run", body)
+        except Answered as problem:
+            if problem.code != "not_found":
+                raise
+            raise no_agent(agent_rows(home, daemon), name) from problem
+    if not found["ok"]:
+        complain(str(found["result"]), f"rappd threads show {found['thread'][:8]}", "agent", as_json=as_json)
+        return 1
     if as_json:
         print_json({"run": found})
-    elif found["ok"]:
-        say(str(found["result"]))
     else:
-        note(f"{mark('bad', sys.stderr)} {found['result']}")
-    return 0 if found["ok"] else 1
+        say(tame(str(found["result"])))
+    return 0
 
 
 @agents.command()
@@ -163,30 +175,40 @@ def approve(name: str, as_json: bool) -> None:
     home = Home.here()
     daemon = Daemon(home)
     if daemon.running():
-        found = daemon.post("/agents/approve", {"filename": _file_of(daemon, name)})
+        found = daemon.post("/agents/approve", {"filename": file_of(agent_rows(home, daemon), name)})
     else:
-        from twins.agent_files import AgentFiles, sha256
+        from twins.agent_files import sha256
 
-        files = AgentFiles(_workspace(home))
-        digest = sha256(files.read(name))
-        files.approve(name, digest)
-        found = {"status": "ok", "message": f"{name} is approved.", "file": name, "sha256": digest}
+        files = _files(home)
+        file = _file_here(home, name)
+        digest = sha256(files.read(file))
+        files.approve(file, digest)
+        found = {"status": "ok", "message": f"{file} is approved.", "file": file, "sha256": digest}
     _report(found, as_json)
 
 
-def _rows() -> list[dict[str, Any]]:
-    home = Home.here()
-    daemon = Daemon(home)
-    if daemon.running():
-        files = daemon.get("/agents")["files"]
-        return [card for file in files for card in file["cards"]]
-    from rappd.offline import list_agents
+def _tests(home: Home, name: str) -> list[dict[str, Any]]:
+    from rappd.offline import test_agent, test_file
 
-    return list_agents(home)
+    path = Path(name)
+    daemon = Daemon(home, timeout=120)
+    with progress() as line:
+        if name.endswith(".py") and path.is_file():
+            return test_file(home, path, line)
+        if not daemon.running():
+            return test_agent(home, name, line)
+        line(f"Testing {name}…")
+        rows = agent_rows(home, daemon)
+        agent = agent_of(rows, name)
+        if agent:
+            tests: list[dict[str, Any]] = daemon.post("/agents/test", {"agent": agent})["tests"]
+            return tests
+        return test_file(home, _workspace(home).agents / file_of(rows, name), line)
 
 
-def _workspace(home: Home) -> Any:
+def _workspace(home: Home) -> Workspace:
     from rappd.offline import workspace_of
+    from rappd.settings.load import Settings
 
     home.create()
     workspace = workspace_of(home, Settings.load(home))
@@ -194,14 +216,25 @@ def _workspace(home: Home) -> Any:
     return workspace
 
 
-def _file_of(daemon: Daemon, name: str) -> str:
-    cards = [card for file in daemon.get("/agents")["files"] for card in file["cards"]]
-    for card in cards:
-        if name in (card["file"], card["name"]) and card["origin"] == "yours":
-            return str(card["file"])
-    if any(name in (card["file"], card["name"]) for card in cards):
-        raise NotFound(f"{name} is not a file of yours.", do="rappd agents list")
-    raise NotFound(f'No agent "{name}".', do="rappd agents list")
+def _files(home: Home) -> AgentFiles:
+    from twins.agent_files import AgentFiles
+
+    return AgentFiles(_workspace(home))
+
+
+def _place(files: AgentFiles, filename: str, content: bytes, reason: str) -> str:
+    name, staged = files.stage(filename, content)
+    files.place(name, staged, reason=reason)
+    return name
+
+
+def _file_here(home: Home, name: str) -> str:
+    """The file that a person means, with the daemon down; only a name that is no file's costs workers."""
+    folder = _workspace(home).agents
+    for file in (name, f"{name}_agent.py"):
+        if file.endswith(".py") and (folder / file).is_file():
+            return file
+    return file_of(agent_rows(home, Daemon(home)), name)
 
 
 def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -209,7 +242,7 @@ def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not re.fullmatch(r"\w+", key):
-            raise Mistyped(f'"{pair}" is not NAME=VALUE.', do="rappd agents run HackerNews count=5")
+            raise Mistyped(f'"{pair[:80]}" is not NAME=VALUE.', do="rappd agents run HackerNews count=5")
         try:
             found[key] = json.loads(text)
         except ValueError:
@@ -221,10 +254,6 @@ def _report(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({"agent": found})
         return
-    say(f"{mark('good' if found.get('status') == 'ok' else 'note')} {found['message']}")
+    say(f"{mark('good' if found.get('status') == 'ok' else 'note')} {tame(found['message'])}")
     if found.get("undo"):
-        say(dim(f"  kept; to bring it back: {command('rappd agents add FILE')}"))
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]
+        say(f"  {dim('to bring it back:')} {command('rappd agents undo ' + found['undo'])}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from rappd.cli.verbs import Verbs
 from rappd.version import __version__
 
 VERBS = {
@@ -28,8 +30,8 @@ VERBS = {
 }
 
 
-class _Verbs(click.Group):
-    """A group whose commands are imported when they are called."""
+class _Rooms(Verbs):
+    """Verbs whose rooms are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -41,23 +43,16 @@ class _Verbs(click.Group):
         found: click.Command = getattr(importlib.import_module(module), name)
         return found
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], list(VERBS), 1)
-            hint = f" Did you mean {near[0]}?" if near else " rappd --help lists the verbs."
-            raise click.UsageError(f'No verb "{args[0]}".{hint}')
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.group(
+    cls=_Rooms,
+    subcommand_metavar="VERB [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
 @click.version_option(__version__, prog_name="rappd", message="%(prog)s %(version)s")
 def rappd() -> None:
     """Agents that belong to you, on your own machines.
@@ -74,6 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     try:
         result: Any = rappd.main(list(arguments), prog_name="rappd", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
@@ -88,6 +84,11 @@ def run(arguments: Sequence[str]) -> int:
         complain(str(problem), problem.do, problem.code, as_json=as_json)
         return problem.exit_code
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read us is gone; nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}", "rappd doctor", "system", as_json=as_json)
+        return 1
     return result if isinstance(result, int) else 0

@@ -3,72 +3,152 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from rappd.cli.daemon import Daemon
-from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, table
+from rappd.cli.phrases import tilde
+from rappd.cli.screen import dim, interactive, mark, note, print_json, say, tame, tell, terminal_width
+from rappd.cli.tables import cells, table
+from rappd.cli.verbs import Verbs
+from rappd.errors import Mistyped
 from rappd.home import Home
-from rappd.settings.load import Settings
+from rappd.settings.load import Settings, Value, check
+from rappd.settings.table import Setting
 from rappd.settings.write import find, write
 
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
-@click.group()
+
+@click.group(cls=Verbs)
 def config() -> None:
     """Show and change settings."""
 
 
 @config.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@_JSON
 def show(name: str | None, as_json: bool) -> None:
     """Every setting, or one: its value and where it came from."""
     settings = Settings.load(Home.here())
     values = [settings.value(find(name).name)] if name else settings.all()
-    rows = [
-        (
-            value.setting.name,
-            ("set" if value.text else "") if value.setting.secret else value.text,
-            value.source,
-            value.setting.help,
-        )
-        for value in values
-    ]
     if as_json:
-        print_json(
-            {
-                "settings": [
-                    {"name": key, "value": text, "from": source, "secret": value.setting.secret}
-                    for (key, text, source, _), value in zip(rows, values, strict=True)
-                ]
-            }
-        )
-        return
-    table(["SETTING", "VALUE", "FROM", "WHAT IT DOES"], rows, shrink=1)
+        print_json({"settings": [_row(value) for value in values]})
+    elif name:
+        _one(values[0])
+    else:
+        _all(values)
+    for value in values:
+        _doubt(value, settings)
 
 
 @config.command("set")
 @click.argument("name")
-@click.argument("value")
-def set_(name: str, value: str) -> None:
-    """Write a setting down; a running daemon takes live ones over at once."""
+@click.argument("value", required=False)
+@_JSON
+def set_(name: str, value: str | None, as_json: bool) -> None:
+    """Write a setting down; a running daemon takes live ones over at once.
+
+    A secret is better given without VALUE: it is then asked for, or read from stdin.
+    """
     home = Home.here()
-    setting = write(home, name, value)
-    shown = "set" if setting.secret else value
-    where = home.env_file if setting.secret else home.config
-    say(f"{mark('good')} {setting.name} = {shown}  {dim(str(where))}")
+    text = _asked(find(name)) if value is None else value
+    setting = write(home, name, text)
     effective = Settings.load(home).value(setting.name)
-    if effective.source == "environment":
-        note(f"{mark('note', sys.stderr)} {setting.variable} in the environment wins over it.")
+    where = home.env_file if setting.secret else home.config
     daemon = Daemon(home)
-    if daemon.running():
+    running = daemon.running()
+    if running:
         daemon.post("/settings/reload")
-        if not setting.live:
-            note(f"{mark('note', sys.stderr)} It counts from the next start.")
-            note(f"  {arrow(sys.stderr)} {command('rappd stop')}, then {command('rappd start')}")
+    if as_json:
+        print_json({"setting": {**_row(effective), "file": str(where)}})
+    else:
+        shown = "set" if setting.secret else check(setting, text)
+        say(f"{mark('good')} {setting.name} = {tame(shown)}  {dim(tilde(where))}")
+    if effective.source != where.name:
+        note(f"{mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it.")
+    elif running and not setting.live:
+        do = "`rappd stop`, then `rappd start`"
+        tell("note", "It counts from the next start.", do, stream=sys.stderr)
 
 
 @config.command()
-def path() -> None:
+@_JSON
+def path(as_json: bool) -> None:
     """Where the settings file lies."""
-    say(str(Home.here().config))
+    found = str(Home.here().config)
+    if as_json:
+        print_json({"path": found})
+    else:
+        say(found)
+
+
+def _all(values: list[Value]) -> None:
+    header = ["SETTING", "VALUE", "FROM", "WHAT IT DOES"]
+    rows = [
+        [value.setting.name, _shown(value), value.source, value.setting.help.rstrip(".")] for value in values
+    ]
+    names, texts = (max(cells(row[column]) for row in rows) for column in (0, 1))
+    if names + 2 + texts <= terminal_width():
+        table(header, rows, shrink=3, prose=True, whole=(0, 1))
+        return
+    for name, text, source, _ in rows:  # too narrow for a table that shows links whole
+        say(f"{name}  {dim(source)}")
+        if text:
+            say(f"  {tame(text)}")
+
+
+def _one(value: Value) -> None:
+    setting = value.setting
+    say(f"{setting.name} = {tame(_shown(value))}  {dim(value.source)}")
+    when = "counts at once" if setting.live else "counts from the next start"
+    say(f"  {setting.help} Variable {setting.variable}; {when}.")
+
+
+def _row(value: Value) -> dict[str, Any]:
+    setting = value.setting
+    return {
+        "name": setting.name,
+        "value": _shown(value),
+        "from": value.source,
+        "secret": setting.secret,
+        "variable": setting.variable,
+        "kind": setting.kind,
+        "live": setting.live,
+        "default": setting.default,
+        "help": setting.help,
+    }
+
+
+def _shown(value: Value) -> str:
+    if value.setting.secret:
+        return "set" if value.text else ""
+    return value.text
+
+
+def _doubt(value: Value, settings: Settings) -> None:
+    """A value from outside that does not fit is not in force; says what is."""
+    if value.source == "default" or value.setting.secret:
+        return
+    try:
+        check(value.setting, value.text)
+    except Mistyped as problem:
+        number = value.setting.kind == "number"
+        force = str(settings.number(value.setting.name)) if number else "off"
+        note(f"{mark('note', sys.stderr)} {str(problem).rstrip('.')}; {force} counts.")
+
+
+def _place(value: Value) -> str:
+    return "the environment" if value.source == "environment" else value.source
+
+
+def _asked(setting: Setting) -> str:
+    """A value that was not typed with the command: asked for on a terminal, else the first line of stdin."""
+    if interactive():
+        answer: str = click.prompt(setting.name, hide_input=setting.secret, err=True)
+        return answer
+    line = "" if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise Mistyped("VALUE is missing.", do=f"rappd config set {setting.name} VALUE")
+    return line

@@ -6,13 +6,16 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from envelopes.problem import Problem
-from rappd.errors import NotRunning
+from rappd.errors import NotRunning, NotYet, RappdError
 from rappd.home import Home
 
-_EXIT = {400: 2, 403: 5, 404: 4, 409: 9, 422: 2}
+_EXIT = {400: 2, 403: 5, 404: 4, 409: 9, 422: 2, 504: 8}
+_UNFIT = ("bad_file", "unfit_egg", "not_operator")
+_ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
 class Answered(Problem):
@@ -29,20 +32,31 @@ class Answered(Problem):
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # from the daemon's status
-        if self.code in ("bad_file", "unfit_egg", "not_operator"):
-            return 5
-        return _EXIT.get(self._status, 1)
+        return 5 if self.code in _UNFIT else _EXIT.get(self._status, 1)
+
+
+class Gone(RappdError):
+    """The connection ended before the answer came."""
+
+    code = "gone"
+
+    def __init__(self) -> None:
+        super().__init__("rappd ended before it answered.", do="rappd logs")
 
 
 class Daemon:
-    """One conversation with the daemon of ``home``. Raises ``NotRunning`` when none answers."""
+    """One conversation with the daemon of ``home``.
+
+    Everything raises ``NotRunning`` when none answers, ``Answered`` when it refuses, ``Gone`` when it
+    ends meanwhile, and ``NotYet`` when it stays silent for ``timeout`` seconds.
+    """
 
     def __init__(self, home: Home, *, timeout: float = 60.0) -> None:
         self._home = home
         self._timeout = timeout
 
     def running(self) -> bool:
-        """Whether somebody answers."""
+        """Whether somebody listens."""
         try:
             self._connect().close()
         except NotRunning:
@@ -64,40 +78,48 @@ class Daemon:
     def upload(self, path: str, name: str, content: bytes) -> dict[str, Any]:
         """Sends one file as the multipart field ``file``."""
         edge = "----rappd-7f0b6a1e5c"
-        head = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-        body = head.encode() + content + f"\r\n--{edge}--\r\n".encode()
+        named = name.translate(_ESCAPED).encode("utf-8", "replace")
+        head = b'--%s\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n'
+        body = head % (edge.encode(), named) + content + f"\r\n--{edge}--\r\n".encode()
         return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Server-sent events as they come."""
-        connection = self._connect()
-        connection.request("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        if response.status >= 400:
-            raise Answered(_parsed(response.read()), response.status)
-        for line in response:
-            if line.startswith(b"data: "):
-                yield json.loads(line[6:])
-        connection.close()
+        with self._asking("POST", path, json.dumps(body).encode()) as response:
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
 
     def _ask(
         self, method: str, path: str, body: bytes | None = None, kind: str = "application/json"
     ) -> dict[str, Any]:
+        with self._asking(method, path, body, kind) as response:
+            return _parsed(response.read())
+
+    @contextmanager
+    def _asking(
+        self, method: str, path: str, body: bytes | None, kind: str = "application/json"
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connect()
-        headers = {"Content-Type": kind} if body is not None else {}
-        connection.request(method, path, body, headers)
-        response = connection.getresponse()
-        found = _parsed(response.read())
-        connection.close()
-        if response.status >= 400:
-            raise Answered(found, response.status)
-        return found
+        try:
+            connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise Answered(_parsed(response.read()), response.status)
+            yield response
+        except TimeoutError as error:
+            raise NotYet(f"rappd did not answer within {self._timeout:g} s.", do="rappd logs") from error
+        except (ConnectionError, http.client.HTTPException) as error:
+            raise Gone from error
+        finally:
+            connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
         connection = _Unix(str(self._home.socket), self._timeout)
         try:
             connection.connect()
         except OSError as error:
+            connection.close()
             raise NotRunning("rappd isn't running here.", do="rappd start") from error
         return connection
 

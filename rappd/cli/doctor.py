@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rappd.cli.screen import arrow, command, mark, print_json, say
+from rappd.cli.phrases import count
+from rappd.cli.progress import progress
+from rappd.cli.screen import advice, arrow, mark, print_json, say, tame, wrapped
 from rappd.home import Home
+
+_WHAT = 11  # where a finding's words begin, after the mark
 
 
 @click.command()
@@ -14,17 +18,21 @@ def doctor(as_json: bool) -> int:
     """Look for problems; each comes with its fix. Starts nothing, works with the daemon down."""
     from rappd.examination import examine
 
-    findings = examine(Home.here())
+    with progress() as line:
+        findings = examine(Home.here(), looking_at=lambda about: line(f"Looking at {about.lower()}…"))
     problems = sum(finding.verdict == "bad" for finding in findings)
     notes = sum(finding.verdict == "note" for finding in findings)
     if as_json:
         print_json({"doctor": [finding.as_json() for finding in findings]})
         return 1 if problems else 0
+    widest = max(len(click.unstyle(mark(verdict))) for verdict in ("good", "note", "bad"))
     for finding in findings:
-        say(f"{mark(finding.verdict)} {finding.about:<10} {finding.what}")
+        sign = mark(finding.verdict)
+        sign += " " * (widest - len(click.unstyle(sign)))
+        indent = widest + 1 + _WHAT
+        say(f"{sign} {finding.about:<{_WHAT - 1}} {wrapped(tame(finding.what), indent)}")
         if finding.do:
-            shown = command(finding.do) if "rappd " in finding.do.split("=")[-1][:12] else finding.do
-            say(f"             {arrow()} {shown}")
+            say(f"{' ' * indent}{arrow()} {advice(finding.do, indent + 1 + len(arrow()))}")
     say(_sum(problems, notes))
     return 1 if problems else 0
 
@@ -32,9 +40,5 @@ def doctor(as_json: bool) -> int:
 def _sum(problems: int, notes: int) -> str:
     if not problems and not notes:
         return "All is well."
-    parts = [
-        f"{count} {word}{'' if count == 1 else 's'}"
-        for count, word in ((problems, "problem"), (notes, "note"))
-        if count
-    ]
-    return ", ".join(parts) + "."
+    parts = ((problems, "problem"), (notes, "note"))
+    return ", ".join(count(number, word) for number, word in parts if number) + "."

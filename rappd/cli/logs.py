@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import time
+import json
+import sys
 
 import click
 
-from rappd.cli.screen import say
+from rappd.cli.screen import note, print_json, say, tame
 from rappd.home import Home
+from rappd.log import follow as follow_log
 from rappd.log import tail
 
 
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
-@click.option("-n", "--lines", default=50, show_default=True, help="How many to begin with.")
-def logs(follow: bool, lines: int) -> None:
+@click.option(
+    "-n", "--lines", type=click.IntRange(0, 100_000), default=50, show_default=True, help="How many to begin with."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with -f one per line.")
+def logs(follow: bool, lines: int, as_json: bool) -> None:
     """Show the log."""
     path = Home.here().log
-    found = tail(path, lines)
-    if not found and not follow:
-        say("The log is empty.")
-    for line in found:
-        say(line)
-    if not follow:
+    if follow:
+        for line in follow_log(path, lines):
+            if as_json:
+                click.echo(json.dumps({"line": line}))
+            else:
+                say(tame(line))
+            sys.stdout.flush()
         return
-    position = path.stat().st_size if path.exists() else 0
-    while True:
-        time.sleep(0.2)
-        if not path.exists():
-            continue
-        if path.stat().st_size < position:
-            position = 0  # the log was rotated
-        with path.open("rb") as file:
-            file.seek(position)
-            for raw in file:
-                if not raw.endswith(b"\n"):
-                    break
-                position += len(raw)
-                say(raw.decode("utf-8", "replace").rstrip("\n"))
+    found = tail(path, lines)
+    if as_json:
+        print_json({"log": found})
+    elif not found and lines:
+        note("The log is empty.")
+    else:
+        for line in found:
+            say(tame(line))

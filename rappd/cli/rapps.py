@@ -8,13 +8,16 @@ from typing import Any
 import click
 
 from rappd.cli.daemon import Daemon
-from rappd.cli.screen import mark, print_json, say, table
+from rappd.cli.phrases import sentence
+from rappd.cli.screen import arrow, command, mark, print_json, say
+from rappd.cli.tables import table
+from rappd.cli.verbs import Verbs
 from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group()
+@click.group(cls=Verbs)
 def rapps() -> None:
     """List, install and uninstall rapplications."""
 
@@ -28,15 +31,19 @@ def list_(as_json: bool) -> None:
         print_json({"rapps": found})
         return
     rows = [
-        [
-            mark("good") if rapp["installed"] else " ",
-            rapp["id"],
-            rapp["description"],
-            rapp["ui"] if rapp["installed"] else "",
-        ]
-        for rapp in found
+        [rapp["id"], sentence(rapp["description"]), rapp["ui"] if rapp["installed"] else ""] for rapp in found
     ]
-    table(["", "RAPP", "WHAT IT DOES", "PAGE"], rows, shrink=2)
+    pages = any(row[2] for row in rows)
+    table(
+        ["RAPP", "WHAT IT DOES", *(["PAGE"] if pages else [])],
+        [row if pages else row[:2] for row in rows],
+        shrink=1,
+        prose=True,
+        whole=(2,),
+        marks=["good" if rapp["installed"] else None for rapp in found],
+    )
+    if not any(rapp["installed"] for rapp in found):
+        say(f"None is installed: {command('rappd rapps install RAPP')}")
 
 
 @rapps.command()
@@ -46,7 +53,11 @@ def install(rapp: str, as_json: bool) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
     path = Path(rapp)
     name = str(path.absolute()) if path.exists() and ("/" in rapp or rapp.endswith(".zip")) else rapp
-    _report(Daemon(Home.here()).post("/rapps/install", {"id": name}), as_json)
+    daemon = Daemon(Home.here())
+    found = daemon.post("/rapps/install", {"id": name})
+    rows = daemon.get("/rapps")["rapps"]
+    page = next((row["ui"] for row in rows if row["id"] == found["id"]), "") if found.get("ui") else ""
+    _report({**found, "ui": page}, as_json)
 
 
 @rapps.command()
@@ -63,4 +74,4 @@ def _report(found: dict[str, Any], as_json: bool) -> None:
         return
     say(f"{mark('good')} {found['message']}")
     if found.get("ui"):
-        say(f"  {found['ui']}")
+        say(f"  {arrow()} {found['ui']}")

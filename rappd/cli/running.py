@@ -9,9 +9,14 @@ import time
 import click
 
 from rappd.cli.daemon import Daemon
-from rappd.cli.screen import command, mark, print_json, say, terminal_width, tilde
+from rappd.cli.phrases import count, tilde
+from rappd.cli.progress import progress
+from rappd.cli.screen import command, mark, note, print_json, say
+from rappd.cli.start import thinking, way_over_ssh
 from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
+
+_STOP_SECONDS = 20.0
 
 
 @click.command("open")
@@ -19,11 +24,16 @@ from rappd.home import Home
 @click.option("--browser", is_flag=True, help="Also open it in the browser.")
 def open_(as_json: bool, browser: bool) -> None:
     """Print a link that opens the page as its operator (one use, ten minutes)."""
-    found = Daemon(Home.here()).post("/operator/key")
+    daemon = Daemon(Home.here())
+    found = daemon.post("/operator/key")
     if as_json:
         print_json({"link": found})
-        return
-    say(found["url"])
+    else:
+        say(found["url"])
+        way = way_over_ssh(int(daemon.get("/operator/status")["port"]))
+        if way:
+            note("You are here over SSH; the link opens on your own machine after:")
+            note(f"  {click.style(way, fg='cyan')}")
     if browser:
         click.launch(found["url"])
 
@@ -35,17 +45,13 @@ def stop(as_json: bool) -> None:
     home = Home.here()
     pid = running_pid(home)
     os.kill(pid, signal.SIGTERM)
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            break
-        if not Daemon(home).running() and not home.process_file.read_text().strip():
-            break
-        time.sleep(0.03)
-    else:
-        raise RappdError(f"rappd (process {pid}) does not stop.", do=f"kill -9 {pid}")
+    until = time.monotonic() + _STOP_SECONDS
+    with progress() as line:
+        while not _ended(home, pid):
+            if time.monotonic() > until:
+                raise RappdError(f"rappd (process {pid}) does not stop.", do=f"kill -9 {pid}")
+            line("Stopping…")
+            time.sleep(0.03)
     if as_json:
         print_json({"stopped": {"pid": pid}})
     else:
@@ -61,20 +67,15 @@ def status(as_json: bool) -> None:
     if as_json:
         print_json({"status": found})
         return
-    thinks = str(found["provider"]) + (f", {found['model']}" if found["has_model"] else ", no model")
+    faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
     say(f"{mark('good')} {found['node']} is awake on port {found['port']}")
     say()
-    say(f"  Thinking  {thinks}")
-    say(
-        f"  Agents    {found['agents']} ready"
-        + (f", {found['unavailable']} with faults" if found["unavailable"] else "")
-    )
-    from pathlib import Path
-
-    say(f"  Data      {tilde(Path(found['home']))}")
-    if terminal_width() >= 60:
-        say()
-        say(f"Open the page: {command('rappd open')}   Stop: {command('rappd stop')}")
+    say(f"  Thinking  {thinking(found)}")
+    say(f"  Agents    {found['agents']} ready{faults}")
+    say(f"  Data      {tilde(found['home'])}")
+    say()
+    say(f"Open the page: {command('rappd open')}")
+    say(f"Stop it:       {command('rappd stop')}")
 
 
 def running_pid(home: Home) -> int:
@@ -85,3 +86,12 @@ def running_pid(home: Home) -> int:
         except (OSError, ValueError, IndexError):
             pass
     raise NotRunning("rappd isn't running here.", do="rappd start")
+
+
+def _ended(home: Home, pid: int) -> bool:
+    """Whether the process is gone, or at least gave the home free (its parent may not have noticed)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return not Daemon(home).running() and not home.process_file.read_text().strip()

@@ -1,13 +1,15 @@
-"""What a terminal shows: marks, colours, tables, and errors in one shape."""
+"""What a terminal shows: marks, colours, commands, and errors in one shape."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,48 +22,78 @@ _MARKS: dict[Verdict, tuple[str, str, str]] = {
     "note": ("!", "!", "yellow"),
     "bad": ("✗", "x", "red"),
 }
-_GAP = "  "
+_PLAIN = {
+    "…": "...", "→": "->", "—": "-", "–": "-", "✓": "ok", "✗": "x", "●": "*", "·": "-", "•": "-",
+    "“": '"', "”": '"', "‘": "'", "’": "'",
+}  # fmt: skip
+# C0 less newline and tab, DEL, C1, and what reorders text: foreign words may not steer a terminal.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_COERCED = ("C.UTF-8", "C.utf8")
 
 
 def say(text: str = "") -> None:
     """An answer, on stdout."""
-    click.echo(_plain(text, sys.stdout), color=_colours(sys.stdout))
+    click.echo(plain(text, sys.stdout), color=colours(sys.stdout))
 
 
 def note(text: str = "") -> None:
     """Progress, a question or a hint, on stderr."""
-    click.echo(_plain(text, sys.stderr), err=True, color=_colours(sys.stderr))
+    click.echo(plain(text, sys.stderr), err=True, color=colours(sys.stderr))
 
 
 def print_json(body: dict[str, Any]) -> None:
     """One object for scripts."""
-    click.echo(json.dumps(body, ensure_ascii=False, indent=2, default=str))
+    click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stdout), indent=2, default=str))
 
 
 def complain(what: str, do: str, code: str, *, as_json: bool) -> None:
     """An error on stderr: what happened, then what to do."""
     if as_json:
-        click.echo(json.dumps({"error": what, "do": do, "code": code}, ensure_ascii=False), err=True)
+        body = {"error": what, "do": do.replace("`", ""), "code": code}
+        click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stderr)), err=True)
         return
-    note(f"{mark('bad', sys.stderr)} {what}")
+    tell("bad", what, do, stream=sys.stderr)
+
+
+def tell(verdict: Verdict, what: str, do: str = "", *, stream: IO[str] | None = None) -> None:
+    """``✗ what`` and, below it, ``→ do``; on stdout unless told otherwise."""
+    stream = stream or sys.stdout
+    out = note if stream is sys.stderr else say
+    sign = mark(verdict, stream)
+    lead = len(click.unstyle(sign)) + 1
+    what = tame(what)
+    out(f"{sign} {wrapped(what if '. ' in what else what.rstrip('.'), lead, stream=stream)}")
     if do:
-        note(f"  {arrow(sys.stderr)} {command(do) if do.startswith('rappd ') else do}")
+        out(f"  {arrow(stream)} {advice(do, 3 + len(arrow(stream)), stream=stream)}")
+
+
+def advice(do: str, indent: int, *, stream: IO[str] | None = None) -> str:
+    """What to do next: commands in it as this shell can run them, in cyan and never broken."""
+    text = _command_pattern().sub(lambda found: f"`{found[0]}`", tame(do)) if "`" not in do else tame(do)
+    pieces = text.rstrip(".").split("`")
+    commands = [_runnable(piece) for piece in pieces[1::2]]
+    for number, piece in enumerate(commands):
+        pieces[2 * number + 1] = piece.replace(" ", "\0")
+    shown = wrapped("".join(pieces), indent, stream=stream)
+    for piece in commands:
+        shown = shown.replace(piece.replace(" ", "\0"), click.style(piece, fg="cyan"), 1)
+    return shown
+
+
+def command(text: str) -> str:
+    """A command as this shell can run it: ``rappd …`` or ``.venv/bin/rappd …``."""
+    return click.style(_runnable(text), fg="cyan")
 
 
 def mark(verdict: Verdict, stream: IO[str] | None = None) -> str:
     """✓ ! or ✗, in its colour; words where the terminal cannot show them."""
     sign, plain, colour = _MARKS[verdict]
-    return click.style(sign if _utf8(stream or sys.stdout) else plain, fg=colour)
+    return click.style(sign if utf8(stream or sys.stdout) else plain, fg=colour)
 
 
 def arrow(stream: IO[str] | None = None) -> str:
     """→, or -> where the terminal cannot show it."""
-    return "→" if _utf8(stream or sys.stdout) else "->"
-
-
-def command(text: str) -> str:
-    """A command as this shell can run it: ``rappd …`` or ``.venv/bin/rappd …``."""
-    return click.style(text.replace("rappd", _program(), 1), fg="cyan")
+    return "→" if utf8(stream or sys.stdout) else "->"
 
 
 def dim(text: str) -> str:
@@ -69,35 +101,35 @@ def dim(text: str) -> str:
     return click.style(text, dim=True)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, shrink: int = 0) -> None:
-    """Columns that fit the terminal: the column ``shrink`` loses its middle, then the rightmost go."""
-    lines = [list(header), *[[str(cell) for cell in row] for row in rows]]
-    width = terminal_width()
-    widths = [max(len(click.unstyle(line[column])) for line in lines) for column in range(len(header))]
-    room = width - (sum(widths) - widths[shrink]) - len(_GAP) * (len(widths) - 1)
-    if room < widths[shrink]:
-        widths[shrink] = max(12, room)
-    while len(widths) > 1 and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
-        widths.pop()
-    for number, line in enumerate(lines):
-        cells = [_fit(cell, size) for cell, size in zip(line, widths, strict=False)]
-        text = _GAP.join(cells).rstrip()
-        say(dim(text) if number == 0 else text)
+def tame(text: str) -> str:
+    """Foreign text without what would steer the terminal."""
+    return _STEERING.sub("", click.unstyle(text))
 
 
-def middle(text: str, size: int) -> str:
-    """``text`` in at most ``size`` columns; a long one loses its middle."""
-    if len(text) <= size:
+def wrapped(text: str, indent: int, *, stream: IO[str] | None = None) -> str:
+    """``text`` broken at words, lines after the first indented; as it is without a terminal."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
         return text
-    ellipsis = "…" if _utf8(sys.stdout) else ".."
-    left = (size - len(ellipsis) + 1) // 2
-    right = size - len(ellipsis) - left
-    return f"{text[:left]}{ellipsis}{text[len(text) - right :] if right else ''}"
+    room = max(20, terminal_width(stream) - indent)
+    blank = "\n" + " " * indent
+    lines = (
+        textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in text.split("\n")
+    )
+    return blank.join(blank.join(line) for line in lines)
 
 
-def terminal_width() -> int:
+def terminal_width(stream: IO[str] | None = None) -> int:
     """Columns to write in: the terminal's, 80 without one."""
-    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return 80
+    told = os.environ.get("COLUMNS", "")
+    try:
+        return int(told) if told.isdecimal() else os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def interactive() -> bool:
@@ -105,64 +137,53 @@ def interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ago(seconds: float) -> str:
-    """ "12 s ago", "2 min ago", "3 h ago", "5 days ago"."""
-    seconds = max(0, seconds)
-    for limit, unit, size in ((60, "s", 1), (3600, "min", 60), (86400, "h", 3600)):
-        if seconds < limit:
-            return f"{int(seconds / size)} {unit} ago"
-    days = int(seconds / 86400)
-    return f"{days} day{'s' if days != 1 else ''} ago"
+def redraws(stream: IO[str]) -> bool:
+    """Whether a line may be written over."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def size(count: float) -> str:
-    """ "212 GB", "3.1 MB", "410 bytes"."""
-    if count < 1000:
-        return f"{int(count)} bytes"
-    for unit in ("kB", "MB", "GB", "TB"):
-        count /= 1000
-        if count < 1000 or unit == "TB":
-            break
-    return f"{count:.1f} {unit}" if count < 10 else f"{count:.0f} {unit}"
+def colours(stream: IO[str]) -> bool:
+    """Whether colours may be used there."""
+    return not os.environ.get("NO_COLOR") and redraws(stream)
 
 
-def tilde(path: Path) -> str:
-    """A path with the home folder as ``~``."""
-    home = str(Path.home())
-    text = str(path)
-    return f"~{text[len(home) :]}" if text == home or text.startswith(home + os.sep) else text
-
-
-def _fit(cell: str, size: int) -> str:
-    bare = click.unstyle(cell)
-    shown = cell if len(bare) <= size else middle(bare, size)
-    return shown + " " * (size - len(click.unstyle(shown)))
-
-
-def _plain(text: str, stream: IO[str]) -> str:
-    if _utf8(stream):
+def plain(text: str, stream: IO[str]) -> str:
+    """``text`` with our own signs as that stream can show them; what else it cannot encode is ``?``."""
+    if utf8(stream):
         return text
-    for sign, word in (
-        ("…", "..."),
-        ("→", "->"),
-        ("—", "-"),
-        ("✓", "ok"),
-        ("✗", "x"),
-        ("●", "*"),
-        ("·", "-"),
-    ):
+    for sign, word in _PLAIN.items():
         text = text.replace(sign, word)
-    return text.encode("ascii", "replace").decode()
+    encoding = getattr(stream, "encoding", "") or "ascii"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
-def _colours(stream: IO[str]) -> bool:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
+def utf8(stream: IO[str]) -> bool:
+    """Whether ✓ and … can be read there."""
+    return _encodes(stream) and locale_has_utf8(os.environ)
 
 
-def _utf8(stream: IO[str]) -> bool:
+def locale_has_utf8(environment: Mapping[str, str]) -> bool:
+    """What the locale asks for. In the C locale Python sets ``LC_CTYPE`` itself, which says nothing."""
+    chosen = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG", "")
+    if not environment.get("LC_ALL") and chosen in _COERCED:
+        chosen = environment.get("LANG") or ""
+    return "utf8" in chosen.lower().replace("-", "")
+
+
+def _encodes(stream: IO[str]) -> bool:
     return (getattr(stream, "encoding", "") or "").lower().replace("-", "") == "utf8"
+
+
+def _runnable(text: str) -> str:
+    return re.sub(r"\brappd(?= |$)", lambda _: _program(), text, count=1)
+
+
+@functools.cache
+def _command_pattern() -> re.Pattern[str]:
+    from rappd.cli.app import VERBS
+
+    ending = r"(?:(?!, |; |\. |\.$).)*"
+    return re.compile(rf"(?:[A-Z_]+=\S+ )?\brappd (?:{'|'.join(VERBS)}|--help)\b{ending}")
 
 
 @functools.cache

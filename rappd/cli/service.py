@@ -8,59 +8,84 @@ import sys
 
 import click
 
-from rappd.cli.screen import arrow, command, mark, note, say
+from rappd.cli.phrases import tilde
+from rappd.cli.screen import mark, print_json, say, tell
+from rappd.cli.verbs import Verbs
 from rappd.errors import RappdError
 from rappd.home import Home
 from rappd.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from twins.workspace import write_atomically
 
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
-@click.group()
+
+@click.group(cls=Verbs)
 def service() -> None:
     """Keep it running after you log out."""
 
 
 @service.command()
 @click.option("--print", "only_print", is_flag=True, help="Print the unit, install nothing.")
-def install(only_print: bool) -> None:
+@_JSON
+def install(only_print: bool, as_json: bool) -> None:
     """Write the unit for this account and start it."""
     home = Home.here()
     mac = sys.platform == "darwin"
     text = launchd_plist(home) if mac else systemd_unit(home)
-    if only_print:
-        say(text.rstrip())
-        return
     path = launchd_path() if mac else systemd_path()
+    if only_print:
+        if as_json:
+            print_json({"service": {"file": str(path), "unit": text, "started": False}})
+        else:
+            say(text.rstrip())
+        return
     home.create()
     write_atomically(path, text.encode(), mode=0o644)
-    say(f"{mark('good')} {path}")
+    started = mac or shutil.which("systemctl") is not None
     if mac:
         _run(["launchctl", "load", "-w", str(path)])
-    elif shutil.which("systemctl") is None:
-        note(f"{mark('note', sys.stderr)} systemd is not here; the unit is written but not started.")
-        note(f"  {arrow(sys.stderr)} {command('rappd start --detach')}")
-        return
-    else:
+    elif started:
         _run(["systemctl", "--user", "daemon-reload"])
         _run(["systemctl", "--user", "enable", "--now", "rappd.service"])
-        linger = subprocess.run(["loginctl", "enable-linger"], capture_output=True, check=False)
-        if linger.returncode:
-            note(f"{mark('note', sys.stderr)} It stops when you log out.")
-            note(f"  {arrow(sys.stderr)} sudo loginctl enable-linger $USER")
+    if as_json:
+        print_json({"service": {"file": str(path), "unit": text, "started": started}})
+        return
+    say(f"{mark('good')} {tilde(path)}")
+    if not started:
+        tell("note", "systemd is not here; the unit is written but not started.", "rappd start --detach")
+        return
     say(f"{mark('good')} rappd runs, now and after each restart.")
+    if not mac and not _linger():
+        tell("note", "It stops when you log out.", "sudo loginctl enable-linger $USER")
 
 
 @service.command()
-def uninstall() -> None:
+@_JSON
+def uninstall(as_json: bool) -> None:
     """Stop it and take the unit away."""
     mac = sys.platform == "darwin"
     path = launchd_path() if mac else systemd_path()
-    if mac and path.exists():
+    was = path.exists()
+    if mac and was:
         _run(["launchctl", "unload", "-w", str(path)])
-    elif shutil.which("systemctl") and path.exists():
+    elif was and shutil.which("systemctl"):
         _run(["systemctl", "--user", "disable", "--now", "rappd.service"])
     path.unlink(missing_ok=True)
-    say(f"{mark('good')} {LAUNCHD_LABEL if mac else 'rappd.service'} is gone. Your data stays.")
+    name = LAUNCHD_LABEL if mac else "rappd.service"
+    if as_json:
+        print_json({"service": {"file": str(path), "removed": was}})
+    elif was:
+        say(f"{mark('good')} {name} is gone. Your data stays.")
+    else:
+        say(f"{mark('good')} No service is installed. Your data stays.")
+
+
+def _linger() -> bool:
+    """Asks that this account's services go on after logout; False when that is not granted."""
+    try:
+        return subprocess.run(["loginctl", "enable-linger"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def _run(arguments: list[str]) -> None:
@@ -69,5 +94,5 @@ def _run(arguments: list[str]) -> None:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise RappdError(
             f"{arguments[0]} refused: {said[-1] if said else done.returncode}",
-            do="rappd start --detach runs it without a service.",
+            do="`rappd start --detach` runs it without a service",
         )

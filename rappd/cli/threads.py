@@ -8,23 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
-from rappd.cli.screen import ago, dim, mark, note, print_json, say, table
+from rappd.cli.phrases import ago, count
+from rappd.cli.progress import progress
+from rappd.cli.screen import dim, mark, note, print_json, say, tame, tell, terminal_width, wrapped
+from rappd.cli.tables import beginning, table
+from rappd.cli.verbs import Verbs
 from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
 
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SHOWN = 20  # problems that a screen lists
 
-@click.group()
+
+@click.group(cls=Verbs)
 def threads() -> None:
     """What was said: list, show, export, verify."""
 
 
 @threads.command("list")
-@click.option("--limit", default=30, show_default=True, help="How many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="How many.")
+@_JSON
 def list_(limit: int, as_json: bool) -> None:
     """Conversations, the latest first."""
     from rappd.store.reading import Reader
@@ -42,12 +48,12 @@ def list_(limit: int, as_json: bool) -> None:
     rows = [
         [thread.id[:8], thread.title, str(thread.count), ago(now - thread.updated / 1e6)] for thread in found
     ]
-    table(["THREAD", "BEGINS WITH", "RECORDS", "LAST"], rows, shrink=1)
+    table(["THREAD", "BEGINS WITH", "RECORDS", "LAST"], rows, shrink=1, prose=True, whole=(0,))
 
 
 @threads.command()
 @click.argument("thread")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@_JSON
 def show(thread: str, as_json: bool) -> None:
     """One conversation; THREAD may be its first characters."""
     from rappd.transcript.rows import event_row, thread_row
@@ -57,21 +63,42 @@ def show(thread: str, as_json: bool) -> None:
         print_json({"thread": thread_row(found), "events": [event_row(event) for event in events]})
         return
     say(f"{found.id}  {dim(found.workspace)}")
+    day = ""
     for event in events:
-        envelope = orjson.loads(event.body)
-        data = envelope["data"]
-        at = time.strftime("%H:%M:%S", time.localtime(event.at / 1e6))
-        if "agent" in data and envelope["verb"] == "HELP":
-            arguments = orjson.dumps(data.get("args", {})).decode()
-            say(dim(f"  {at}  {data['agent']} {arguments}"))
-        elif envelope["verb"] == "HELP":
-            say(f"  {at}  you   {data.get('user_input', '')}")
-        elif "result" in data:
-            say(dim(f"  {at}    {str(data['result'])[:200]}"))
-        elif envelope["verb"] == "DONE":
-            say(f"  {at}        {data.get('response', '')}")
-        else:
-            say(f"  {at}  {mark('bad')} {data.get('msg', '')}")
+        moment = time.localtime(event.at / 1e6)
+        today = time.strftime("%d %b %Y", moment).lstrip("0")
+        if today != day:
+            day = today
+            say(dim(day))
+        _show_event(event, time.strftime("%H:%M:%S", moment), found.workspace)
+
+
+def _show_event(event: Event, at: str, workspace: str) -> None:
+    import orjson
+
+    from rappd.transcript.rows import envelope_row
+
+    row = envelope_row(orjson.loads(event.body))
+    data = row["data"]
+    who = "you" if "user_input" in data else workspace
+    lead = f"{at}  {who[:12]:<12}  "
+    match row["verb"]:
+        case "HELP" if "agent" in data:
+            arguments = " ".join(f"{key}={value}" for key, value in data.get("args", {}).items())
+            text = beginning(tame(f"{data['agent']} {arguments}".strip()), terminal_width() - len(lead))
+            say(dim(f"{lead}{text}"))
+        case "HELP" if "user_input" not in data:
+            return
+        case "HELP":
+            say(f"{lead}{wrapped(tame(str(data['user_input'])), len(lead))}")
+        case "DONE" if "result" in data:
+            result = " ".join(tame(str(data["result"])).split())
+            say(dim(f"{' ' * len(lead)}{beginning(result, terminal_width() - len(lead))}"))
+        case "DONE":
+            say(f"{lead}{wrapped(tame(str(data.get('response', ''))), len(lead))}")
+        case _:
+            text = wrapped(tame(str(data.get("msg", ""))), len(lead) + 2)
+            say(f"{lead}{mark('bad')} {text}")
 
 
 def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
@@ -100,25 +127,31 @@ def export(thread: str, form: str, output: Path | None) -> None:
     )
     if output is None:
         sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
         return
-    write_atomically(output, content)
+    write_atomically(output.absolute(), content)
     note(f"{mark('good', sys.stderr)} {output}")
 
 
 @threads.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@_JSON
 def verify(as_json: bool) -> int:
     """Check that no record was changed, removed or put in."""
     from rappd.store.verify import verify as check
 
-    report = check(Home.here().database)
+    with progress() as line:
+        report = check(
+            Home.here().database, lambda done, total: line(f"Checked {done:,} of {count(total, 'record')}…")
+        )
     if as_json:
-        problems = [str(problem) for problem in report.problems]
-        print_json({"verify": {"events": report.events, "threads": report.threads, "problems": problems}})
-    elif report.problems:
-        for problem in report.problems[:20]:
-            say(f"{mark('bad')} {problem}")
-        say(f"{len(report.problems)} problems in {report.events} records.")
-    else:
-        say(f"{mark('good')} {report.events} records in {report.threads} threads, all as they were written.")
-    return 1 if report.problems else 0
+        print_json({"verify": report.as_json()})
+        return 0 if report.whole else 1
+    if report.whole:
+        where = count(report.threads, "thread")
+        say(f"{mark('good')} {count(report.events, 'record')} in {where}, all as they were written.")
+        return 0
+    for problem in report.problems[:_SHOWN]:
+        tell("bad", str(problem))
+    more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
+    say(f"{count(report.found, 'problem')} in {count(report.events, 'record')}{more}.")
+    return 1

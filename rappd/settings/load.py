@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from rappd.settings.table import BY_NAME, OTHER_SECRETS, SETTINGS, Setting
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
+_MEND = "mend the file, or move it away"
+LAST_PORT = 65535
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,18 +37,25 @@ class Settings:
     def load(cls, home: Home, environment: Mapping[str, str] | None = None) -> Settings:
         """Reads all sources. Raises ``Mistyped`` when a file cannot be read as settings."""
         environment = os.environ if environment is None else environment
-        filed = _read_toml(home)
-        secrets = _read_env(home)
-        values = {}
-        for setting in SETTINGS:
-            if setting.variable in environment:
-                values[setting.name] = Value(setting, environment[setting.variable], "environment")
-            elif setting.variable in secrets:
-                values[setting.name] = Value(setting, secrets[setting.variable], home.env_file.name)
-            elif setting.name in filed:
-                values[setting.name] = Value(setting, filed[setting.name], home.config.name)
-            else:
-                values[setting.name] = Value(setting, setting.default, "default")
+        sources = (
+            ("environment", environment, _by_variable),
+            (home.env_file.name, _read_env(home), _by_variable),
+            (home.config.name, _read_toml(home), _by_name),
+        )
+        return cls._from(sources)
+
+    @classmethod
+    def without_files(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """What holds when no file can be read: environment and defaults."""
+        return cls._from((("environment", os.environ if environment is None else environment, _by_variable),))
+
+    @classmethod
+    def _from(cls, sources: Iterable[tuple[str, Mapping[str, str], Callable[[Setting], str]]]) -> Settings:
+        values = {setting.name: Value(setting, setting.default, "default") for setting in SETTINGS}
+        for source, texts, key_of in reversed(list(sources)):
+            for setting in SETTINGS:
+                if key_of(setting) in texts:
+                    values[setting.name] = Value(setting, texts[key_of(setting)], source)
         return cls(values)
 
     def all(self) -> list[Value]:
@@ -66,11 +75,15 @@ class Settings:
         return self.text(name).lower() in _ON
 
     def number(self, name: str) -> int:
-        """A number; one that cannot be read falls back to the default (as published servers do)."""
+        """A number; one that cannot be read, or is no port, falls back to the default (as published
+        servers do)."""
         try:
-            return int(float(self.text(name)))
+            found = int(float(self.text(name)))
         except (ValueError, OverflowError):
             return int(BY_NAME[name].default)
+        if name == "port" and not 0 <= found <= LAST_PORT:
+            return int(BY_NAME[name].default)
+        return found
 
     def items(self, name: str) -> tuple[str, ...]:
         """A list written with commas."""
@@ -80,20 +93,27 @@ class Settings:
 def check(setting: Setting, text: str) -> str:
     """The text as it may be written down. Raises ``Mistyped`` when it does not fit the setting."""
     text = text.strip()
-    if "\n" in text or "\0" in text:
-        raise Mistyped(f"{setting.name} takes one line.", do=f"rappd config set {setting.name} VALUE")
+    if not text.isprintable():
+        raise Mistyped(
+            f"{setting.name} takes one line of plain text.", do=f"rappd config set {setting.name} VALUE"
+        )
     if setting.kind == "switch":
         if text.lower() not in _ON | _OFF:
             raise Mistyped(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
         return "on" if text.lower() in _ON else "off"
     if setting.kind == "number":
-        if not text.isdecimal():
+        if not (text.isascii() and text.isdecimal() and len(text) < 12):
             raise Mistyped(
                 f"{setting.name} is a number.", do=f"rappd config set {setting.name} {setting.default}"
             )
-        if setting.name == "port" and not 0 < int(text) < 65536:
-            raise Mistyped("A port lies between 1 and 65535.", do="rappd config set port 7071")
+        if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
+            raise Mistyped(f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071")
     return text
+
+
+def unknown_names(home: Home) -> list[str]:
+    """Names in ``rappd.toml`` that are no settings, for ``rappd doctor``. Raises ``Mistyped``."""
+    return [name for name in _read_toml(home) if name not in BY_NAME]
 
 
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -104,13 +124,11 @@ def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -
 
 def _read_toml(home: Home) -> dict[str, str]:
     try:
-        found = tomllib.loads(home.config.read_text())
+        found = tomllib.loads(home.config.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Mistyped(
-            f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away."
-        ) from error
+        raise Mistyped(f"{home.config} cannot be read: {_said(error)}.", do=_MEND) from error
     flat: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):
@@ -118,6 +136,10 @@ def _read_toml(home: Home) -> dict[str, str]:
         else:
             flat[key] = _as_text(value)
     return flat
+
+
+def _said(error: ValueError) -> str:
+    return "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).rstrip(".")
 
 
 def _as_text(value: Any) -> str:
@@ -133,4 +155,16 @@ def _read_env(home: Home) -> dict[str, str]:
         return {}
     from dotenv import dotenv_values
 
-    return {key: text for key, text in dotenv_values(home.env_file).items() if text is not None}
+    try:
+        found = dotenv_values(home.env_file, interpolate=False)  # a secret is what it is, ${…} in it too
+    except UnicodeDecodeError as error:
+        raise Mistyped(f"{home.env_file} is not text in UTF-8.", do=_MEND) from error
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _by_variable(setting: Setting) -> str:
+    return setting.variable
+
+
+def _by_name(setting: Setting) -> str:
+    return setting.name

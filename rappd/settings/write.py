@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
@@ -15,11 +16,15 @@ def find(name: str) -> Setting:
     """The setting of that name or variable. Raises ``NotFound``, with the nearest name."""
     setting = BY_NAME.get(name) or BY_VARIABLE.get(name)
     if setting is None:
-        near = difflib.get_close_matches(name, list(BY_NAME), 1)
-        raise NotFound(
-            f'No setting "{name}".', do=f"Did you mean {near[0]}?" if near else "rappd config show"
-        )
+        near = nearest(name)
+        do = f"did you mean `{near}`?" if near else "rappd config show"
+        raise NotFound(f'No setting "{name[:80]}".', do=do)
     return setting
+
+
+def nearest(name: str) -> str:
+    """The setting whose name is most like ``name``; "" when none is."""
+    return next(iter(difflib.get_close_matches(name.lower(), list(BY_NAME), 1)), "")
 
 
 def write(home: Home, name: str, text: str) -> Setting:
@@ -39,7 +44,8 @@ def _write_secret(home: Home, setting: Setting, text: str) -> None:
 
     home.env_file.touch(mode=0o600)
     home.env_file.chmod(0o600)
-    set_key(home.env_file, setting.variable, text, quote_mode="always")
+    escaped = text.replace("\\", "\\\\")  # the library escapes quotes alone
+    set_key(home.env_file, setting.variable, escaped, quote_mode="always")
 
 
 def _write_toml(home: Home, setting: Setting, text: str) -> None:
@@ -47,19 +53,20 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document = tomlkit.parse(home.config.read_text()) if home.config.exists() else tomlkit.document()
-    except TOMLKitError as error:
-        raise Mistyped(
-            f"{home.config} cannot be read: {error}.", do="Mend the file, or move it away."
-        ) from error
-    value: str | int | bool = text
-    if setting.kind == "number":
-        value = int(text)
-    elif setting.kind == "switch":
-        value = text == "on"
-    table, _, key = setting.name.rpartition(".")
-    if table:
-        document.setdefault(table, tomlkit.table())[key] = value
-    else:
-        document[key] = value
+        before = home.config.read_text(encoding="utf-8") if home.config.exists() else ""
+        document = tomlkit.parse(before)
+        table, _, key = setting.name.rpartition(".")
+        place: Any = document.setdefault(table, tomlkit.table()) if table else document
+        place[key] = _typed(setting, text)
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        said = str(error).rstrip(".")
+        raise Mistyped(f"{home.config} cannot be read: {said}.", do="mend the file, or move it away") from error
+    except TypeError as error:  # the file has a plain value by the table's name
+        raise Mistyped(f"{table} in {home.config} is no table.", do=f"write it as [{table}]") from error
     write_atomically(home.config, tomlkit.dumps(document).encode())
+
+
+def _typed(setting: Setting, text: str) -> str | int | bool:
+    if setting.kind == "number":
+        return int(text)
+    return text == "on" if setting.kind == "switch" else text

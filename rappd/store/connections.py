@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -67,10 +68,10 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def in_words(path: Path) -> Iterator[None]:
-    """Lets SQLite's errors leave as ``StoreError``."""
+    """Lets errors of SQLite and of the system leave as ``StoreError``."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise explain(error, path) from error
 
 
@@ -78,7 +79,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
     """What an error of SQLite (or the system) means for a person."""
     # The low byte is the error's family; the rest says which system call noticed.
     family = getattr(error, "sqlite_errorcode", -1) & 0xFF
-    if family == sqlite3.SQLITE_FULL:
+    if family == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC:
         return StoreError(
             f"The disk is full; {path.name} cannot grow. What was answered is kept.",
             do=f"Free some space where {path.parent} lies, then try again.",

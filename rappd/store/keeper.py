@@ -8,7 +8,6 @@ checkpoint here has left it little to do.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sqlite3
@@ -84,12 +83,12 @@ class Keeper:
             self.log_is_long = True
 
     def _sync_log(self) -> None:
-        # The -wal file carries no locks, so opening and closing it here is safe (the others' is not).
-        with contextlib.suppress(FileNotFoundError):
+        try:
+            # The -wal file carries no locks, so opening and closing it here is safe (the others' is not).
             descriptor = os.open(f"{self._path}-wal", os.O_RDWR)
             try:
                 _sync(descriptor)
-            except OSError as error:
-                log.warning("the record could not be synced to the disk: %s", error)
             finally:
                 os.close(descriptor)
+        except OSError as error:
+            log.warning("the record could not be synced to the disk: %s", error)

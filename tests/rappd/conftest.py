@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from daemon_under_test import RunningDaemon
+from loopback_server import FakeGitHub, FakeModel
 
 
 @pytest.fixture
@@ -33,3 +34,21 @@ def fake_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDae
     yield daemon
     daemon.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def fake_model() -> Iterator[FakeModel]:
+    """A scripted model server."""
+    server = FakeModel()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fake_github() -> Iterator[FakeGitHub]:
+    """A stand-in for GitHub, with Copilot's model server."""
+    server = FakeGitHub()
+    server.start()
+    yield server
+    server.stop()

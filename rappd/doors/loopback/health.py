@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import shutil
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -50,6 +54,7 @@ async def health(request: web.Request) -> web.Response:
             },
             "name": house.name,
             "node": house.node,
+            "command": _command(),
         }
     )
 
@@ -81,6 +86,14 @@ async def metrics(request: web.Request) -> web.Response:
 
     body, content_type = await asyncio.to_thread(expose, request.app[HOUSE])
     return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+@functools.cache
+def _command() -> str:
+    """The command as the owner's shell most likely knows it, for the page's hints."""
+    own = Path(sys.executable).parent / "rappd"
+    found = shutil.which("rappd")
+    return "rappd" if found and Path(found).resolve() == own.resolve() else str(own)
 
 
 def quarantined(house: House) -> list[dict[str, Any]]:

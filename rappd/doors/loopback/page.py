@@ -17,7 +17,7 @@ WEB = Path(__file__).parents[2] / "web"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-src http://localhost:*; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "frame-src http://localhost:*; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,

@@ -119,7 +119,7 @@ function examples(files) {
 function threeThings(tries, again) {
   const three = [...new Set([ALWAYS[0], ...tries, ...ALWAYS])].slice(0, 3);
   return [
-    h("p", { class: "greeting" }, `${desk.name} is listening.`),
+    h("p", { class: "greeting" }, `${desk.name} is awake.`),
     h("p", { class: "soft" }, "Three things to try:"),
     h(
       "ul",

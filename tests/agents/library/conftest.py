@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import agents.library
-from agents.errors import AgentError
 from agents.discovery import stamp_of
+from agents.errors import AgentError
 from agents.worker.plan import CrewPlan
 from agents.worker.workforce import Workforce
 
@@ -65,7 +65,11 @@ class Keeper:
 
 def _name(path: Path) -> str:
     return next(
-        (line.split("=")[1].strip().strip("\"'") for line in path.read_text().splitlines() if "self.name =" in line),
+        (
+            line.split("=")[1].strip().strip("\"'")
+            for line in path.read_text().splitlines()
+            if "self.name =" in line
+        ),
         path.stem,
     )
 

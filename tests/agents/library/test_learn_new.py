@@ -117,9 +117,15 @@ async def test_a_models_code_is_used_under_a_free_name(desk: Any) -> None:
         (("import collections", "import requests"), "imports requests"),
         (("import collections", "from . import secrets"), r"imports \."),
         (("    def perform", "    def execute"), r"no perform\(self, \*\*kwargs\)"),
-        (("**kwargs):\n        return str", "text=''):\n        return str"), r"no perform\(self, \*\*kwargs\)"),
+        (
+            ("**kwargs):\n        return str", "text=''):\n        return str"),
+            r"no perform\(self, \*\*kwargs\)",
+        ),
         (('        return str(len(words(kwargs.get("text", ""))))', "        pass"), "returns nothing"),
-        (('        return str(len(words(kwargs.get("text", ""))))', "        def f(): return 1"), "returns nothing"),
+        (
+            ('        return str(len(words(kwargs.get("text", ""))))', "        def f(): return 1"),
+            "returns nothing",
+        ),
         (("LONGEST = 3", "print('loaded')"), "runs code when the file is loaded"),
         (("(BasicAgent)", "(object)"), "0 agent classes"),
         (("LONGEST = 3", "class Other(BasicAgent): pass"), "2 agent classes"),
@@ -213,7 +219,12 @@ async def test_a_molt_by_a_model_keeps_the_contract(desk: Any) -> None:
         found = await learn(desk, action="molt", name="WordCounter", feedback="a limit")
         assert found["implementation"] == "recorded"
         assert told in found["message"]
-        await learn(desk, action="restore", name="WordCounter", generation=len(desk.keeper.kept["word_counter_agent.py"]))
+        await learn(
+            desk,
+            action="restore",
+            name="WordCounter",
+            generation=len(desk.keeper.kept["word_counter_agent.py"]),
+        )
     desk.model = [f"```python\n{grown}```"]
     found = await learn(desk, action="molt", name="WordCounter", feedback="a limit")
     assert found["implementation"] == "molted"
@@ -241,7 +252,10 @@ def test_on_another_brainstem_it_writes_beside_itself(elsewhere: Any) -> None:
     assert said["given"] == {"query": "now"}
     again = elsewhere.json(FILE, "LearnNewAgent", description="rolls dice", name="Dice")
     assert again["status"] == "error"
-    assert elsewhere.json(FILE, "LearnNewAgent", action="molt", name="Dice", feedback="how many")["status"] == "success"
+    assert (
+        elsewhere.json(FILE, "LearnNewAgent", action="molt", name="Dice", feedback="how many")["status"]
+        == "success"
+    )
     assert "'count'" in (elsewhere.agents / "dice_agent.py").read_text()
     assert "Dice" in elsewhere.json(FILE, "LearnNewAgent", action="list")["message"]
     assert elsewhere.json(FILE, "LearnNewAgent", action="generations", name="Dice")["status"] == "error"

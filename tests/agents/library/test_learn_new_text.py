@@ -42,7 +42,7 @@ PIECES = st.one_of(
     ),
 )
 PROSE = st.lists(PIECES, max_size=8).map("".join)
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

@@ -51,7 +51,9 @@ async def test_a_user_has_a_memory_of_their_own(desk: Any) -> None:
         f'Successfully stored preference memory for user {ADA}: "likes tea"'
     )
     assert (desk.data / "memory" / ADA / "user_memory.json").exists()
-    assert f"All memories for user ID {ADA}:\n- likes tea (Theme: preference, Recorded: " in await recall(desk, ADA)
+    assert f"All memories for user ID {ADA}:\n- likes tea (Theme: preference, Recorded: " in await recall(
+        desk, ADA
+    )
     assert await recall(desk) == "I don't have any memories stored in the shared memory yet."
     assert await recall(desk, BOB) == f"I don't have any memories stored for user ID {BOB} yet."
 
@@ -77,7 +79,9 @@ async def test_recall_is_newest_first_and_looks_for_keywords(desk: Any) -> None:
     assert lines[0] == "Here's what I remember from shared memory:"
     assert [line.split()[2] for line in lines[1:]] == ["11", "9"]
     assert len((await recall(desk, keywords="coal")).splitlines()) == 7
-    assert len((await recall(desk, keywords=["nothing"])).splitlines()) == 11  # a miss falls back to the latest
+    assert (
+        len((await recall(desk, keywords=["nothing"])).splitlines()) == 11
+    )  # a miss falls back to the latest
     assert len((await recall(desk, keywords=["tea"], full_recall=True)).splitlines()) == 13
 
 
@@ -107,7 +111,9 @@ async def test_memories_stored_at_once_are_all_kept(desk: Any) -> None:
 
 
 def test_where_no_storage_is_offered_the_same_files_are_used(elsewhere: Any) -> None:
-    said = elsewhere.perform(MANAGE, "ManageMemoryAgent", memory_type="task", content="buy coal", user_guid=ADA)
+    said = elsewhere.perform(
+        MANAGE, "ManageMemoryAgent", memory_type="task", content="buy coal", user_guid=ADA
+    )
     assert said == f'Successfully stored task memory for user {ADA}: "buy coal"'
     assert (elsewhere.agents.parent / ".brainstem_data" / "memory" / ADA / "user_memory.json").exists()
     assert "- buy coal (Theme: task" in elsewhere.perform(CONTEXT, "ContextMemoryAgent", user_guid=ADA)

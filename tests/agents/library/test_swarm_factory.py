@@ -139,7 +139,9 @@ class EditorAgent(BasicAgent):
 WORDS = 'SIGN = "!"\n\n\ndef shout(text):\n    return text.upper() + SIGN\n'
 
 
-def simple(name: str, body: str = "return 'ok'", top: str = "", parameters: str = "{}", base: str = "BasicAgent") -> str:
+def simple(
+    name: str, body: str = "return 'ok'", top: str = "", parameters: str = "{}", base: str = "BasicAgent"
+) -> str:
     return (
         f"from agents.basic_agent import BasicAgent\n{top}\n\n"
         f"class {name}Agent({base}):\n"
@@ -152,7 +154,12 @@ def simple(name: str, body: str = "return 'ok'", top: str = "", parameters: str 
 
 @pytest.fixture
 def news(desk: Any) -> Any:
-    for name, text in (("reader_agent", READER), ("writer_agent", WRITER), ("editor_agent", EDITOR), ("words", WORDS)):
+    for name, text in (
+        ("reader_agent", READER),
+        ("writer_agent", WRITER),
+        ("editor_agent", EDITOR),
+        ("words", WORDS),
+    ):
         desk.write(f"{DESK}/{name}.py", text)
     return desk
 
@@ -191,7 +198,9 @@ async def test_each_inner_agent_answers_as_it_did_in_the_workshop(news: Any) -> 
             alone = await news.json(f"{DESK}/{name.lower()}_agent.py", name, topic=topic)
             inside = await news.json("news_desk_agent.py", "NewsDesk", agent=name, topic=topic)
             assert alone["said"][:4] == inside["said"][:4]
-    said = await news.json("news_desk_agent.py", "NewsDesk", agent="Writer", headline="h", topic="not its own")
+    said = await news.json(
+        "news_desk_agent.py", "NewsDesk", agent="Writer", headline="h", topic="not its own"
+    )
     assert said["said"] == ["You write.", "write h 9 2021-01-01"]
 
 
@@ -230,6 +239,11 @@ async def test_a_preview_writes_nothing(news: Any) -> None:
     assert found["status"] == "success"
     assert found["message"] == "news_desk_agent.py would hold 3 agents. Nothing was written."
     assert not (news.agents / "news_desk_agent.py").exists()
+
+
+async def test_a_workshop_is_found_in_what_people_say(news: Any) -> None:
+    found = await news.json(FILE, "SwarmFactory", action="preview", swarm="the swarm news_desk, please")
+    assert found["agent"] == "NewsDesk"
 
 
 async def test_workshops_are_listed(news: Any) -> None:
@@ -276,18 +290,36 @@ def test_on_another_brainstem_it_builds_beside_itself(elsewhere: Any) -> None:
     [
         ({"a_agent.py": "def ("}, "a_agent.py line 1: "),
         ({"a_agent.py": "from os import *\n" + simple("A")}, "a_agent.py line 1: name what you import"),
-        ({"a_agent.py": "import b_agent\n" + simple("A"), "b_agent.py": simple("B")}, "import the names from b_agent.py"),
-        ({"a_agent.py": "from . import b_agent\n" + simple("A"), "b_agent.py": simple("B")}, "import the names from"),
-        ({"a_agent.py": "from .gone import x\n" + simple("A")}, "there is no gone.py"),
-        ({"a_agent.py": "from b_agent import Nothing\n" + simple("A"), "b_agent.py": simple("B")}, "has no Nothing"),
         (
-            {"a_agent.py": simple("A", top="from b_agent import X"), "b_agent.py": simple("B", top="from a_agent import Y")},
+            {"a_agent.py": "import b_agent\n" + simple("A"), "b_agent.py": simple("B")},
+            "import the names from b_agent.py",
+        ),
+        (
+            {"a_agent.py": "from . import b_agent\n" + simple("A"), "b_agent.py": simple("B")},
+            "import the names from",
+        ),
+        ({"a_agent.py": "from .gone import x\n" + simple("A")}, "there is no gone.py"),
+        (
+            {"a_agent.py": "from b_agent import Nothing\n" + simple("A"), "b_agent.py": simple("B")},
+            "has no Nothing",
+        ),
+        (
+            {
+                "a_agent.py": simple("A", top="from b_agent import X"),
+                "b_agent.py": simple("B", top="from a_agent import Y"),
+            },
             "in a circle",
         ),
         ({"a_agent.py": "X = 1\n"}, "no class with perform"),
         ({"words.py": "X = 1\n"}, "holds no agent file"),
-        ({"a_agent.py": simple("A", top="raise ValueError('at home')")}, "does not load: ValueError: at home"),
-        ({"a_agent.py": simple("A").replace("__init__(self)", "__init__(self, x)")}, "cannot be made without arguments"),
+        (
+            {"a_agent.py": simple("A", top="raise ValueError('at home')")},
+            "does not load: ValueError: at home",
+        ),
+        (
+            {"a_agent.py": simple("A").replace("__init__(self)", "__init__(self, x)")},
+            "cannot be made without arguments",
+        ),
         ({"a_agent.py": simple("A"), "b_agent.py": simple("A")}, "Two agents are called A"),
         ({"a_agent.py": simple("A", parameters="{'x': {1}}")}, "cannot be written as JSON"),
     ],
@@ -313,8 +345,14 @@ async def test_a_link_out_of_the_workshop_is_refused(news: Any, tmp_path: Any) -
 
 
 async def test_the_dispatching_argument_gives_way_to_the_agents_own(desk: Any) -> None:
-    desk.write("workspace_agents/w/a_agent.py", simple("A", "return str(kwargs)", parameters="{'agent': {'type': 'string'}}"))
-    desk.write("workspace_agents/w/b_agent.py", simple("B", "return str(kwargs)", parameters="{'chain': {'type': 'string'}}"))
+    desk.write(
+        "workspace_agents/w/a_agent.py",
+        simple("A", "return str(kwargs)", parameters="{'agent': {'type': 'string'}}"),
+    )
+    desk.write(
+        "workspace_agents/w/b_agent.py",
+        simple("B", "return str(kwargs)", parameters="{'chain': {'type': 'string'}}"),
+    )
     await build(desk, "w")
     (agent,) = (await desk.describe("w_agent.py"))["agents"]
     assert agent["parameters"]["properties"].keys() == {"action", "chain_agents", "agent", "chain"}
@@ -338,7 +376,10 @@ async def test_what_inner_agents_add_to_the_prompt_is_added(desk: Any) -> None:
 
 
 async def test_agents_may_inherit_from_those_of_other_files(desk: Any) -> None:
-    desk.write("workspace_agents/w/z_agent.py", simple("Z", "return self.word()") + "\n    def word(self):\n        return 'z'\n")
+    desk.write(
+        "workspace_agents/w/z_agent.py",
+        simple("Z", "return self.word()") + "\n    def word(self):\n        return 'z'\n",
+    )
     desk.write(
         "workspace_agents/w/a_agent.py",
         "from z_agent import ZAgent as Parent\n\n\nclass AAgent(Parent):\n"
@@ -352,9 +393,17 @@ async def test_agents_may_inherit_from_those_of_other_files(desk: Any) -> None:
 
 
 async def test_names_that_hide_a_builtin_stay_with_their_file(desk: Any) -> None:
-    desk.write("workspace_agents/w/a_agent.py", simple("A", "return open('x')", top="from posixpath import basename as open"))
-    desk.write("workspace_agents/w/b_agent.py", simple("B", "return open.__name__ + list('ab')[1]", top="import os.path as p"))
-    desk.write("workspace_agents/w/c_agent.py", simple("C", "return xml.dom.XML_NAMESPACE[:4]", top="import xml.dom"))
+    desk.write(
+        "workspace_agents/w/a_agent.py",
+        simple("A", "return open('x')", top="from posixpath import basename as open"),
+    )
+    desk.write(
+        "workspace_agents/w/b_agent.py",
+        simple("B", "return open.__name__ + list('ab')[1]", top="import os.path as p"),
+    )
+    desk.write(
+        "workspace_agents/w/c_agent.py", simple("C", "return xml.dom.XML_NAMESPACE[:4]", top="import xml.dom")
+    )
     found = await build(desk, "w")
     assert found["status"] == "success", found
     assert [await desk.text("w_agent.py", "W", agent=name) for name in "ABC"] == ["x", "openb", "http"]
@@ -362,7 +411,9 @@ async def test_names_that_hide_a_builtin_stay_with_their_file(desk: Any) -> None
 
 async def test_doubtful_code_is_pointed_out(desk: Any) -> None:
     desk.write("workspace_agents/w/a_agent.py", simple("A", "return __file__"))
-    assert (await build(desk, "w"))["notes"] == ["a_agent.py line 10 uses __file__: look whether that still fits one file."]
+    assert (await build(desk, "w"))["notes"] == [
+        "a_agent.py line 10 uses __file__: look whether that still fits one file."
+    ]
 
 
 async def test_what_the_house_refuses_is_passed_on(news: Any) -> None:
@@ -377,3 +428,22 @@ async def test_nothing_public_but_one_class_is_in_the_file(news: Any) -> None:
     classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
     assert [name for name in classes if not name.startswith("_")] == ["NewsDeskAgent"]
     assert json.dumps(classes).count("_Internal") == 3
+
+
+async def test_a_manifest_that_code_reads_stays_with_its_file(desk: Any) -> None:
+    top = "__manifest__ = {'version': '7.0.0', 'one_worker': True}"
+    desk.write("workspace_agents/w/_a_agent.py", simple("A", "return __manifest__['version']", top=top))
+    found = await build(desk, "w")
+    assert found["status"] == "success", found
+    assert await desk.text("w_agent.py", "W") == "7.0.0"
+    (agent,) = (await desk.describe("w_agent.py"))["agents"]
+    assert agent["manifest"]["version"] == "1.0.0"
+    assert agent["one_worker"]
+
+
+async def test_a_guard_that_says_more_is_kept(desk: Any) -> None:
+    guard = "try:\n    from agents.basic_agent import BasicAgent\n    HOME = 'here'\nexcept ImportError:\n    HOME = 'away'"
+    text = simple("A", "return HOME", top=guard).replace("from agents.basic_agent import BasicAgent\n", "", 1)
+    desk.write("workspace_agents/w/a_agent.py", text)
+    await build(desk, "w")
+    assert await desk.text("w_agent.py", "W") == "here"

@@ -89,7 +89,11 @@ def source(name: str, parts: list[tuple[str, list[str]]]) -> str:
     for number, (part, names) in enumerate(parts):
         text = part.format(*names, v=f"{name}{number}")
         # a part whose names get in each other's way ends there, the same in both forms
-        done.append("try:\n" + "".join(f"    {line}\n" for line in text.splitlines()) + "except Exception as oops:\n    see(lambda: type(oops))\n")
+        done.append(
+            "try:\n"
+            + "".join(f"    {line}\n" for line in text.splitlines())
+            + "except Exception as oops:\n    see(lambda: type(oops))\n"
+        )
     return HEAD + "\n" + "\n".join(done) + TAIL.format(name=name)
 
 
@@ -104,10 +108,20 @@ def factory(tmp_path: Path) -> Iterator[ModuleType]:
     loaded.forget()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
-@given(one=st.lists(PART, min_size=1, max_size=4), two=st.lists(PART, min_size=1, max_size=4), bare=st.booleans())
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
+)
+@given(
+    one=st.lists(PART, min_size=1, max_size=4), two=st.lists(PART, min_size=1, max_size=4), bare=st.booleans()
+)
 def test_a_singleton_sees_what_its_files_saw(
-    factory: ModuleType, tmp_path: Path, one: list[tuple[str, list[str]]], two: list[tuple[str, list[str]]], bare: bool
+    factory: ModuleType,
+    tmp_path: Path,
+    one: list[tuple[str, list[str]]],
+    two: list[tuple[str, list[str]]],
+    bare: bool,
 ) -> None:
     assume(not any(_unbinds_a_builtin(part, names) for part, names in [*one, *two]))
     folder = tmp_path / "shop"
@@ -116,7 +130,11 @@ def test_a_singleton_sees_what_its_files_saw(
     for name, parts in (("One", one), ("Two", two)):
         text = source(name, parts)
         if bare:  # the same statements at the top level itself
-            text = HEAD + "\n".join(p.format(*n, v=f"{name}{i}") for i, (p, n) in enumerate(parts)) + TAIL.format(name=name)
+            text = (
+                HEAD
+                + "\n".join(p.format(*n, v=f"{name}{i}") for i, (p, n) in enumerate(parts))
+                + TAIL.format(name=name)
+            )
         (folder / f"{name.lower()}_agent.py").write_text(text)
         loaded = load_agent_file(folder / f"{name.lower()}_agent.py")
         loaded.forget()

@@ -48,13 +48,11 @@ async def test_a_store_goes_on_after_its_process_was_killed(path: Path, say) -> 
 
 def _run_and_kill(path: Path, after: float) -> list[str]:
     """Every complete line that the child printed, killed so long after the first."""
-    child = subprocess.Popen([sys.executable, CHILD, path], stdout=subprocess.PIPE, text=True)
-    assert child.stdout
-    lines = [child.stdout.readline()]
-    # A pipe holds thousands of these lines, so the child never waits for us to read.
-    time.sleep(after)
-    child.kill()
-    rest = child.stdout.read()
-    child.wait()
-    lines += rest.splitlines(keepends=True)
+    with subprocess.Popen([sys.executable, CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        lines = [child.stdout.readline()]
+        # A pipe holds thousands of these lines, so the child never waits for us to read.
+        time.sleep(after)
+        child.kill()
+        lines += child.stdout.read().splitlines(keepends=True)
     return [line for line in lines if line.endswith("\n")]

@@ -146,5 +146,13 @@ async def test_a_program_that_keeps_the_file_locked_is_blamed(path: Path, say, m
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 async def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(StoreError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="cannot be opened") as caught:
         await Store.open(tmp_path / "rappd.db")
+    assert str(tmp_path) in caught.value.do
+
+
+async def test_a_home_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("not a folder")
+    with pytest.raises(StoreError, match="could not be used") as caught:
+        await Store.open(tmp_path / "home" / "rappd.db")
+    assert caught.value.do

@@ -1,9 +1,9 @@
 """Kanban keeps a board of tasks in three columns: To do, Doing, Done.
 
 Say "add fix the gate to the board", "move fix the gate to done", "what is on my board?". Arguments:
-`action` (list, add, move, update, delete; a bare call lists), `title`, `task_id` (or the task's title),
-`column`, `description`. The answer is JSON: `{status, message, tasks, data_slush: {open, columns}}`, with
-`task_id` for changes.
+`action` (list, add, move, update, delete; a bare call lists), `task` (its title, or the id of one that is
+there), `column`, `details`, and `title` for a new title. The answer is JSON: `{status, message, tasks,
+data_slush: {open, columns}}`, with `task_id` for changes.
 
 The board is `.brainstem_data/kanban.json`, beside the agents folder. A page and a service, where they
 are installed, show the same file; this agent needs neither.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import uuid
@@ -56,6 +57,7 @@ __manifest__ = {
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban.json"
 _COLUMNS = ("To do", "Doing", "Done")
 _LONGEST = {"title": 200, "description": 5000}
+_WHERE = re.compile(r"\s+(to|on|onto|from|off)\s+(the|my|our)\s+((kanban|task)\s+)?board\W*$", re.IGNORECASE)
 _one_thread = threading.Lock()
 
 
@@ -76,10 +78,10 @@ class KanbanAgent(BasicAgent):
                         "default": "list",
                         "description": "What to do.",
                     },
-                    "title": {**text, "description": "The task's title; for update its new one."},
-                    "task_id": {**text, "description": "Which task: its id, or its present title."},
-                    "column": {**text, "description": "To do, Doing or Done."},
-                    "description": {**text, "description": "Details of the task."},
+                    "task": {**text, "description": "The task: its title, or its id if it is there already."},
+                    "column": {**text, "enum": list(_COLUMNS), "description": "Which column."},
+                    "details": {**text, "description": "More about the task."},
+                    "title": {**text, "description": "update: the task's new title."},
                 },
                 "required": [],
             },
@@ -87,7 +89,7 @@ class KanbanAgent(BasicAgent):
         super().__init__(name=self.name, metadata=self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        action = str(kwargs.get("action") or ("add" if kwargs.get("title") else "list")).strip().lower()
+        action = str(kwargs.get("action") or ("add" if kwargs.get("task") else "list")).strip().lower()
         try:
             if action == "list":
                 reply = self._list(kwargs)
@@ -129,8 +131,8 @@ class KanbanAgent(BasicAgent):
         now = datetime.now(UTC).isoformat(timespec="seconds")
         task = {
             "id": uuid.uuid4().hex[:8],
-            "title": _text(given, "title"),
-            "description": _text(given, "description"),
+            "title": _WHERE.sub("", _text(given, "task", "title")),
+            "description": _text(given, "details", "description"),
             "column": _column(board, given.get("column") or board["columns"][0]),
             "created_at": now,
             "updated_at": now,
@@ -151,9 +153,9 @@ class KanbanAgent(BasicAgent):
 
     def _update(self, board: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         task = _task(board, given)
-        for key in _LONGEST:
-            if given.get(key) is not None and (key != "title" or _text(given, key)):
-                task[key] = _text(given, key)
+        task["title"] = _text(given, "title", "title") or task["title"]
+        if given.get("details") is not None:
+            task["description"] = _text(given, "details", "description")
         if given.get("column"):
             task["column"] = _column(board, given["column"])
         return _touched(task, f'"{task["title"]}" is changed.')
@@ -171,8 +173,9 @@ def _touched(task: dict[str, Any], message: str) -> dict[str, Any]:
 
 def _task(board: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The task that is meant, by id or by title. Raises ``ValueError`` when none or several are."""
-    wanted = str(given.get("task_id") or given.get("title") or "").strip().casefold()
+    wanted = _WHERE.sub("", str(given.get("task") or "").strip()).casefold()
     found = [task for task in board["tasks"] if wanted in (task["id"], task["title"].casefold())]
+    found = found or [task for task in board["tasks"] if task["title"].casefold() in wanted]
     if len(found) != 1:
         several = ", ".join(task["id"] for task in found)
         raise ValueError(
@@ -190,10 +193,10 @@ def _column(board: dict[str, Any], wanted: Any) -> str:
     raise ValueError(f"There is no column {wanted}; there are {', '.join(board['columns'])}.")
 
 
-def _text(given: dict[str, Any], key: str) -> str:
+def _text(given: dict[str, Any], key: str, kind: str) -> str:
     text = str(given.get(key) or "").strip()
-    if len(text) > _LONGEST[key]:
-        raise ValueError(f"The {key} has more than {_LONGEST[key]} characters.")
+    if len(text) > _LONGEST[kind]:
+        raise ValueError(f"The {key} has more than {_LONGEST[kind]} characters.")
     return text
 
 

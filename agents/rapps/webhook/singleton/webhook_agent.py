@@ -100,8 +100,9 @@ class WebhookAgent(BasicAgent):
             if action == "record":
                 reply = _record(kwargs)
             elif action in ("list", "summary"):
-                found = [event for event in reversed(_events()) if _fits(event, kwargs)]
-                reply = _listing(found, kwargs) if action == "list" else _counts(found)
+                events = _events()
+                found = [event for event in reversed(events) if _fits(event, kwargs)]
+                reply = _listing(found, len(events), kwargs) if action == "list" else _counts(found)
             else:
                 raise ValueError(f"Webhook knows no action {action!r}; it knows list, summary, record.")
         except (ValueError, OSError) as error:
@@ -109,7 +110,7 @@ class WebhookAgent(BasicAgent):
         return json.dumps({"status": "success", **reply}, ensure_ascii=False)
 
 
-def _listing(found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
+def _listing(found: list[dict[str, Any]], total: int, given: dict[str, Any]) -> dict[str, Any]:
     try:
         limit = min(50, max(1, int(given.get("limit") or 10)))
     except (TypeError, ValueError):
@@ -119,7 +120,9 @@ def _listing(found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, An
         f"{number}. {event.get('received_at')} {event.get('source')} {event.get('event_type')}: {event.get('summary')}"
         for number, event in enumerate(events, 1)
     ]
-    message = "\n".join(lines) or "No such events have come in."
+    asked = ", ".join(f"{key} {given[key]}" for key in ("source", "event_type", "query") if given.get(key))
+    none = f"None of the {total} events fits: {asked}." if total else "No event has come in yet."
+    message = "\n".join(lines) or none
     newest = events[0].get("summary") if events else None
     return {"message": message, "events": events, "data_slush": {"count": len(found), "newest": newest}}
 

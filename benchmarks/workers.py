@@ -1,0 +1,131 @@
+"""Workers: their start, one request's way to one and back, and how many there are in a second."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from agents.worker.crew import Crew
+from agents.worker.plan import CrewPlan
+from agents.worker.workforce import Workforce
+
+MODULE = "benchmarks.workers"
+ALONE, IN_FLIGHT, STARTS = 3000, 32, 15
+Figures = list[tuple[str, str]]
+
+
+class Room:
+    """Gives back what it gets."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+
+    def handle(self, op: str, body: dict[str, Any]) -> Any:
+        if op == "print":
+            for number in range(body["lines"]):
+                print("line", number)
+        return body
+
+
+def run() -> Figures:
+    """On uvloop: first with the cores there are, then daemon and worker sharing one."""
+    figures = _measure(_everything)
+    if sys.platform == "linux":
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {max(cores)})
+        try:
+            figures += [(f"{name}, on one core", figure) for name, figure in _measure(_requests)]
+        finally:
+            os.sched_setaffinity(0, cores)
+    return figures
+
+
+def _measure(scene: Callable[[Workforce, CrewPlan], Awaitable[Figures]]) -> Figures:
+    async def play() -> Figures:
+        with tempfile.TemporaryDirectory() as folder:
+            workspace = Path(folder, "home", "twins", "a")
+            workspace.mkdir(parents=True)
+            private_root = Path(folder, "home")
+            workforce = Workforce(preload=(MODULE,))
+            plan = CrewPlan(workspace, env=dict(os.environ), private_root=private_root, room=f"{MODULE}:Room")
+            try:
+                return await scene(workforce, plan)
+            finally:
+                await workforce.close()
+
+    return uvloop.run(play())
+
+
+async def _everything(workforce: Workforce, plan: CrewPlan) -> Figures:
+    began = time.perf_counter()
+    await workforce.start()
+    figures = [("template ready", _milliseconds(time.perf_counter() - began))]
+    report = workforce.sandbox_report()
+    firsts = []
+    for number in range(STARTS):
+        crew = workforce.crew(str(number), plan)
+        began = time.perf_counter()
+        await crew.request("echo", {}, timeout=10)
+        firsts.append(time.perf_counter() - began)
+        if number == 0:
+            figures.append(("worker's own memory", f"{_private_bytes(crew.stats()['pids'][0]) / 1e6:.1f} MB"))
+        await workforce.dismiss(str(number))
+    name = f"first answer of a fresh worker ({report['kind']})"
+    figures.append((name, f"{_milliseconds(statistics.median(firsts))} (max {_milliseconds(max(firsts))})"))
+    figures += await _requests(workforce, plan)
+    crew = workforce.crew("printing", plan)
+    await crew.request("echo", {}, timeout=10)
+    began = time.perf_counter()
+    for _ in range(1000):
+        await crew.request("print", {"lines": 1}, timeout=10)
+    figures.append(("request that prints a line", f"{(time.perf_counter() - began) * 1e3:.0f} µs"))
+    began = time.perf_counter()
+    for _ in range(50):
+        await crew.request("echo", {"text": "x" * 1_000_000}, timeout=10)
+    figures.append(("1 MB there and back", _milliseconds((time.perf_counter() - began) / 50)))
+    return figures
+
+
+async def _requests(workforce: Workforce, plan: CrewPlan) -> Figures:
+    crew = workforce.crew("requests", plan)
+    for _ in range(200):
+        await crew.request("echo", {}, timeout=10)
+    times = []
+    for _ in range(ALONE):
+        began = time.perf_counter()
+        await crew.request("echo", {"text": "hello"}, timeout=10)
+        times.append(time.perf_counter() - began)
+    rates = [await _rate(crew) for _ in range(3)]
+    times.sort()
+    return [
+        ("request, alone", f"{times[ALONE // 2] * 1e6:.0f} µs (p99 {times[ALONE * 99 // 100] * 1e6:.0f} µs)"),
+        (f"requests, {IN_FLIGHT} in flight", f"{statistics.median(rates):,.0f}/s"),
+    ]
+
+
+async def _rate(crew: Crew) -> float:
+    async def client() -> None:
+        for _ in range(500):
+            await crew.request("echo", {"text": "hello"}, timeout=10)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(IN_FLIGHT)))
+    return 500 * IN_FLIGHT / (time.perf_counter() - began)
+
+
+def _private_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms"

@@ -1,0 +1,90 @@
+"""The agents of this home, with the daemon up or down, and finding one of them by what a person types."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import sentence
+from rappd.cli.progress import progress
+from rappd.cli.screen import Verdict, say, tell
+from rappd.cli.tables import table
+from rappd.errors import NotFound, Refused
+from rappd.home import Home
+
+_YOURS = "yours"
+
+
+def agent_rows(home: Home, daemon: Daemon) -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none."""
+    if daemon.running():
+        return [card for file in daemon.get("/agents")["files"] for card in file["cards"]]
+    from rappd.offline import list_agents
+
+    with progress() as line:
+        return list_agents(home, line)
+
+
+def show_rows(rows: list[dict[str, Any]]) -> None:
+    """The table of agents, then every fault in full."""
+    marks: list[Verdict | None] = []
+    shown = []
+    for row in rows:
+        name = row["name"] or row["file"]
+        if row["quarantined"]:
+            marks.append("bad")
+            shown.append([name, "not running", row["origin"]])
+        elif row["shadowed_by"]:
+            marks.append("note")
+            shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
+        else:
+            marks.append("note" if row["reason"] else "good")
+            shown.append([name, sentence(row["description"]), row["origin"]])
+    table(["AGENT", "WHAT IT DOES", "FROM"], shown, shrink=1, prose=True, marks=marks)
+    faulty = {(row["origin"], row["file"]): row for row in rows if row["reason"]}
+    if faulty:
+        say()
+    for row in faulty.values():
+        tell("bad", fault(row), "fix and save; it reloads by itself")
+
+
+def fault(row: dict[str, Any]) -> str:
+    """ "weather_agent.py line 12: expected ':'. An earlier version works on." """
+    line = f" line {row['line']}" if row["line"] else ""
+    text = f"{row['file']}{line}: {row['reason']}"
+    return text if row["quarantined"] else f"{text.rstrip('.')}. An earlier version works on."
+
+
+def file_of(rows: list[dict[str, Any]], name: str) -> str:
+    """The file of yours that is called ``name``, or holds the agent of that name (any case)."""
+    found = _named(rows, name)
+    yours = [row for row in found if row["origin"] == _YOURS]
+    if yours:
+        return str(yours[-1]["file"])
+    if found:
+        raise Refused(f"{found[0]['name']} is {found[0]['origin']}, not a file of yours.", do="rappd agents list")
+    raise no_agent(rows, name)
+
+
+def agent_of(rows: list[dict[str, Any]], name: str) -> str:
+    """The agent that is called so, or that the file of that name holds; ``""``: the file holds none."""
+    found = _named(rows, name)
+    if not found:
+        raise no_agent(rows, name)
+    return str(next((row["name"] for row in reversed(found) if row["name"]), ""))
+
+
+def no_agent(rows: list[dict[str, Any]], name: str) -> NotFound:
+    """``No agent "Wether".``, with the nearest."""
+    known = {row["name"].casefold(): row["name"] for row in rows if row["name"]}
+    near = difflib.get_close_matches(name.casefold(), list(known), 1)
+    do = f"did you mean `{known[near[0]]}`?" if near else "rappd agents list"
+    return NotFound(f'No agent "{name[:80]}".', do=do)
+
+
+def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    wanted = name.casefold()
+    by_file = [row for row in rows if row["file"] in (name, f"{name}_agent.py")]
+    return by_file or [row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())]

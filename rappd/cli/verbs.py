@@ -1,0 +1,29 @@
+"""A command with verbs of its own; a mistyped one is answered with the nearest."""
+
+from __future__ import annotations
+
+import click
+
+from rappd.errors import Mistyped
+
+
+class Verbs(click.Group):
+    """``rappd agents``, ``rappd threads`` and their like."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0] if args else ""
+        known = self.list_commands(ctx)
+        if word and word not in known and not word.startswith("-"):
+            raise no_such_verb(word, known, ctx.command_path)
+        return super().resolve_command(ctx, args)
+
+
+def no_such_verb(word: str, known: list[str], path: str) -> Mistyped:
+    """``No verb "strat".`` and what was meant."""
+    import difflib
+
+    near = difflib.get_close_matches(word, known, 1)
+    do = f"did you mean `{path} {near[0]}`?" if near else f"{path} --help"
+    return Mistyped(f'No verb "{word[:60]}".', do=do)

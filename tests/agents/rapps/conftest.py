@@ -1,0 +1,63 @@
+"""A workspace with the shipped rapplications dropped into it, as an installation does it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents.rapps
+from agents.discovery import stamp_of
+from agents.rapps.rapplication import read_rapplication
+from agents.worker.plan import CrewPlan
+from agents.worker.workforce import Workforce
+
+SHIPPED = Path(agents.rapps.__path__[0])
+
+
+class Shop:
+    """Asks agents by ``perform`` and services by method and path, in a real worker."""
+
+    def __init__(self, root: Path, workforce: Workforce) -> None:
+        self.root = root
+        self.data = root / ".brainstem_data"
+        for folder in ("agents", "services", ".brainstem_data"):
+            (root / folder).mkdir(parents=True)
+        for name in ("kanban", "webhook", "dashboard"):
+            for file in read_rapplication(SHIPPED / name).files:
+                path = root / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(file.content)
+        settings = {"workspace": str(root), "agents_dir": str(root / "agents"), "data_dir": str(self.data)}
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8"}
+        self.crew = workforce.crew(str(root), CrewPlan(root, settings, env, max_workers=2))
+
+    async def ask(self, op: str, body: dict[str, Any]) -> Any:
+        return await self.crew.request(op, body, timeout=60)
+
+    async def agent(self, agent: str, /, **arguments: Any) -> dict[str, Any]:
+        body = {"file": self.file(agent), "name": agent, "arguments": arguments, "user_guid": ""}
+        found: dict[str, Any] = json.loads((await self.ask("perform", body))["result"])
+        return found
+
+    async def service(self, name: str, method: str, path: str = "", body: Any = None) -> tuple[int, Any]:
+        file = self._placed(self.root / "services" / f"{name}_service.py")
+        answer = await self.ask("service", {"file": file, "method": method, "path": path, "body": body})
+        return answer["status"], json.loads(base64.b64decode(answer["body"]))
+
+    def file(self, agent: str) -> dict[str, Any]:
+        return self._placed(self.root / "agents" / f"{agent.lower()}_agent.py")
+
+    def _placed(self, path: Path) -> dict[str, Any]:
+        return {"rel": path.name, "path": str(path), "stamp": list(stamp_of(path.stat()))}
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    workforce = Workforce(on_output=lambda key, pid, line: print(line))
+    yield Shop(tmp_path / "workspace", workforce)
+    await workforce.close()

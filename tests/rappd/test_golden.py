@@ -1,0 +1,158 @@
+"""The five frozen endpoints keep their shape (RAPP v1 §8): keys may come, none may go or change."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+from golden_shapes import GOLDEN, differences, shape, type_of
+from loopback_server import FakeGitHub, says
+
+SPECIFIED = {
+    "chat": {"response", "assistant_response", "session_id", "user_guid", "agent_logs", "voice_mode", "twin_mode"},
+    "chat_with_modes": {"voice_response", "twin_response"},
+    "health": {"status", "model", "agents", "token", "bootstrap"},
+    "login": {"user_code", "verification_uri"},
+    "models": {"models", "models[].id", "current"},
+    "repos": {"repos", "repos[].url", "repos[].agents", "repos[].enabled_count"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What one daemon answers at each endpoint, with as many of the keys filled as there can be."""
+    github = FakeGitHub()
+    github.start()
+    folder = tmp_path_factory.mktemp("golden")
+    daemon = RunningDaemon(folder / "home", GITHUB_TOKEN="ghu_given", **github.environment)
+    daemon.drop("broken_agent.py", "class A(:\n")
+    (folder / "clone" / "agents").mkdir(parents=True)
+    (folder / "clone" / "agents" / "aaa_agent.py").write_text(agent_source("Aaa"))
+    try:
+        daemon.start()
+        found = {"chat": daemon.chat("hello", session_id="s")}
+        daemon.post("/voice/toggle", {"enabled": True})
+        daemon.post("/twin/toggle", {"enabled": True})
+        github.will(says("long answer |||VOICE||| short |||TWIN||| aside"))
+        found["chat_with_modes"] = daemon.chat("hello", session_id="s")
+        found["health"] = daemon.get("/health").json()
+        found["login"] = daemon.post("/login").json()
+        found["models"] = daemon.get("/models").json()
+        daemon.post("/repos/connect", {"url": str(folder / "clone")}, control=True)
+        found["repos"] = daemon.get("/repos").json()
+        yield found
+    finally:
+        daemon.stop()
+        github.stop()
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_an_endpoint_answers_in_its_golden_shape(answers: dict[str, Any], name: str) -> None:
+    assert differences(shape(name)["keys"], answers[name]) == []
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_every_list_had_something_in_it(answers: dict[str, Any], name: str) -> None:
+    """Else the shape of its items would not have been looked at."""
+    for path in shape(name)["keys"]:
+        if path.endswith("[]"):
+            assert _at(answers[name], path.removesuffix("[]")), path
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_losing_renaming_or_retyping_any_required_key_would_show(answers: dict[str, Any], name: str) -> None:
+    keys = shape(name)["keys"]
+    for path, wanted in keys.items():
+        if not wanted["required"] or path.endswith("[]"):
+            continue
+        for spoil in (_lose, _rename, _retype):
+            assert differences(keys, spoil(answers[name], path)), (spoil.__name__, path)
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_the_shape_files_hold_what_the_specification_names(name: str) -> None:
+    keys = shape(name)["keys"]
+    assert SPECIFIED[name] <= {path for path, wanted in keys.items() if wanted["required"]}
+    for path in keys:
+        parent = path.removesuffix("[]") if path.endswith("[]") else path.rpartition(".")[0]
+        assert not parent or parent in keys or parent.removesuffix("[]") in keys, path
+    assert {path.stem for path in GOLDEN.glob("*.json")} == set(SPECIFIED)
+
+
+def test_an_added_key_passes() -> None:
+    assert differences(KEYS, {**WHOLE, "new": 1, "list": [{"id": "a", "more": None}]}) == []
+
+
+def test_an_optional_key_may_be_away_but_not_of_another_type() -> None:
+    assert differences(KEYS, WHOLE) == []
+    assert differences(KEYS, {**WHOLE, "maybe": 3}) == []
+    assert differences(KEYS, {**WHOLE, "maybe": "3"}) == ["maybe is string, not number"]
+
+
+def test_empty_lists_and_objects_are_looked_into_no_further() -> None:
+    assert differences(KEYS, {**WHOLE, "list": []}) == []
+    assert differences(KEYS, {**WHOLE, "inner": {}}) == ["inner.on is missing"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"list": [], "inner": {"on": True}}, ["text is missing"]),
+        ({"text": 1, "list": [], "inner": {"on": True}}, ["text is number, not string"]),
+        ({"text": "x", "list": None, "inner": {"on": True}}, ["list is null, not array"]),
+        ({"text": "x", "list": [{"id": "a"}, {}], "inner": {"on": True}}, ["list[1].id is missing"]),
+        ({"text": "x", "list": ["a"], "inner": {"on": True}}, ["list[0] is string, not object"]),
+        ({"text": "x", "list": [], "inner": {"on": 1}}, ["inner.on is number, not boolean"]),
+        ({"text": "x", "list": [], "inner": []}, ["inner is array, not object"]),
+        ([], ["the answer is array, not object"]),
+        (None, ["the answer is null, not object"]),
+    ],
+)
+def test_what_is_lost_or_of_another_type_is_told(answer: Any, told: list[str]) -> None:
+    assert differences(KEYS, answer) == told
+
+
+def test_booleans_are_no_numbers() -> None:
+    kinds = [type_of(value) for value in (True, 0, 0.5, "", None, [], {})]
+    assert kinds == ["boolean", "number", "number", "string", "null", "array", "object"]
+
+
+KEYS: dict[str, dict[str, Any]] = {
+    "text": {"type": "string", "required": True},
+    "list": {"type": "array", "required": True},
+    "list[]": {"type": "object", "required": True},
+    "list[].id": {"type": "string", "required": True},
+    "inner": {"type": "object", "required": True},
+    "inner.on": {"type": "boolean", "required": True},
+    "maybe": {"type": "number", "required": False},
+}
+WHOLE: dict[str, Any] = {"text": "x", "list": [{"id": "a"}], "inner": {"on": False}}
+
+
+def _at(answer: Any, path: str) -> Any:
+    for step in path.replace("[]", ".[]").split("."):
+        answer = answer[0] if step == "[]" else answer[step]
+    return answer
+
+
+def _spoilt(answer: Any, path: str, change: Callable[[dict[str, Any], str], None]) -> Any:
+    spoilt = copy.deepcopy(answer)
+    parent, _, key = path.rpartition(".")
+    change(_at(spoilt, parent) if parent else spoilt, key)
+    return spoilt
+
+
+def _lose(answer: Any, path: str) -> Any:
+    return _spoilt(answer, path, lambda parent, key: parent.pop(key))
+
+
+def _rename(answer: Any, path: str) -> Any:
+    return _spoilt(answer, path, lambda parent, key: parent.update({f"{key}_2": parent.pop(key)}))
+
+
+def _retype(answer: Any, path: str) -> Any:
+    other = {"string": 1, "number": "1", "boolean": "true", "array": {}, "object": []}
+    return _spoilt(answer, path, lambda parent, key: parent.update({key: other[type_of(parent[key])]}))

@@ -1,0 +1,115 @@
+"""The newcomer's first minutes, in a real browser on a real daemon."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+
+WEATHER = agent_source("Weather", 'return "Rain from four, 18 degrees."', "Tells whether it will rain today.")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    page.close()
+    unexpected = [
+        text for text in said if "ERR_CONNECTION_REFUSED" not in text and "Failed to load" not in text
+    ]
+    assert unexpected == [], "the console stays clean, the content policy included"
+
+
+def _link(daemon: RunningDaemon) -> str:
+    url: str = daemon.post("/operator/key", control=True).json()["url"]
+    return url
+
+
+def _ask(page: Page, text: str) -> None:
+    box = page.get_by_role("textbox", name="Ask")
+    box.fill(text)
+    box.press("Enter")
+
+
+def test_chat_drop_a_file_and_use_it_a_moment_later(
+    make_daemon: Callable[..., RunningDaemon], page: Page, tmp_path: Path
+) -> None:
+    daemon = make_daemon().start()
+    page.goto(_link(daemon))
+    expect(page).to_have_url(f"http://127.0.0.1:{daemon.port}/")
+    _ask(page, "what can you do?")
+    expect(page.locator("main")).to_contain_text("(no model)")
+    file = tmp_path / "weather_agent.py"
+    file.write_text(WEATHER)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("link", name="Agents").click()
+        page.get_by_role("button", name="Add a file").click()
+    chooser.value.set_files(file)
+    expect(page.get_by_text("Weather is ready.").first).to_be_visible()
+    page.get_by_role("link", name="Talk").click()
+    _ask(page, "will it rain?")
+    expect(page.locator("main")).to_contain_text("Rain from four")
+    call = page.locator("details", has_text="Weather").last
+    expect(call).not_to_have_attribute("open", "")
+
+
+def test_a_broken_save_is_told_in_the_page(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
+    daemon = make_daemon()
+    daemon.drop("weather_agent.py", WEATHER)
+    daemon.start()
+    page.goto(_link(daemon) + "")
+    page.get_by_role("link", name="Agents").click()
+    expect(page.get_by_text("Tells whether it will rain today").first).to_be_visible()
+    daemon.drop("weather_agent.py", "class A(:\n")
+    expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
+
+
+def test_what_was_written_survives_the_daemons_absence(
+    make_daemon: Callable[..., RunningDaemon], page: Page
+) -> None:
+    daemon = make_daemon().start()
+    page.goto(f"http://127.0.0.1:{daemon.port}/")
+    page.get_by_role("textbox", name="Ask").fill("hello there")
+    daemon.kill()
+    page.get_by_role("textbox", name="Ask").press("Enter")
+    expect(page.get_by_text("isn't answering. Trying again; your text is kept.").first).to_be_visible()
+    daemon.start()
+    expect(page.locator("main")).to_contain_text("(no model)", timeout=30_000)
+
+
+def test_a_rapplication_runs_on_an_origin_of_its_own(
+    make_daemon: Callable[..., RunningDaemon], page: Page
+) -> None:
+    daemon = make_daemon().start()
+    assert daemon.post("/rapps/install", {"id": "kanban"}, control=True).status == 200
+    page.goto(_link(daemon))
+    page.goto(f"http://127.0.0.1:{daemon.port}/rapps/kanban/")
+    expect(page).to_have_url(f"http://localhost:{daemon.port}/rapps/kanban/")
+    assert page.context.cookies(f"http://localhost:{daemon.port}") == []
+    status = page.evaluate(
+        "fetch('/settings').then(answer => answer.status)",
+    )
+    assert status == 403
