@@ -66,12 +66,15 @@ class Agent:
 
     def reference(self) -> dict[str, Any]:
         """What a worker needs to load this very version."""
-        return {
+        wanted = {
             "rel": self.file.rel,
             "path": str(self.file.path),
             "source_path": self.kept,
             "stamp": list(self.file.stamp),
         }
+        if self.trusted:
+            wanted["sha256"] = self.sha256  # a stamp can be forged by whoever may write the file
+        return wanted
 
     def tool(self) -> Tool:
         """The OpenAI tool definition."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -162,6 +163,9 @@ class Room:
         if loaded is not None:
             return loaded
         source = _version(path, stamp, file.get("source_path"))
+        digest = file.get("sha256")
+        if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
+            raise NoSuchAgent(f"{file['rel']} is not the version that was approved")
         loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
         self._neighbours.note()
         if loaded.failure is None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
+from agents.errors import AgentError
+
+_LONGEST = 60  # models take 64 signs for a tool's name
 _TEMPLATE = """\
 {docstring}
 
@@ -33,16 +37,32 @@ class {class_name}(BasicAgent):
 """
 
 
+class NoName(AgentError):
+    """What was given cannot name an agent."""
+
+    code = "mistyped"
+    status = 400
+    exit_code = 2
+
+
 def scaffold(name: str, description: str = "") -> tuple[str, str]:
-    """(file name, source) of a new agent called ``name``; every text is quoted, none becomes code."""
-    words = re.findall(r"[A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name))
-    if words and words[-1].lower() == "agent":
-        words.pop()
-    words = words or ["New"]
-    shown = "".join(word[:1].upper() + word[1:] for word in words)
+    """(file name, source) of a new agent called ``name``; every text is quoted, none becomes code.
+
+    Accents are taken off letters and other signs separate words. Raises ``NoName`` when nothing is left,
+    or what is left names the file that agents are made of.
+    """
+    words = _words(name)
+    shown = "".join(word[:1].upper() + word[1:] for word in words)[:_LONGEST]
+    if not words:
+        raise NoName(
+            f'"{name[:40]}" has no letter from A to Z or digit to make a name of.',
+            do="rappd agents new Weather",
+        )
     if shown[0].isdigit():
         shown = f"A{shown}"
-    stem = "_".join(word.lower() for word in words)
+    stem = "_".join(word.lower() for word in words)[:_LONGEST].rstrip("_")
+    if stem == "basic":
+        raise NoName("basic_agent.py is what agents are made of.", do="choose another name")
     text = " ".join(description.split()) or f"{shown}: say here what it does and when to use it."
     source = _TEMPLATE.format(
         docstring=_quoted(text),
@@ -51,6 +71,15 @@ def scaffold(name: str, description: str = "") -> tuple[str, str]:
         description=_quoted(text),
     )
     return f"{stem}_agent.py", source
+
+
+def _words(name: str) -> list[str]:
+    letters = unicodedata.normalize("NFKD", name[:1000].replace("ß", "ss"))
+    plain = "".join(sign for sign in letters if not unicodedata.combining(sign))
+    words = re.findall(r"[A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain))
+    if len(words) > 1 and words[-1].lower() == "agent":
+        words.pop()
+    return words
 
 
 def _quoted(text: str) -> str:

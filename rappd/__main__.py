@@ -7,9 +7,12 @@ import sys
 
 def main() -> None:
     """Runs ``rappd`` with the process's arguments and exits with its code."""
-    from rappd.cli.app import run
+    try:
+        from rappd.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # between two screens, or while something is imported
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,9 @@ def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) 
         except Problem as problem:
             found.append(Finding(about, "bad", str(problem).rstrip("."), problem.do))
         except OSError as error:
-            what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(":  ", ": ")
+            what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(
+                ":  ", ": "
+            )
             found.append(Finding(about, "bad", what, "look at the file's owner and rights"))
     return found
 
@@ -102,7 +104,9 @@ def _data(visit: _Visit) -> Iterator[Finding]:
             "Data", "bad", f"other accounts can read {tilde(path)}", f"chmod go= {shlex.quote(str(path))}"
         )
     if free < _ENOUGH_BYTES:
-        yield Finding("Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space")
+        yield Finding(
+            "Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space"
+        )
     elif not loose:
         yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
 

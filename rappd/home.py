@@ -49,6 +49,11 @@ class Home:
         return self.root / "keys"
 
     @property
+    def approvals(self) -> Path:
+        """Which agent files, by SHA-256, may change structure."""
+        return self.root / "approved.json"
+
+    @property
     def brainstem(self) -> Path:
         """The host workspace."""
         return self.root / "brainstem"

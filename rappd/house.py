@@ -67,6 +67,7 @@ class House:
             thinking=self.thinking,
             gate=self.gate,
             private_root=home.root,
+            approvals=home.approvals,
         )
         self.structure = Structure(self.host)
         self._background: set[asyncio.Task[Any]] = set()

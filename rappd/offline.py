@@ -58,10 +58,11 @@ def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
 def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
     """Contract tests over a file, wherever it lies."""
     found = path.stat()
+    whole = path.absolute()
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
 
     async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
-        return await _tests(crew, path.name, path.absolute(), stamp)
+        return await _tests(crew, path.name, whole, stamp)
 
     return _with_workers(home, test, tell, f"Testing {path.name}")
 
@@ -73,9 +74,7 @@ async def _tests(crew: Crew, rel: str, path: Path, stamp: tuple[int, int, int]) 
     return tests
 
 
-def _with_workers(
-    home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str
-) -> T:
+def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str) -> T:
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
     from rappd.tenant import LIBRARY, crew_plan, folders_of

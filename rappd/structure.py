@@ -68,7 +68,7 @@ class Structure:
         async with self._lock:
             name, staged = await asyncio.to_thread(files.stage, filename, content)
             try:
-                outcome = await self._tenant.describe(_reference(name, staged))
+                outcome = await self._tenant.describe(await asyncio.to_thread(_reference, name, staged))
                 _refuse_unloadable(name, outcome)
                 before = self._state(name)
                 if before is not None and not replace:

@@ -13,6 +13,7 @@ from typing import Any
 import agents.library
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem
+from agents.errors import AgentError
 from agents.listed import Agent, Change, Folder, is_structural
 from agents.roster import Roster
 from agents.running import AgentRunner, Crews, Ran
@@ -72,17 +73,19 @@ class Tenant:
         thinking: Thinking,
         gate: Gate,
         private_root: Path,
+        approvals: Path,
     ) -> None:
         self.name = name
         self.id = agent_id(name, node)
         self.workspace = workspace
         self.modes = Modes.from_settings(settings)
-        self.files = AgentFiles(workspace)
+        self.files = AgentFiles(workspace, approvals=approvals)
         self.sources = Sources(workspace)
         self._services = ServiceIndex(workspace.services)
         self._node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
+        self._may_install = settings.on("agents.install_packages")
         plan = crew_plan(workspace, settings, private_root, os.environ)
         self._crew = workforce.crew(name, plan)
         self._crews = Crews(
@@ -96,7 +99,7 @@ class Tenant:
             kept=workspace.kept / "good",
             deps=workspace.deps,
             trusted=self._trusts,
-            installer=self._install if settings.on("agents.install_packages") else None,
+            installer=self._install,
         )
         self.runner = AgentRunner(self._crews, self.modes)
         self.brainstem = Brainstem(
@@ -125,6 +128,7 @@ class Tenant:
         fresh = Modes.from_settings(settings)
         self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
         self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
+        self._may_install = settings.on("agents.install_packages")
         self.callbacks.apply(settings)
 
     async def handle(self, passage: Passage) -> dict[str, Any]:
@@ -156,6 +160,14 @@ class Tenant:
             on_callback=self.callbacks.for_service(),
         )
         return Reply.from_json(found)
+
+    async def workers_answer(self) -> bool:
+        """Whether a worker can be had, and answers."""
+        try:
+            await self._crew.request("describe", {"files": []}, timeout=10.0)
+        except AgentError:
+            return False
+        return True
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """What one file holds, without taking it into the roster."""
@@ -226,6 +238,8 @@ class Tenant:
         async with self._install_lock:
             from agents import dependencies  # rarely needed, and every start would pay for it
 
+            if not self._may_install:
+                return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
                 dependencies.install, requirements, self.workspace.deps, timeout=180.0

@@ -214,7 +214,11 @@ class FakeGitHub(FakeModel):
         self.accounts.append(request.headers["Authorization"])
         if self.token_status != 200:
             return web.json_response({"message": "no"}, status=self.token_status)
-        answer = {"token": "tid=session", "expires_at": 9_999_999_999, "endpoints": {"api": f"{self.url}/copilot"}}
+        answer = {
+            "token": "tid=session",
+            "expires_at": 9_999_999_999,
+            "endpoints": {"api": f"{self.url}/copilot"},
+        }
         return web.json_response(answer)
 
     async def _raw(self, request: web.Request) -> web.Response:

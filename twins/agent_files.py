@@ -35,8 +35,10 @@ class Generation:
 class AgentFiles:
     """The files under ``agents/`` of one workspace, and what is kept about them."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, approvals: Path) -> None:
+        """``approvals`` lies where no worker can write, so that no agent approves itself."""
         self._workspace = workspace
+        self._approvals = approvals
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
@@ -148,10 +150,6 @@ class AgentFiles:
         assert self._approved is not None
         self._approved[digest] = {"file": filename, "at": int(time.time())}
         write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
-
-    @property
-    def _approvals(self) -> Path:
-        return self._workspace.kept / "approved.json"
 
     def _generations(self, filename: str) -> Path:
         return self._workspace.kept / "generations" / filename.replace("/", "__")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import orjson
 
 from agents.brainstem import prompt, slots
+from agents.brainstem.nesting import too_deep
 from agents.brainstem.soul import Soul
 from agents.listed import Agent
 from agents.roster import Roster
@@ -208,4 +209,4 @@ def _arguments(text: str) -> dict[str, Any]:
         found = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and not too_deep(found) else {}

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import importlib.util
 import json
 import pprint
 import re
@@ -209,12 +208,14 @@ class LearnNewAgent(BasicAgent):
     def _list(self, given: dict[str, Any]) -> dict[str, Any]:
         found = _agents()
         names = ", ".join(agent["name"] for agent in found) or "none"
-        return {"message": f"{len(found)} agents: {names}.", "agents": found}
+        rows = [{"name": agent["name"], "file": agent["file"]} for agent in found]
+        return {"message": f"{len(found)} agents: {names}.", "agents": rows}
 
     def _generations(self, given: dict[str, Any]) -> dict[str, Any]:
         name, file = _find(given)
         kept = _ask_host("agents.generations", filename=file)["generations"]
-        return {"message": f"{name} has {len(kept)} earlier generations.", "file": file, "generations": kept}
+        many = "1 earlier generation" if len(kept) == 1 else f"{len(kept)} earlier generations"
+        return {"message": f"{name} has {many}.", "file": file, "generations": kept}
 
     def _restore(self, given: dict[str, Any]) -> dict[str, Any]:
         name, file = _find(given)
@@ -227,7 +228,7 @@ class LearnNewAgent(BasicAgent):
 
     def _delete(self, given: dict[str, Any]) -> dict[str, Any]:
         name, file = _find(given)
-        if _hosted():
+        if _host():
             done = _ask_host("agents.remove", filename=file)
             return {**done, "status": "success", "file": file, "agent": name}
         (_FOLDER / file).unlink()
@@ -253,14 +254,14 @@ def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, A
     try:
         from utils.llm import call_llm  # type: ignore[import-not-found]  # the brainstem puts it there
     except ImportError:
-        return None, "No model is here to write its code."
+        return None, "No code was written: there is no model here."
     messages = [{"role": "user", "content": ask}]
     problem = ""
     for _ in range(2):
         try:
             answer = str(call_llm(messages) or "")
         except Exception as error:  # noqa: BLE001 - any model's library may stand behind call_llm
-            return None, f"Its code was not written: {str(error).rstrip('.')}."
+            return None, f"No code was written: {str(error).rstrip('.')}."
         blocks = re.findall(r"```(?:python|py)?[ \t]*\n(.*?)```", answer, re.DOTALL)
         try:
             return keep(_clean(max(blocks, key=len) if blocks else answer)), ""
@@ -656,17 +657,19 @@ def _file_of(name: str) -> str:
 _FOLDER = Path(__file__).resolve().parent
 
 
-def _hosted() -> bool:
-    return (
-        importlib.util.find_spec("utils") is not None and importlib.util.find_spec("utils.host") is not None
-    )
+def _host() -> Callable[..., Any] | None:
+    try:
+        from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
+    except ImportError:
+        return None
+    found: Callable[..., Any] = request
+    return found
 
 
 def _ask_host(operation: str, **arguments: Any) -> dict[str, Any]:
-    if not _hosted():
+    request = _host()
+    if request is None:
         raise _Refused("This brainstem keeps no generations.")
-    from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
-
     try:
         answer: dict[str, Any] = request(operation, **arguments)
     except Exception as error:
@@ -675,7 +678,7 @@ def _ask_host(operation: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _agents() -> list[dict[str, Any]]:
-    if _hosted():
+    if _host():
         return [agent for agent in _ask_host("agents.list")["agents"] if agent.get("name")]
     found = []
     for path in sorted(_FOLDER.glob("*_agent.py")):
@@ -700,7 +703,7 @@ def _find(given: dict[str, Any]) -> tuple[str, str]:
 
 
 def _source(file: str) -> str:
-    if _hosted():
+    if _host():
         return _clean(str(_ask_host("agents.source", filename=file)["source"]))
     return _clean((_FOLDER / file).read_text(encoding="utf-8", errors="replace"))
 
@@ -708,7 +711,7 @@ def _source(file: str) -> str:
 def _place(file: str, source: str, reason: str, *, molt: bool) -> dict[str, Any]:
     """Puts a whole file in its place, or nothing."""
     _parse(source)
-    if _hosted():
+    if _host():
         return _ask_host("agents.write", filename=file, source=source, reason=reason, molt=molt)
     part = _FOLDER / f".{file}.{uuid.uuid4().hex}"
     part.write_text(source, encoding="utf-8")

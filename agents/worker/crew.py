@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -96,15 +98,15 @@ class Crew:
             self._encoded = plan.encoded()
         if self._shift is not None:
             self.replace(self._shift)
+            self.pump()
 
     async def close(self) -> None:
         """End all workers at once; what they were doing fails with WorkerGone."""
         self._closing = True
-        problem = WorkerGone("The worker was stopped", do="ask again once rappd is awake")
-        self.fail_waiting(problem)
+        self.fail_waiting(_stopped)
         for shift in self._shifts():
             for call in list(shift.sent.values()):
-                call.fail(problem)
+                call.fail(_stopped())
             shift.stop("was stopped")
         if self._idling is not None:
             self._idling.cancel()
@@ -163,15 +165,15 @@ class Crew:
         if not self._closing:
             self.pump()
 
-    def fail_waiting(self, problem: Exception) -> None:
-        """Fail every request that nobody has started."""
+    def fail_waiting(self, problem: Callable[[], Exception]) -> None:
+        """Fail every request that nobody has started, each with a new ``problem``."""
         waiting = [*self._backlog]
         self._backlog.clear()
         for shift in self._shifts():
             if not shift.workers:
                 waiting += shift.sent.values()
         for call in waiting:
-            call.fail(problem)
+            call.fail(problem())
 
     def printed(self, pid: int, line: str) -> None:
         """A worker wrote a line."""
@@ -181,6 +183,8 @@ class Crew:
         """Look at the clock; returns whether anything is still under way."""
         if self._backlog and now >= self._soonest:
             self._fail_late(now)
+        if self._backlog:
+            self.pump()
         for shift in self._shifts():
             shift.tick(now)
         if self._shift is not None and not self._shift.starting():
@@ -190,10 +194,8 @@ class Crew:
         if now - self._last_count > _LONG:
             self._last_count = now
             self.stop_multipliers(at_work_since=now - _LONG)
-        under_way = bool(self._backlog) or any(shift.sent for shift in self._shifts())
-        if under_way:
-            self._last_used = now
-        return under_way
+        self._last_used = now
+        return bool(self._backlog) or any(shift.sent for shift in self._shifts())
 
     def stop_multipliers(self, at_work_since: float | None = None) -> bool:
         """End workers that have started about as many processes as they may; looks only at those at work
@@ -220,14 +222,18 @@ class Crew:
         if self._closing or (self.plan.one_worker and self._leaving):
             return False  # state in memory has one owner: the next worker waits for the last to leave
         try:
-            template = self._workforce.template()
-        except WorkerRefused as problem:
-            self.fail_waiting(problem)
+            self._shift = Shift(self, self._workforce.template(), self.plan, self._encoded)
+        except WorkerRefused as refused:
+            words, do = str(refused), refused.do
+            self.fail_waiting(lambda: WorkerRefused(words, do=do))
             return False
-        self._shift = Shift(self, template, self.plan, self._encoded)
+        except OSError as problem:
+            words = f"No worker can be started: {problem.strerror}"
+            self.fail_waiting(lambda: WorkerRefused(words, do="try again"))
+            return False
         self._gone.clear()
         self._shift.hire()
-        if self._idling is None:
+        if self._idling is None and math.isfinite(self.plan.idle_seconds):
             self._idling = self._loop.call_later(self.plan.idle_seconds, self._rest)
         return True
 
@@ -249,3 +255,7 @@ class Crew:
 
     def _shifts(self) -> list[Shift]:
         return [*self._leaving, self._shift] if self._shift is not None else [*self._leaving]
+
+
+def _stopped() -> WorkerGone:
+    return WorkerGone("The worker was stopped", do="ask again once rappd is awake")

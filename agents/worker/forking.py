@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from agents.worker import syscalls
-from agents.worker.namespaces import map_own_account
 
 _SYS_CLONE3 = 435
 _CLONE_CHILD_CLEARTID, _CLONE_CHILD_SETTID = 0x0020_0000, 0x0100_0000
@@ -31,20 +30,17 @@ def fork(flags: int, entry: Callable[[], None]) -> int:
     ``flags`` are CLONE_NEW* values; 0 is a plain fork. The child ends when ``entry`` returns or raises. The
     caller must have one thread. Raises OSError.
     """
-    uid, gid = os.getuid(), os.getgid()
     child = _clone(flags) if flags else os.fork()
     if child == 0:
-        _live(entry, (uid, gid) if flags & syscalls.CLONE_NEWUSER else None)
+        _live(entry)
     return child
 
 
-def _live(entry: Callable[[], None], account: tuple[int, int] | None) -> NoReturn:
+def _live(entry: Callable[[], None]) -> NoReturn:
     code = 1
     try:
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        if account is not None:
-            map_own_account(*account)
         entry()
         code = 0
     except BaseException:  # noqa: BLE001 - the child must never return into the caller's own loop

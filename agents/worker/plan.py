@@ -31,7 +31,8 @@ class CrewPlan:
 
     ``settings`` go to the room (``room``, as "module:Class") as they are; ``env`` is the workers' whole
     environment. Everything in ``private_root`` but the workspace is hidden from them. ``one_worker`` is
-    for agents that keep state in memory: one request at a time, all in one process.
+    for agents that keep state in memory: one request at a time, all in one process. After
+    ``idle_seconds`` without a request (``inf``: never) the workers end.
     """
 
     workspace: Path

@@ -29,7 +29,8 @@ class Sandbox:
     """One way to shut a worker in.
 
     ``namespaces``: what to fork it into. ``real_root``: the worker is root of the whole machine.
-    ``bounded``: the kernel bounds the number of processes in each worker's own namespace.
+    ``bounded``: the kernel bounds the number of processes in each worker's own namespace. ``account``:
+    the user and group to stay in a user namespace of its own.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Sandbox:
     namespaces: int = 0
     real_root: bool = False
     bounded: bool = False
+    account: tuple[int, int] | None = None
 
     def report(self) -> dict[str, Any]:
         """``{kind, detail}``, for people."""
@@ -50,10 +52,12 @@ class Sandbox:
     @property
     def own_account(self) -> bool:
         """Whether the kernel counts a worker's processes apart from the rest of the account's."""
-        return bool(self.namespaces & CLONE_NEWUSER)
+        return self.account is not None
 
     def enter(self, view: View) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
+        if self.account is not None:
+            namespaces.map_own_account(*self.account)
         if self.kind == MOUNT_NAMESPACE:
             namespaces.enter(view, real_root=self.real_root)
         if LINUX:
@@ -90,7 +94,8 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
             if os.geteuid() == 0:
                 yield Sandbox(MOUNT_NAMESPACE, detail, CLONE_NEWNS | CLONE_NEWPID, True, bound)
             flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID
-            yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound)
+            account = (os.getuid(), os.getgid())
+            yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound, account)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
         detail = "workers can open neither the home folder nor other workspaces"
         yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
@@ -113,10 +118,12 @@ def _probe(candidate: Sandbox) -> str:
         view = View(workspace, root, processes=_PROBED_PROCESSES if candidate.bounded else None)
         child = fork(candidate.namespaces, lambda: _try(candidate, view, secret, into))
         status = os.waitpid(child, 0)[1]
+        os.write(into, b"\n")  # so that there is something to read
+        said = os.read(out, 500).decode().strip()
         if _PID_MAX.read_text() != before:
             _PID_MAX.write_text(before)
             return "process numbers are not bounded per namespace"
-        return "" if status == 0 else os.read(out, 500).decode() or "the trial process failed"
+        return "" if status == 0 else said or "the trial process failed"
     except OSError as problem:
         return problem.strerror or str(problem)
     finally:

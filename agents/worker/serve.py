@@ -81,7 +81,7 @@ def describe(problem: BaseException, home: str) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - an exception of agent code may not even be able to name itself
         message = "(its message cannot be read)"
     return {
-        "kind": type(problem).__name__,
+        "kind": _clean(type(problem).__name__),
         "message": _clean(message)[:_MESSAGE_CHARACTERS],
         "line": _line_number(problem, home),
         "trace": _clean(trace)[-_TRACE_CHARACTERS:],
@@ -99,7 +99,7 @@ def _line_number(problem: BaseException, home: str) -> int:
     step: TracebackType | None = problem.__traceback__
     while step is not None:
         last = step.tb_lineno
-        if step.tb_frame.f_code.co_filename.startswith(home):
+        if step.tb_frame.f_code.co_filename.startswith(f"{home}/"):
             inside = last
         step = step.tb_next
     return inside or last

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import array
 import asyncio
-import errno
+import contextlib
 import fcntl
 import os
 import signal
@@ -38,7 +38,7 @@ _BY_CHANCE = (None, -signal.SIGKILL)  # ends of a starting worker that say nothi
 
 
 class Shift:
-    """The daemon's end of the queue, the board, and a link to each worker."""
+    """The daemon's end of the queue, the board, and a link to each worker. Making one may raise OSError."""
 
     def __init__(self, crew: Crew, template: TemplateLink, plan: CrewPlan, encoded: bytes) -> None:
         self.loop = asyncio.get_running_loop()
@@ -50,9 +50,13 @@ class Shift:
         self.staffed = 0.0  # when the last worker became ready
         self.achieved = False  # whether any request was taken from this queue
         self._crew = crew
-        self._board = Board.create()
-        self._plan_fd = anonymous_file(encoded)
-        self._queue, self._workers_end = packet_pair()
+        with contextlib.ExitStack() as undo:
+            self._board = Board.create()
+            undo.callback(self._board.close)
+            self._plan_fd = anonymous_file(encoded)
+            undo.callback(os.close, self._plan_fd)
+            self._queue, self._workers_end = packet_pair()
+            undo.pop_all()
         self._queue.setblocking(False)
         self._queue.shutdown(socket.SHUT_RD)  # workers must not fill it from their side
         self._free_slots = list(range(plan.most_workers))[::-1]
@@ -75,12 +79,13 @@ class Shift:
                 self._queue.send(PACKET.pack(call.ident, call.deadline, number, 0) + body)
             else:
                 self._send_large(call, number)
-        except OSError as problem:
+        except BlockingIOError:
             self._free_numbers.append(number)
-            if problem.errno not in (errno.EAGAIN, errno.ENOBUFS):
-                raise
             self._full = True
             self.loop.add_writer(self._queue.fileno(), self._writable)
+            return False
+        except OSError:  # no descriptors, no memory: it is tried again when the clock ticks
+            self._free_numbers.append(number)
             return False
         call.number = number
         self.sent[call.ident] = call
@@ -117,7 +122,11 @@ class Shift:
             return
         link = WorkerLink(self, self._free_slots.pop())
         self.workers[link.slot] = link
-        link.order(self._plan_fd, self._workers_end.fileno(), self._board.fd)
+        try:
+            link.order(self._plan_fd, self._workers_end.fileno(), self._board.fd)
+        except OSError as problem:
+            words = problem.strerror or str(problem)
+            self.loop.call_soon(link.give_up, words)
 
     def starting(self) -> bool:
         """Whether a worker was ordered that does not serve yet."""
@@ -183,7 +192,7 @@ class Shift:
             self._crew.pump()
             return
         if not link.ready and (link.refusal or link.sentence or link.status not in _BY_CHANCE):
-            self._crew.fail_waiting(_birth_problem(link, words))
+            self._crew.fail_waiting(lambda: _birth_problem(link, words))
         self._end()
 
     # time

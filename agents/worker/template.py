@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,8 @@ def main(control: int) -> None:
 
 
 class Template:
+    """The loop: orders in, ends of workers out."""
+
     def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
         gc.disable()
         privileges.adopt_orphans()
@@ -92,6 +93,8 @@ class Template:
                 self._end(order["kill"])
             return True
         try:
+            if len(fds) != _ORDER_FDS:
+                raise OSError("descriptors got lost on the way")
             pid = self._spawn(Order(order["slot"], *fds))
         except OSError as problem:
             self._tell({"refused": order["spawn"], "why": problem.strerror or str(problem)})
@@ -174,7 +177,3 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -108,14 +109,21 @@ class TemplateLink:
             ) from None
 
     def spawn(self, slot: int, fds: Sequence[int], ordered: Ordered) -> None:
-        """Order one worker; ``fds`` are plan, queue, stream, board, output, and may be closed afterwards."""
+        """Order one worker; ``fds`` are plan, queue, stream, board, output, and may be closed
+        afterwards. Raises OSError when there is no descriptor left."""
         if self.ended:
             ordered.gone(None, 0.0)
             return
+        with contextlib.ExitStack() as undo:
+            copies = []
+            for fd in fds:
+                copies.append(os.dup(fd))
+                undo.callback(os.close, copies[-1])
+            undo.pop_all()
         self._last_order += 1
         self._orders[self._last_order] = ordered
         message = orjson.dumps({"spawn": self._last_order, "slot": slot})
-        self._unsent.append((message, [os.dup(fd) for fd in fds]))
+        self._unsent.append((message, copies))
         self._send()
 
     def kill(self, pid: int) -> None:

@@ -47,17 +47,24 @@ class WorkerLink(asyncio.Protocol):
         self._over = False
 
     def order(self, plan: int, queue: int, board: int) -> None:
-        """Have the template fork it, with these descriptors."""
+        """Have the template fork it, with these descriptors. Raises OSError."""
         shift = self._shift
         loop = shift.loop
         ours, theirs = socket.socketpair()
-        output_out, output_in = os.pipe()
-        self._output = Output(loop, output_out, lambda line: shift.printed(self.pid, line))
+        with theirs:
+            output_out, output_in = os.pipe()
+            try:
+                self._output = Output(loop, output_out, lambda line: shift.printed(self.pid, line))
+                shift.template.spawn(self.slot, [plan, queue, theirs.fileno(), board, output_in], self)
+            finally:
+                os.close(output_in)
         ours.setblocking(False)
         self._connecting = loop.create_task(self._connect(ours))
-        shift.template.spawn(self.slot, [plan, queue, theirs.fileno(), board, output_in], self)
-        theirs.close()
-        os.close(output_in)
+
+    def give_up(self, why: str) -> None:
+        """It could not even be ordered."""
+        self._stream_ended = True
+        self.refused(why)
 
     async def _connect(self, stream: socket.socket) -> None:
         await self._shift.loop.create_unix_connection(lambda: self, sock=stream)
@@ -76,6 +83,8 @@ class WorkerLink(asyncio.Protocol):
             frame = orjson.dumps((worked, value), option=orjson.OPT_NON_STR_KEYS)
             self.asking = False
             self._transport.write(FRAME.pack(len(frame)) + frame)
+            if self._transport.get_write_buffer_size() > _FRAME_BYTES:
+                self.doom("asked without listening and was stopped")
 
     def end_in_words(self, cpu_limit: float) -> str:
         """What happened to it, as what follows "the worker "."""

@@ -141,12 +141,16 @@ class Workforce:
             self._on_output(key, pid, line)
 
     def _tick(self) -> None:
+        self._ticker = None
         now = time.monotonic()
-        for crew in list(self._busy):
-            if not crew.tick(now):
-                crew.ticking = False
-                self._busy.discard(crew)
-        self._ticker = self.loop.call_later(_TICK, self._tick) if self._busy else None
+        try:
+            for crew in list(self._busy):
+                if not crew.tick(now):
+                    crew.ticking = False
+                    self._busy.discard(crew)
+        finally:
+            if self._busy:
+                self._ticker = self.loop.call_later(_TICK, self._tick)
 
     def _count(self) -> None:
         """Agent code may multiply after its call, too; so long as there are workers, they are counted."""

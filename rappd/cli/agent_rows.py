@@ -64,7 +64,9 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
     if yours:
         return str(yours[-1]["file"])
     if found:
-        raise Refused(f"{found[0]['name']} is {found[0]['origin']}, not a file of yours.", do="rappd agents list")
+        raise Refused(
+            f"{found[0]['name']} is {found[0]['origin']}, not a file of yours.", do="rappd agents list"
+        )
     raise no_agent(rows, name)
 
 
@@ -87,4 +89,6 @@ def no_agent(rows: list[dict[str, Any]], name: str) -> NotFound:
 def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     wanted = name.casefold()
     by_file = [row for row in rows if row["file"] in (name, f"{name}_agent.py")]
-    return by_file or [row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())]
+    return by_file or [
+        row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())
+    ]

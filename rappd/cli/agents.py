@@ -136,7 +136,11 @@ def test(name: str, as_json: bool) -> int:
         if not found["passed"]:
             verdict = "bad" if found.get("required", True) else "note"
         message = found.get("message", "")
-        say(f"{mark(verdict)} {found['test']:<{_TESTS}} {dim(tame(message))}" if message else f"{mark(verdict)} {found['test']}")
+        say(
+            f"{mark(verdict)} {found['test']:<{_TESTS}} {dim(tame(message))}"
+            if message
+            else f"{mark(verdict)} {found['test']}"
+        )
     return 1 if failed else 0
 
 
@@ -219,7 +223,7 @@ def _workspace(home: Home) -> Workspace:
 def _files(home: Home) -> AgentFiles:
     from twins.agent_files import AgentFiles
 
-    return AgentFiles(_workspace(home))
+    return AgentFiles(_workspace(home), approvals=home.approvals)
 
 
 def _place(files: AgentFiles, filename: str, content: bytes, reason: str) -> str:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import uuid
+from contextlib import closing, suppress
 from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.screen import complain, dim, interactive, note, print_json, say, terminal_width
+from envelopes.problem import Problem
+from rappd.cli.daemon import Answered, Daemon
+from rappd.cli.phrases import count, took
+from rappd.cli.screen import complain, dim, interactive, note, print_json, redraws, say, tame, terminal_width
+from rappd.cli.spoken import EDGE, Spoken
+from rappd.cli.start import thinking
+from rappd.cli.tables import cells, middle
+from rappd.errors import Mistyped, RappdError
 from rappd.home import Home
 
 _HELP = """\
 /help    this list
 /new     forget this conversation and start anew
 /agents  what I can use
-/exit    leave (or Ctrl-D)"""
+/exit    leave (or Ctrl-D); Ctrl-C stops an answer"""
+_KEYS = "/help  /exit"
+_REMEMBERED = 200  # messages that go along as history
 
 
 @click.command()
@@ -33,16 +43,14 @@ def chat(text: tuple[str, ...], as_json: bool, user_guid: str, session_id: str) 
     sentence = " ".join(text).strip()
     if not sentence and not sys.stdin.isatty():
         sentence = sys.stdin.read().strip()
-    if sentence:
-        answer = talk.ask(sentence, show=not as_json)
-        if as_json:
-            print_json({"chat": answer})
-        if "error" in answer:
-            if not as_json:
-                complain(answer["error"], answer.get("do", ""), answer.get("code", "failed"), as_json=False)
-            raise click.exceptions.Exit(1)
+    if not sentence and (as_json or not sys.stdin.isatty()):
+        raise Mistyped("TEXT is missing.", do='rappd chat "what can you do?"')
+    if not sentence:
+        _converse(talk, status)
         return
-    _converse(talk, status)
+    answer = talk.ask(sentence, None if as_json else Spoken(""))
+    if as_json:
+        print_json({"chat": answer})
 
 
 class _Talk:
@@ -51,114 +59,114 @@ class _Talk:
     def __init__(self, daemon: Daemon, name: str, session_id: str, user_guid: str) -> None:
         self.daemon = daemon
         self.name = name
-        self.session_id = session_id
-        self.user_guid = user_guid
-        self.history: list[dict[str, str]] = []
-        self.turn_id = ""
+        self._user_guid = user_guid
+        self._session_id = session_id
+        self._history: list[dict[str, str]] = []
 
-    def ask(self, text: str, *, show: bool, label: str = "") -> dict[str, Any]:
-        """Sends one sentence; shows what happens as it happens. Returns the answer or the error."""
-        self.turn_id = str(uuid.uuid4())
+    def begin_anew(self) -> None:
+        """Forgets what was said."""
+        self._history.clear()
+        self._session_id = str(uuid.uuid4())
+
+    def ask(self, text: str, spoken: Spoken | None) -> dict[str, Any]:
+        """Sends one sentence and shows what happens as it happens. Returns the answer's fields.
+
+        Raises what the turn ended with. Ctrl-C stops the turn in the daemon too, then goes on up.
+        """
+        turn_id = str(uuid.uuid4())
         body: dict[str, Any] = {
             "user_input": text,
-            "conversation_history": self.history,
-            "session_id": self.session_id,
-            "turn_id": self.turn_id,
+            "conversation_history": self._history[-_REMEMBERED:],
+            "session_id": self._session_id,
+            "turn_id": turn_id,
         }
-        if self.user_guid:
-            body["user_guid"] = self.user_guid
-        last: dict[str, Any] = {"error": "The connection ended.", "do": "rappd status", "code": "gone"}
-        for event in self.daemon.events("/chat/stream", body):
-            match event["type"]:
-                case "call" if show:
-                    self._show_call(event, label)
-                case "result" if show:
-                    self._show_result(event)
-                case "done" | "error":
-                    last = event
-        if show and last["type"] == "done":
-            _show_answer(last["response"], label)
-        if last["type"] == "done":
-            self.history += [
-                {"role": "user", "content": text},
-                {"role": "assistant", "content": last["response"]},
-            ]
+        if self._user_guid:
+            body["user_guid"] = self._user_guid
+        try:
+            last = self._follow(body, spoken)
+        except KeyboardInterrupt:
+            with suppress(Problem):  # it may have ended by itself
+                self.daemon.post("/chat/cancel", {"turn_id": turn_id})
+            raise
+        finally:
+            if spoken:
+                spoken.end()
+        answer = str(last["response"])
+        self._history += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
         return last
 
-    def _show_call(self, event: dict[str, Any], label: str) -> None:
-        arguments = " ".join(f"{key}={value}" for key, value in event["args"].items())
-        self._called = f"{' ' * len(label)}{event['name']} {arguments}".rstrip()
-
-    def _show_result(self, event: dict[str, Any]) -> None:
-        seconds = f"{event['seconds']:.1f} s" if event["seconds"] >= 0.05 else ""
-        width = terminal_width()
-        room = max(10, width - len(seconds) - 2)
-        line = self._called if len(self._called) <= room else self._called[: room - 1] + "…"
-        note(dim(f"{line:<{room}}{'' if event['ok'] else '✗ '}{seconds}".rstrip()))
-
-    _called = ""
+    def _follow(self, body: dict[str, Any], spoken: Spoken | None) -> dict[str, Any]:
+        if spoken:
+            spoken.begin()
+        with closing(self.daemon.events("/chat/stream", body)) as events:
+            for event in events:
+                kind = event["type"]
+                if kind == "error":
+                    raise Answered(event, int(event.get("status", 500)))
+                if kind == "done":
+                    if spoken:
+                        spoken.answer(str(event["response"]))
+                    return {key: value for key, value in event.items() if key != "type"}
+                if spoken:
+                    spoken.event(event)
+        raise RappdError("The connection ended before the answer.", do="rappd status")
 
 
 def _converse(talk: _Talk, status: dict[str, Any]) -> None:
-    left = f"{talk.name}, {status['provider']}, {status['agents']} agents"
-    say(f"{left:<62}/help  /exit" if terminal_width() >= 76 else left)
+    _header(talk.name, status)
     _line_editing()
-    label = f"{talk.name[:12]}  "
+    who = middle(talk.name, 12)
+    width = max(3, cells(who)) + 2
     while True:
         try:
-            text = input(f"{'you':<{len(label)}}").strip()
+            text = input(f"{'you':<{width}}").strip()
         except EOFError:
             say()
             return
         except KeyboardInterrupt:
             say()
             continue
-        match text:
-            case "":
-                continue
-            case "/exit" | "/quit":
-                return
-            case "/help":
-                say(_HELP)
-                continue
-            case "/new":
-                talk.history.clear()
-                talk.session_id = str(uuid.uuid4())
-                say(dim("A new conversation."))
-                continue
-            case "/agents":
-                for name in talk.daemon.get("/health")["agents"]:
-                    say(f"  {name}")
-                continue
-        _one_turn(talk, text, label)
+        if text in ("/exit", "/quit"):
+            return
+        try:
+            if text and not _is_order(talk, text):
+                _one_turn(talk, text, who + " " * (width - cells(who)))
+        except Problem as problem:
+            complain(str(problem), problem.do, problem.code, as_json=False)
+
+
+def _header(name: str, status: dict[str, Any]) -> None:
+    who = thinking(status) if status["has_model"] else status["provider"]
+    left = f"{name}, {who}, {count(status['agents'], 'agent')}"
+    room = min(terminal_width(), EDGE) - len(_KEYS)
+    say(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)
+
+
+def _is_order(talk: _Talk, text: str) -> bool:
+    """Whether the line was one of the conversation's own words; then it is done."""
+    match text:
+        case "/help":
+            say(_HELP)
+        case "/new":
+            talk.begin_anew()
+            say(dim("A new conversation."))
+        case "/agents":
+            for name in talk.daemon.get("/health")["agents"]:
+                say(f"  {tame(name)}")
+        case _ if re.fullmatch(r"/\w+", text):
+            say(f"{text} is none of these:\n{_HELP}")
+        case _:
+            return False
+    return True
 
 
 def _one_turn(talk: _Talk, text: str, label: str) -> None:
     started = time.monotonic()
     try:
-        answer = talk.ask(text, show=True, label=label)
+        talk.ask(text, Spoken(label))
     except KeyboardInterrupt:
-        talk.daemon.post("/chat/cancel", {"turn_id": talk.turn_id})
-        note(dim(f"Stopped after {time.monotonic() - started:.1f} s."))
-        return
-    if "error" in answer:
-        complain(answer["error"], answer.get("do", ""), answer.get("code", "failed"), as_json=False)
-
-
-def _show_answer(text: str, label: str) -> None:
-    if not label:
-        say(text)
-        return
-    if sys.stdout.isatty() and any(sign in text for sign in ("**", "```", "\n- ", "\n1.", "](")):
-        from rich.console import Console
-        from rich.markdown import Markdown
-        from rich.padding import Padding
-
-        say(label.rstrip())
-        Console().print(Padding(Markdown(text, hyperlinks=False), (0, 0, 0, len(label))))
-        return
-    indent = "\n" + " " * len(label)
-    say(label + text.replace("\n", indent))
+        line = "" if redraws(sys.stderr) else "\n"  # below the ^C that the terminal shows
+        note(dim(f"{line}{' ' * cells(label)}Stopped after {took(time.monotonic() - started)}."))
 
 
 def _line_editing() -> None:

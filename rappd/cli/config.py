@@ -9,7 +9,18 @@ import click
 
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import tilde
-from rappd.cli.screen import dim, interactive, mark, note, print_json, say, tame, tell, terminal_width
+from rappd.cli.screen import (
+    dim,
+    interactive,
+    mark,
+    note,
+    print_json,
+    say,
+    tame,
+    tell,
+    terminal_width,
+    wrapped,
+)
 from rappd.cli.tables import cells, table
 from rappd.cli.verbs import Verbs
 from rappd.errors import Mistyped
@@ -103,7 +114,7 @@ def _one(value: Value) -> None:
     setting = value.setting
     say(f"{setting.name} = {tame(_shown(value))}  {dim(value.source)}")
     when = "counts at once" if setting.live else "counts from the next start"
-    say(f"  {setting.help} Variable {setting.variable}; {when}.")
+    say(f"  {wrapped(f'{setting.help} Variable {setting.variable}; {when}.', 2)}")
 
 
 def _row(value: Value) -> dict[str, Any]:

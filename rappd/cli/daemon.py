@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,7 +83,7 @@ class Daemon:
         body = head % (edge.encode(), named) + content + f"\r\n--{edge}--\r\n".encode()
         return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
 
-    def events(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def events(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
         """Server-sent events as they come."""
         with self._asking("POST", path, json.dumps(body).encode()) as response:
             for line in response:

@@ -16,7 +16,12 @@ from rappd.log import tail
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
 @click.option(
-    "-n", "--lines", type=click.IntRange(0, 100_000), default=50, show_default=True, help="How many to begin with."
+    "-n",
+    "--lines",
+    type=click.IntRange(0, 100_000),
+    default=50,
+    show_default=True,
+    help="How many to begin with.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; with -f one per line.")
 def logs(follow: bool, lines: int, as_json: bool) -> None:

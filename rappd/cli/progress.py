@@ -17,15 +17,15 @@ _REST = 0.1
 class Progress:
     """Writes on stderr, only with a terminal, and only what takes longer than half a second."""
 
-    def __init__(self, *, patience: float = _PATIENCE) -> None:
+    def __init__(self) -> None:
         self._shown = redraws(sys.stderr)
-        self._next = time.monotonic() + patience
+        self._next = time.monotonic() + _PATIENCE
         self._written = False
 
-    def __call__(self, text: str) -> None:
-        """What is so now."""
+    def __call__(self, text: str, *, at_once: bool = False) -> None:
+        """What is so now; shown ten times a second at most, unless ``at_once``."""
         now = time.monotonic()
-        if not self._shown or now < self._next:
+        if not self._shown or (now < self._next and not at_once):
             return
         self._next = now + _REST
         self._written = True
@@ -42,9 +42,9 @@ class Progress:
 
 
 @contextmanager
-def progress(*, patience: float = _PATIENCE) -> Iterator[Progress]:
+def progress() -> Iterator[Progress]:
     """A line for the work inside; it is gone afterwards, whatever happens."""
-    line = Progress(patience=patience)
+    line = Progress()
     try:
         yield line
     finally:

@@ -80,6 +80,11 @@ def advice(do: str, indent: int, *, stream: IO[str] | None = None) -> str:
     return shown
 
 
+def runnable(text: str) -> str:
+    """Text of the daemon's own, with its commands as this shell can run them."""
+    return _command_pattern().sub(lambda found: _runnable(found[0]), text) if _program() != "rappd" else text
+
+
 def command(text: str) -> str:
     """A command as this shell can run it: ``rappd …`` or ``.venv/bin/rappd …``."""
     return click.style(_runnable(text), fg="cyan")
@@ -107,12 +112,12 @@ def tame(text: str) -> str:
 
 
 def wrapped(text: str, indent: int, *, stream: IO[str] | None = None) -> str:
-    """``text`` broken at words, lines after the first indented; as it is without a terminal."""
+    """``text`` with lines after the first indented; on a terminal, broken at words."""
     stream = stream or sys.stdout
-    if not stream.isatty():
-        return text
-    room = max(20, terminal_width(stream) - indent)
     blank = "\n" + " " * indent
+    if not stream.isatty():
+        return text.replace("\n", blank)
+    room = max(20, terminal_width(stream) - indent)
     lines = (
         textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
         for line in text.split("\n")

@@ -16,7 +16,7 @@ from envelopes.problem import Problem
 from rappd.cli.daemon import Answered, Daemon
 from rappd.cli.phrases import count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import command, dim, mark, note, print_json, say, tell, terminal_width
+from rappd.cli.screen import command, dim, mark, print_json, say, tell, terminal_width
 from rappd.cli.tables import cells, middle
 from rappd.errors import Conflict, RappdError
 from rappd.home import Home
@@ -50,7 +50,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     news = _News(quiet=quiet)
     log.start(home.log, show=news)
     if settings.on("door.open_surface") and not quiet:
-        tell("note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr)
+        tell(
+            "note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr
+        )
 
     def ready(house: House) -> None:
         if not quiet:
@@ -114,8 +116,8 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     folder = middle(tilde(found["agents_path"]), terminal_width() - _VALUES - len(drop))
     _row("Agents", ready, f"{drop}{folder}", width)
     _row("Data", tilde(found["home"]), "private", width)
+    say()
     if attached:
-        say()
         say(f"Ctrl-C stops it. In the background: {command('rappd start --detach')}")
 
 

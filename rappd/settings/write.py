@@ -60,7 +60,9 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
         place[key] = _typed(setting, text)
     except (TOMLKitError, UnicodeDecodeError) as error:
         said = str(error).rstrip(".")
-        raise Mistyped(f"{home.config} cannot be read: {said}.", do="mend the file, or move it away") from error
+        raise Mistyped(
+            f"{home.config} cannot be read: {said}.", do="mend the file, or move it away"
+        ) from error
     except TypeError as error:  # the file has a plain value by the table's name
         raise Mistyped(f"{table} in {home.config} is no table.", do=f"write it as [{table}]") from error
     write_atomically(home.config, tomlkit.dumps(document).encode())

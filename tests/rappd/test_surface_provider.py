@@ -142,7 +142,9 @@ def test_tool_calls_of_one_answer_run_at_the_same_time(desk: Desk) -> None:
 
 def test_results_and_faults_go_back_to_the_model_in_the_order_asked(desk: Desk) -> None:
     desk.model.will(
-        calls(("Fails", {}), ("Beta", '{"b": 1'), ("Beta", "[1]"), ("Nobody", {}), ("alpha", {}), text="wait"),
+        calls(
+            ("Fails", {}), ("Beta", '{"b": 1'), ("Beta", "[1]"), ("Nobody", {}), ("alpha", {}), text="wait"
+        ),
         says("done with it"),
     )
     answer = desk.daemon.chat("go")
@@ -203,7 +205,9 @@ def test_signals_of_one_round_reach_the_agents_of_the_next(desk: Desk) -> None:
 
 
 def test_the_system_text_holds_soul_memory_and_roster(desk: Desk) -> None:
-    desk.model.will(calls(("ManageMemory", {"memory_type": "fact", "content": "The boiler is blue."})), says("kept"))
+    desk.model.will(
+        calls(("ManageMemory", {"memory_type": "fact", "content": "The boiler is blue."})), says("kept")
+    )
     desk.daemon.chat("remember", user_guid=GUID)
     soul = desk.daemon.home / "brainstem" / "soul.md"
     soul.write_text("You are a lighthouse keeper.")
@@ -286,7 +290,10 @@ def test_a_stream_tells_calls_with_their_arguments_and_results(desk: Desk) -> No
     events = _stream(desk.daemon, user_input="hello")
     begun = {event["call"]: event for event in events if event["type"] == "call"}
     ended = {event["call"]: event for event in events if event["type"] == "result"}
-    assert {(e["name"], json.dumps(e["args"])) for e in begun.values()} == {("Beta", '{"b": 1}'), ("Fails", "{}")}
+    assert {(e["name"], json.dumps(e["args"])) for e in begun.values()} == {
+        ("Beta", '{"b": 1}'),
+        ("Fails", "{}"),
+    }
     assert {(e["name"], e["ok"], e["result"]) for e in ended.values()} == {
         ("Beta", True, "[('b', 1)]"),
         ("Fails", False, FAULT),

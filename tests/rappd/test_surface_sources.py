@@ -59,7 +59,12 @@ def test_a_manifest_names_what_there_is(daemon: RunningDaemon, github: FakeGitHu
     _manifest(
         github,
         [
-            {"id": "aaa", "name": "Triple A", "description": "Says where it is from.", "path": "deep/aaa_agent.py"},
+            {
+                "id": "aaa",
+                "name": "Triple A",
+                "description": "Says where it is from.",
+                "path": "deep/aaa_agent.py",
+            },
             {"id": "bbb", "filename": "bbb_agent.py"},
         ],
     )
@@ -111,13 +116,27 @@ def test_without_either_githubs_listing_is_read(daemon: RunningDaemon, github: F
         " owner.github.io/repo ",
     ],
 )
-def test_a_repository_may_be_written_in_many_ways(daemon: RunningDaemon, github: FakeGitHub, url: str) -> None:
+def test_a_repository_may_be_written_in_many_ways(
+    daemon: RunningDaemon, github: FakeGitHub, url: str
+) -> None:
     _manifest(github, [{"id": "aaa", "path": "aaa_agent.py"}])
     assert _connect(daemon, url).json()["repo"] == "owner/repo"
 
 
 @pytest.mark.parametrize(
-    "url", ["owner", "a/b/c", "https://evil.example/o/r", "owner/..", "owner/.", "../..x/y", "-o/r", "o/r?x", "o r/x", "o/r#"]
+    "url",
+    [
+        "owner",
+        "a/b/c",
+        "https://evil.example/o/r",
+        "owner/..",
+        "owner/.",
+        "../..x/y",
+        "-o/r",
+        "o/r?x",
+        "o r/x",
+        "o/r#",
+    ],
 )
 def test_what_is_no_source_is_refused_and_nothing_is_fetched(
     daemon: RunningDaemon, github: FakeGitHub, url: str
@@ -161,7 +180,18 @@ def test_hostile_entries_of_a_manifest_are_passed_over(
     assert (answer.status, answer.json()["code"]) == (502, "unreachable")
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "/agents/%2e%2e/x_agent.py", "a?b=../c", "a#b", "a%2f..%2fb", "a\\..\\b", "//evil.example/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "/agents/%2e%2e/x_agent.py",
+        "a?b=../c",
+        "a#b",
+        "a%2f..%2fb",
+        "a\\..\\b",
+        "//evil.example/x",
+    ],
+)
 def test_a_path_never_leads_out_of_its_repository(
     daemon: RunningDaemon, github: FakeGitHub, path: str
 ) -> None:
@@ -174,7 +204,10 @@ def test_a_path_never_leads_out_of_its_repository(
     assert "/../" not in "".join(github.fetched)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"null", b'{"agents": 5}', b'{"agents": {"a": 1}}', b"<html>", b"\xff\xfe", b"[" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"null", b'{"agents": 5}', b'{"agents": {"a": 1}}', b"<html>", b"\xff\xfe", b"[" * 5000],
+)
 def test_a_manifest_of_another_form_is_none(
     daemon: RunningDaemon, github: FakeGitHub, content: bytes
 ) -> None:
@@ -216,7 +249,9 @@ def test_a_huge_agent_file_is_not_taken(daemon: RunningDaemon, github: FakeGitHu
     assert daemon.get("/repos").json()["repos"][0]["enabled_count"] == 0
 
 
-def test_an_agent_that_does_not_load_is_quarantined_not_served(daemon: RunningDaemon, github: FakeGitHub) -> None:
+def test_an_agent_that_does_not_load_is_quarantined_not_served(
+    daemon: RunningDaemon, github: FakeGitHub
+) -> None:
     _manifest(github, [{"id": "aaa", "path": "aaa_agent.py"}])
     github.files[f"{REPO}/main/agents/aaa_agent.py"] = b"class A(:\n"
     _connect(daemon)
@@ -247,7 +282,9 @@ def test_what_is_not_offered_cannot_be_enabled(
     assert set(answer.json()) == {"error", "do", "code"}
 
 
-def test_a_source_that_does_not_answer_leaves_what_is_there(daemon: RunningDaemon, github: FakeGitHub) -> None:
+def test_a_source_that_does_not_answer_leaves_what_is_there(
+    daemon: RunningDaemon, github: FakeGitHub
+) -> None:
     _manifest(github, [{"id": "aaa", "path": "aaa_agent.py"}])
     github.files[f"{REPO}/main/agents/aaa_agent.py"] = SOURCE
     _connect(daemon)
@@ -299,7 +336,9 @@ def test_folders_that_cannot_be_are_refused(daemon: RunningDaemon, url: str) -> 
     assert answer.json()["code"] in ("unreachable", "mistyped"), answer.body
 
 
-def test_the_state_file_of_published_servers_is_read(make_daemon: Callable[..., RunningDaemon], tmp_path: Path) -> None:
+def test_the_state_file_of_published_servers_is_read(
+    make_daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     folder = tmp_path / "clone"
     folder.mkdir()

@@ -74,7 +74,9 @@ def test_any_input_is_taken_as_text(desk: Desk, given: Any, asked: str) -> None:
     assert desk.model.asked[-1]["messages"][-1] == {"role": "user", "content": asked}
 
 
-@pytest.mark.parametrize("history", [None, "x", 5, {"role": "user"}, [5, None, {"role": "user"}, {"role": 1, "content": "x"}]])
+@pytest.mark.parametrize(
+    "history", [None, "x", 5, {"role": "user"}, [5, None, {"role": "user"}, {"role": 1, "content": "x"}]]
+)
 def test_a_history_that_is_none_is_left_out(desk: Desk, history: Any) -> None:
     desk.ask(user_input="hello", conversation_history=history)
     assert [message["role"] for message in desk.model.asked[-1]["messages"]] == ["system", "user"]
@@ -111,7 +113,9 @@ def test_a_body_that_is_none_gets_plain_text(desk: Desk, body: bytes, text: str)
     assert answer.headers["content-type"].startswith("text/plain")
 
 
-@pytest.mark.parametrize("body", [{"user_input": ""}, {"user_input": "  "}, {"user_input": None}, {"user_guid": ADA}])
+@pytest.mark.parametrize(
+    "body", [{"user_input": ""}, {"user_input": "  "}, {"user_input": None}, {"user_guid": ADA}]
+)
 def test_blank_input_gets_a_json_refusal(desk: Desk, body: dict[str, Any]) -> None:
     answer = desk.daemon.post(PATH, body)
     assert answer.status == 400

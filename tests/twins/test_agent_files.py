@@ -22,7 +22,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def files(workspace: Workspace) -> AgentFiles:
-    return AgentFiles(workspace)
+    return AgentFiles(workspace, approvals=workspace.root.parent / "approved.json")
 
 
 def _place(files: AgentFiles, name: str, content: bytes) -> str:
@@ -90,7 +90,7 @@ def test_an_approval_is_for_exact_bytes_and_outlives_the_process(
 ) -> None:
     _place(files, "dice_agent.py", SOURCE)
     files.approve("dice_agent.py", sha256(SOURCE))
-    again = AgentFiles(workspace)
+    again = AgentFiles(workspace, approvals=workspace.root.parent / "approved.json")
     assert again.is_approved(sha256(SOURCE))
     assert not again.is_approved(sha256(SOURCE + b"#"))
 
@@ -101,7 +101,7 @@ def test_no_name_leads_outside_the_agents_folder(tmp_path_factory: pytest.TempPa
     workspace.create()
     for attempt in (name, f"../{name}", f"{name}.py", f"/{name}_agent.py", f"a/../../{name}.py"):
         try:
-            path = AgentFiles(workspace).path(attempt)
+            path = AgentFiles(workspace, approvals=workspace.root / "a").path(attempt)
         except (BadFile, NoSuchFile):
             continue
         assert path.resolve().is_relative_to(workspace.agents.resolve())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import orjson
 from aiohttp import BodyPartReader, web
 
+from agents.brainstem.nesting import MAX_DEPTH, too_deep
 from envelopes.problem import Problem
 
 
@@ -45,7 +47,14 @@ async def json_object(request: web.Request) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise BadBody("Request body must be a JSON object", do="Send {…}.")
+    check_depth(found)
     return found
+
+
+def check_depth(value: object) -> None:
+    """Raises ``BadBody`` for what is nested deeper than a record can hold."""
+    if too_deep(value):
+        raise BadBody(f"That is nested more than {MAX_DEPTH} deep.", do="Send something flatter.")
 
 
 def text_field(body: dict[str, Any], name: str) -> str:
@@ -84,7 +93,7 @@ async def upload(request: web.Request, *, fields: dict[str, str] | None = None) 
                 name, content = part.filename or "", bytes(await part.read(decode=True))
             elif fields is not None and part.name:
                 fields[part.name] = await part.text()
-    except (ValueError, AssertionError) as error:
+    except (ValueError, AssertionError, LookupError, RuntimeError, zlib.error) as error:
         raise BadBody("The upload cannot be read.", do="Send multipart/form-data.") from error
     if not found:
         raise BadBody("No file was sent", do="The field is called file.")

@@ -14,6 +14,7 @@ from envelopes.problem import Problem
 from envelopes.record import ERROR, Envelope, is_uuid, new_id
 from rappd.doors.answer import JSON, ok, refusal
 from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
 from rappd.errors import Mistyped, NotFound
 from rappd.house import House
@@ -26,7 +27,7 @@ routes = web.RouteTableDef()
 async def chat(request: web.Request) -> web.Response:
     """One turn: a sentence in, an answer out."""
     house = request.app[HOUSE]
-    asked = decode_request(await request.read())
+    asked = await _asked(request)
     session = asked.session_id if asked.session_id is not None else new_id()
     if asked.turn_id is None:
         reply = await house.gate.turn(
@@ -46,11 +47,13 @@ async def chat(request: web.Request) -> web.Response:
 async def stream(request: web.Request) -> web.StreamResponse:
     """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
     house = request.app[HOUSE]
-    asked = decode_request(await request.read())
+    asked = await _asked(request)
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
-    after = request.headers.get("Last-Event-ID", "0")
     live = _live_turn(house, request, asked, session)
+    after = request.headers.get("Last-Event-ID", "0")
+    seen = int(after[:9]) if after.isdecimal() else 0
+    seen = min(seen, len(live.events))  # a turn told anew has fewer events than the listener saw
     response = web.StreamResponse(
         headers={
             "Content-Type": "text/event-stream; charset=utf-8",
@@ -60,7 +63,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     )
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):  # the listener went; the turn goes on without it
-        async for number, event in live.follow(int(after) if after.isdecimal() else 0):
+        async for number, event in live.follow(seen):
             await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
         await response.write_eof()
     return response
@@ -79,6 +82,13 @@ async def cancel(request: web.Request) -> web.Response:
     if not request.app[HOUSE].live.cancel(str(turn_id).lower()):
         raise NotFound("No such turn is running.", do="It may have ended already.")
     return ok({"status": "ok", "turn_id": turn_id})
+
+
+async def _asked(request: web.Request) -> ChatRequest:
+    asked = decode_request(await request.read())
+    if asked.history or not isinstance(asked.session_id, str):
+        check_depth([asked.session_id, asked.history])
+    return asked
 
 
 def _live_turn(house: House, request: web.Request, asked: ChatRequest, session: Any) -> LiveTurn:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from agents.worker.ancestry import is_worker_process
@@ -54,6 +55,13 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return problem(found)
     except web.HTTPException as found:
         return _plain_http(request, found)
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
+    except Exception:
+        if request.writer.output_size:
+            raise  # an answer is under way; only breaking it off can tell
+        log.exception("%s %s failed", request.method, request.path[:200])
+        return plain(500, "Something went wrong inside; the log has it.", "failed", "rappd logs")
 
 
 def caller(request: web.Request) -> Caller:
@@ -71,7 +79,8 @@ def is_operator(request: web.Request) -> bool:
     proof = request.headers.get(PROOF)
     if proof is None or not at_operator_origin(request):
         return False
-    return house.operators.holds(request.cookies.get(COOKIE, ""), proof)
+    cookie = request.cookies.get(COOKIE, "")
+    return cookie.isascii() and proof.isascii() and house.operators.holds(cookie, proof)
 
 
 def at_operator_origin(request: web.Request) -> bool:

@@ -26,6 +26,7 @@ async def health(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     host = house.host
     thinking = house.thinking.describe()
+    has_soul, command = await asyncio.to_thread(lambda: (host.workspace.soul.exists(), _command()))
     return ok(
         {
             "status": "ok",
@@ -33,9 +34,7 @@ async def health(request: web.Request) -> web.Response:
             "model": house.thinking.model,
             "voice_mode": host.modes.voice,
             "twin_mode": host.modes.twin,
-            "soul": str(host.workspace.soul)
-            if await asyncio.to_thread(host.workspace.soul.exists)
-            else "missing",
+            "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
             "quarantined": quarantined(house),
             "copilot": house.thinking.copilot_state,
@@ -54,7 +53,7 @@ async def health(request: web.Request) -> web.Response:
             },
             "name": house.name,
             "node": house.node,
-            "command": _command(),
+            "command": command,
         }
     )
 
@@ -75,6 +74,7 @@ async def healthz(request: web.Request) -> web.Response:
 async def readyz(request: web.Request) -> web.Response:
     """Whether agents are described and the store takes records."""
     house = request.app[HOUSE]
+    await house.store.counts()
     ready = house.host.ready.is_set()
     return ok({"status": "ready" if ready else "starting"}, 200 if ready else 503)
 
@@ -82,10 +82,14 @@ async def readyz(request: web.Request) -> web.Response:
 @routes.get("/metrics")
 async def metrics(request: web.Request) -> web.Response:
     """Counters in the Prometheus text format."""
+    body, content_type = await asyncio.to_thread(_expose, request.app[HOUSE])
+    return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def _expose(house: House) -> tuple[bytes, str]:
     from rappd.metrics import expose  # the client library is loaded when somebody first asks
 
-    body, content_type = await asyncio.to_thread(expose, request.app[HOUSE])
-    return web.Response(body=body, headers={"Content-Type": content_type})
+    return expose(house)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from aiohttp import web
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
+from rappd.doors.loopback.guard import is_operator
 from rappd.house import House
 from twins import voice_file
 
@@ -53,7 +54,7 @@ async def toggle_twin(request: web.Request) -> web.Response:
 async def voice_config(request: web.Request) -> web.Response:
     """The voice settings; `password` opens the file, {} when there is none."""
     house = request.app[HOUSE]
-    password = request.query.get("password") or house.settings.text("voice_zip_password")
+    password = request.query.get("password") or _kept_password(request)
     house.failed_authentication.take("voice")
     return ok(await asyncio.to_thread(voice_file.read, house.host.workspace.root, password))
 
@@ -90,6 +91,11 @@ async def import_voice(request: web.Request) -> web.Response:
     _, content = await upload(request, fields=fields)
     password = fields.get("password") or house.settings.text("voice_zip_password")
     return ok(await asyncio.to_thread(voice_file.take, house.host.workspace.root, password, content))
+
+
+def _kept_password(request: web.Request) -> str:
+    """The configured password opens the file for the operator alone; others bring it themselves."""
+    return request.app[HOUSE].settings.text("voice_zip_password") if is_operator(request) else ""
 
 
 async def _set(house: House, name: str, on: bool) -> None:

@@ -186,4 +186,4 @@ def setting_row(value: Value) -> dict[str, Any]:
 
 def _limit(request: web.Request, default: int) -> int:
     found = request.query.get("limit", "")
-    return min(int(found), 5000) if found.isdecimal() else default
+    return min(int(found[:9]), 5000) if found.isdecimal() else default

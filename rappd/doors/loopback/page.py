@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from rappd.doors.answer import plain
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.guard import at_operator_origin
 
@@ -43,6 +44,18 @@ async def part(request: web.Request) -> web.StreamResponse:
     return await static(WEB, request.match_info["name"], HEADERS)
 
 
+@routes.get("/.well-known/agent-card.json")
+@routes.get("/.well-known/agent.json")
+async def agent_card(request: web.Request) -> web.StreamResponse:
+    """Tells those who look for an A2A agent card which doors there are."""
+    return plain(
+        404,
+        "There is no agent card: A2A and MCP are not yet among the doors, which are /chat and /openapi.json.",
+        "no_agent_card",
+        "docs/wire.md maps their notions to this one's.",
+    )
+
+
 async def static(root: Path, name: str, headers: dict[str, str]) -> web.StreamResponse:
     """A file under ``root``, or 404; never one outside it, never a folder."""
     path = await asyncio.to_thread(_inside, root, name)
@@ -59,5 +72,8 @@ async def static(root: Path, name: str, headers: dict[str, str]) -> web.StreamRe
 def _inside(root: Path, name: str) -> Path | None:
     if "\0" in name or "\\" in name:
         return None
-    path = (root / name).resolve()
-    return path if path.is_relative_to(root.resolve()) and path.is_file() else None
+    try:
+        path = (root / name).resolve()
+        return path if path.is_relative_to(root.resolve()) and path.is_file() else None
+    except (OSError, RuntimeError):  # a name too long, a circle of links
+        return None

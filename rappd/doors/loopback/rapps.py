@@ -62,7 +62,6 @@ async def page(request: web.Request) -> web.StreamResponse:
     """A rapplication's page. It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a
     browser these are different sites, so neither cookie nor script passes between them."""
     if at_operator_origin(request):
-        port = request.app[HOUSE].port
-        raise web.HTTPFound(f"http://localhost:{port}{request.path}")
-    root = request.app[HOUSE].host.workspace.rapps / request.match_info["id"] / "ui"
+        raise web.HTTPFound(f"http://localhost:{request.app[HOUSE].port}{request.rel_url}")
+    root = rapps.page_folder(request.app[HOUSE].host.workspace, request.match_info["id"])
     return await static(root, request.match_info["name"] or "index.html", _HEADERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -9,14 +10,31 @@ import orjson
 from aiohttp import web
 
 from agents.errors import AgentError
+from agents.services import ServiceFailed
+from agents.worker.raised import AgentRaised
 from envelopes.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
 from envelopes.record import ERROR, is_uuid
 from rappd.doors.answer import ok, plain, refusal
 from rappd.doors.keys import HOUSE
-from rappd.doors.loopback.guard import caller
+from rappd.doors.loopback.bodies import check_depth
+from rappd.doors.loopback.guard import at_operator_origin, caller
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_DOORS_OWN = frozenset(
+    {"content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "trailer"}
+)
+_ORIGINS_OWN = frozenset(
+    {
+        "content-security-policy",
+        "x-content-type-options",
+        "set-cookie",
+        "clear-site-data",
+        "service-worker-allowed",
+    }
+)
 
 GREETING = "I have your memory at hand. What can I do for you?"
 
@@ -38,6 +56,7 @@ async def tier2(request: web.Request) -> web.Response:
         return plain(400, "Missing or empty user_input in JSON payload", "bad_body")
     if is_uuid(text):
         return ok(_tier2_body(GREETING, "", "", guid or text))
+    check_depth(body)
     history = body.get("conversation_history")
     asked = decode_request(
         orjson.dumps(
@@ -73,6 +92,8 @@ async def tier2_health(request: web.Request) -> web.Response:
     healthy = house.host.ready.is_set()
     if request.query.get("deep") == "true":
         checks["records"] = (await house.store.counts()).events
+        checks["workers"] = await house.host.workers_answer()
+        healthy = healthy and checks["workers"]
         checks["model"] = house.thinking.describe().state
     return ok(
         {
@@ -97,15 +118,39 @@ async def service(request: web.Request) -> web.StreamResponse:
         body = (orjson.loads(raw) if raw.strip() else {}) or {}
     except orjson.JSONDecodeError:
         body = {}
+    check_depth(body)
     try:
         found = await request.app[HOUSE].host.service(
             request.method, name, request.match_info.get("path", "").rstrip("/"), body
         )
+    except AgentRaised as error:
+        if error.kind != ServiceFailed.__name__:
+            return plain(error.status, str(error), error.code, error.do)
+        return plain(500, error.message, ServiceFailed.code, "Fix and save; it reloads by itself.")
     except AgentError as error:
         return plain(error.status, str(error), error.code, error.do)
     if found is None:
         return plain(404, f"service '{name}' not found", "not_found", "Put it into services/.")
-    return web.Response(status=found.status, body=found.body, headers=found.headers)
+    if found.status < 200:
+        return plain(500, f"service '{name}' answered with status {found.status}", "service_failed")
+    return web.Response(status=found.status, body=found.body, headers=_headers(request, found.headers))
+
+
+def _headers(request: web.Request, given: dict[str, str]) -> dict[str, str]:
+    """A service's headers, less those that are the door's own. At the operator's origin, where its
+    answer would run with the operator's rights, a browser may show it but run nothing of it."""
+    kept = {
+        name: value
+        for name, value in given.items()
+        if _HEADER_NAME.fullmatch(name) and name.lower() not in _DOORS_OWN
+    }
+    if at_operator_origin(request):
+        kept = {name: value for name, value in kept.items() if name.lower() not in _ORIGINS_OWN}
+        kept |= {
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+            "X-Content-Type-Options": "nosniff",
+        }
+    return kept
 
 
 def _tier2_body(text: str, voice: str, logs: str, guid: str) -> dict[str, str]:

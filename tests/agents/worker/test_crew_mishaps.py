@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.errors import CallTimeout, WorkerGone
+from agents.errors import CallTimeout, WorkerGone, WorkerRefused
 from agents.worker.ancestry import descendants
 from agents.worker.crew import Crew
 from agents.worker.plan import Limits
@@ -258,6 +259,42 @@ async def test_the_template_may_die(workforce: Workforce, crew: Crew, home: Home
     assert workforce.template_pid not in (0, old)
     assert workforce.stats()["templates_started"] == 2
     await until(lambda: is_gone(pid) and is_gone(old))
+
+
+async def test_running_out_of_descriptors_is_told_and_passes(crew: Crew) -> None:
+    await crew.request("echo", {}, timeout=10)
+    crew.retire()
+    await until(lambda: crew.stats()["workers"] == 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+    for spare in range(12):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + spare, hard))
+        try:
+            answer = await outcome(crew, "echo", timeout=5, n=spare)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert isinstance(answer, WorkerRefused | CallTimeout) or answer == {"n": spare}
+        crew.retire()
+        await until(lambda: crew.stats()["workers"] == 0)
+    assert await crew.request("echo", {"n": 1}, timeout=10) == {"n": 1}
+
+
+async def test_no_descriptor_is_left_open(workforce: Workforce, plan: MakePlan) -> None:
+    async def use() -> None:
+        crew = workforce.crew("a", plan(max_workers=2))
+        ends = [outcome(crew, "leave", code=1), outcome(crew, "crash"), outcome(crew, "spin", timeout=0.2)]
+        large = outcome(crew, "echo", text="x" * 200_000)
+        await asyncio.gather(*ends, large, *(outcome(crew, "sleep", seconds=0.1) for _ in range(4)))
+        await workforce.dismiss("a")
+
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    await use()
+    before = descriptors()
+    for _ in range(3):
+        await use()
+    await until(lambda: descriptors() <= before)
 
 
 async def test_a_callback_of_a_cancelled_request_is_cancelled(crew: Crew) -> None:

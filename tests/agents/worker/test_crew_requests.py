@@ -218,6 +218,16 @@ async def test_a_busy_crew_is_not_idle(workforce: Workforce, plan: MakePlan) -> 
     assert (await crew.request("whoami", {}, timeout=10))["count"] == 2
 
 
+@pytest.mark.parametrize("idle_seconds", [0.3, float("inf")])
+async def test_quick_requests_now_and_then_keep_a_worker_awake(
+    workforce: Workforce, plan: MakePlan, idle_seconds: float
+) -> None:
+    crew = workforce.crew("a", plan(idle_seconds=idle_seconds, max_workers=1))
+    for number in range(1, 16):
+        assert (await crew.request("whoami", {}, timeout=10))["count"] == number
+        await asyncio.sleep(0.04)
+
+
 async def test_retiring_finishes_the_old_and_starts_fresh(workforce: Workforce, plan: MakePlan) -> None:
     crew = workforce.crew("a", plan(max_workers=1))
     slow = asyncio.create_task(crew.request("sleep", {"seconds": 0.5}, timeout=20))

@@ -20,6 +20,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.worker import landlock
+
 PROJECT = Path(__file__).parents[3]
 NOBODY = 65534
 BEGINNING = """
@@ -195,6 +197,45 @@ def test_several_workers_and_crews(play: Play) -> None:
     assert first == [0, 1, 4]
     assert second == "awake"
     assert workers > 1
+
+
+def test_where_user_namespaces_are_closed_landlock_is_found(python: Path) -> None:
+    program = """
+import asyncio, ctypes, os, sys
+from pathlib import Path
+
+if "closed" not in sys.argv:
+    uid, gid = os.getuid(), os.getgid()
+    if ctypes.CDLL(None).unshare(0x10000000):
+        sys.exit("no user namespaces here")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    os.execv(sys.executable, [sys.executable, *sys.argv, "closed"])
+
+from agents.worker.workforce import Workforce
+
+async def main():
+    workforce = Workforce(preload=())
+    await workforce.start()
+    print(workforce.sandbox_report()["kind"])
+    await workforce.close()
+
+asyncio.run(main())
+"""
+    with tempfile.NamedTemporaryFile("w", suffix=".py", prefix="rappd-closed-") as file:
+        file.write(program)
+        file.flush()
+        os.fchmod(file.fileno(), 0o644)
+        done = subprocess.run(
+            [python, file.name], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    if "no user namespaces here" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stdout.strip() == ("landlock" if landlock.version() else "none"), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_protected_process_is_closed_to_its_own_account(python: Path) -> None:

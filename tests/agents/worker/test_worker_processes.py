@@ -165,10 +165,12 @@ async def test_ended_orphans_are_collected(workforce: Workforce, home: Home) -> 
 @one_loop
 async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(workforce: Workforce, home: Home) -> None:
     crew = workforce.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
-    for _ in range(5):
+    for _ in range(3):
+        forking = "for _ in range(30):\n    if os.fork() == 0: os._exit(0)"
+        await crew.request("run", {"code": forking}, timeout=20)
+        await until(lambda: not _living(crew.stats()["pids"][0]))
         with pytest.raises(AgentRaised, match="enough"):
-            code = "for _ in range(30):\n    if os.fork() == 0: os._exit(0)\nraise ValueError('enough')"
-            await crew.request("run", {"code": code}, timeout=20)
+            await crew.request("run", {"code": "raise ValueError('enough')"}, timeout=20)
 
 
 @one_loop

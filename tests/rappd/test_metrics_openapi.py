@@ -1,0 +1,149 @@
+"""What the daemon tells about itself: its routes, and its counters."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+from prometheus_client.parser import text_string_to_metric_families
+
+from rappd.doors.loopback import app as loopback
+
+
+def _routes(http_tools: bool) -> set[tuple[str, str]]:
+    """(method, path) of every route that the door serves."""
+    switches = {"door.http_tools": http_tools}
+    settings = SimpleNamespace(number=lambda name: 1, on=lambda name: switches[name])
+    app = loopback.build(SimpleNamespace(settings=settings))  # type: ignore[arg-type]  # all it looks at
+    found = set()
+    for route in app.router.routes():
+        assert route.resource is not None
+        path = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", route.resource.canonical)
+        methods = ("GET", "POST", "PUT", "DELETE") if route.method == "*" else (route.method,)
+        found |= {(method, path) for method in methods if method != "HEAD"}
+    return found
+
+
+def _described(paths: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(method.upper(), path) for path, operations in paths.items() for method in operations}
+
+
+def test_every_route_is_described(fake_daemon: RunningDaemon) -> None:
+    found = fake_daemon.get("/openapi.json").json()
+    assert found["openapi"].startswith("3.1")
+    assert _described(found["paths"]) == _routes(False)
+    assert {
+        ("POST", "/chat"),
+        ("GET", "/health"),
+        ("POST", "/login"),
+        ("GET", "/models"),
+        ("GET", "/repos"),
+    } <= _routes(False)
+    identifiers = []
+    for path, operations in found["paths"].items():
+        for method, operation in operations.items():
+            assert len(operation["summary"]) > 5, (method, path)
+            assert operation["responses"], (method, path)
+            assert re.findall(r"\{(\w+)\}", path) == [p["name"] for p in operation.get("parameters", [])]
+            identifiers.append(operation["operationId"])
+    assert len(set(identifiers)) == len(identifiers)
+
+
+def test_routes_that_are_switched_on_are_described_too(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1", RAPPD_HTTP_TOOLS="1").start()
+    assert _described(daemon.get("/openapi.json").json()["paths"]) == _routes(True)
+    assert _routes(True) - _routes(False) == {
+        ("GET", "/tether/healthz"),
+        ("GET", "/tether/tools"),
+        ("POST", "/tether/agent"),
+    }
+
+
+def test_routes_marked_for_the_operator_are_closed_and_the_others_open(fake_daemon: RunningDaemon) -> None:
+    paths = fake_daemon.get("/openapi.json").json()["paths"]
+    for path, operations in paths.items():
+        operation = operations.get("get")
+        if operation is None or "{" in path:
+            continue
+        closed = fake_daemon.get(path).status == 403
+        assert closed == ("security" in operation), path
+
+
+def test_what_chat_takes_and_gives_is_described_as_it_is(fake_daemon: RunningDaemon) -> None:
+    found = fake_daemon.get("/openapi.json").json()
+    chat = found["paths"]["/chat"]["post"]
+    asks = _resolve(found, chat["requestBody"]["content"]["application/json"]["schema"])
+    answers = _resolve(found, chat["responses"]["200"]["content"]["application/json"]["schema"])
+    error = _resolve(found, chat["responses"]["default"]["content"]["application/json"]["schema"])
+    assert asks["required"] == ["user_input"]
+    answer = fake_daemon.chat("hello")
+    assert set(answers["required"]) <= set(answer) <= set(answers["properties"])
+    refused = fake_daemon.post("/chat", {}).json()
+    assert set(refused) == set(error["required"]) == set(error["properties"])
+
+
+def _resolve(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[-1]]
+    return found
+
+
+def _metrics(daemon: RunningDaemon) -> dict[str, float]:
+    answer = daemon.get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    families = list(text_string_to_metric_families(answer.body.decode()))
+    assert families
+    for family in families:
+        assert family.name.startswith("rappd_")
+        assert family.documentation
+        assert family.type in ("counter", "gauge")
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+def test_counters_move_with_what_happens(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("aaa_agent.py", agent_source("Aaa"))
+    daemon.drop("bad_agent.py", agent_source("Bad", 'raise ValueError("no")'))
+    daemon.drop("odd_agent.py", "class A(:\n")
+    daemon.start()
+    before = _metrics(daemon)
+    assert before["rappd_agents"] == len(daemon.agent_names())
+    assert before["rappd_agents_unavailable"] == 1
+    daemon.chat("one")
+    daemon.chat("two")
+    daemon.post("/agents/run", {"agent": "Bad"}, control=True)
+    after = _metrics(daemon)
+    moved = {
+        "rappd_turns_total": 2,
+        "rappd_turns_refused_total": 0,
+        "rappd_agent_calls_total": 3,
+        "rappd_agent_calls_failed_total": 1,
+        "rappd_model_rounds_total": 4,
+        "rappd_model_tokens_total": 0,
+    }
+    assert {name: after[name] - before[name] for name in moved} == moved
+    assert after["rappd_workers"] >= 1
+    assert after["rappd_turns_running"] == 0
+    assert after["rappd_uptime_seconds"] > before["rappd_uptime_seconds"]
+
+
+def test_readiness_version_and_the_bare_sign_of_life(fake_daemon: RunningDaemon) -> None:
+    assert fake_daemon.get("/healthz").json() == {"status": "ok"}
+    assert fake_daemon.get("/readyz").json() == {"status": "ready"}
+    version = fake_daemon.get("/version").json()["version"]
+    assert version == fake_daemon.get("/health").json()["version"]
+    assert version == fake_daemon.get("/openapi.json").json()["info"]["version"]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/openapi.json", "/health"])
+def test_nothing_of_it_tells_what_was_said(fake_daemon: RunningDaemon, path: str) -> None:
+    fake_daemon.chat("a very secret sentence", user_guid="11111111-2222-4333-8444-999999999999")
+    told = fake_daemon.get(path).body.decode()
+    assert "very secret" not in told
+    assert "999999999999" not in told
+    json.dumps(told)
