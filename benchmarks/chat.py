@@ -57,10 +57,17 @@ def run() -> list[tuple[str, str]]:
                 rates[count] = found["rate"]
                 single = _load(daemon.port, script, 1, 4)
                 rows.append((f"{count} agents, 32 connections", f"{found['rate']:,.0f}/s"))
-                rows.append((f"{count} agents, 1 connection", f"p50 {single['p50']:.2f} ms, p99 {single['p99']:.2f} ms"))
+                rows.append(
+                    (
+                        f"{count} agents, 1 connection",
+                        f"p50 {single['p50']:.2f} ms, p99 {single['p99']:.2f} ms",
+                    )
+                )
         rows.append(("per-turn cost, 1,000 agents to 10", f"{rates[10] / rates[1000]:.2f}x"))
         peer = _peer(folder, script)
-        rows.append(("bare aiohttp handler, no agents, no record", f"{peer['rate']:,.0f}/s, p50 {peer['p50']:.2f} ms"))
+        rows.append(
+            ("bare aiohttp handler, no agents, no record", f"{peer['rate']:,.0f}/s, p50 {peer['p50']:.2f} ms")
+        )
         rows.append(("ratio, rappd with 50 agents to it", f"{rates[50] / peer['rate']:.2f}"))
     return rows
 
@@ -68,7 +75,10 @@ def run() -> list[tuple[str, str]]:
 def _load(port: int, script: Path, connections: int, seconds: int) -> dict[str, float]:
     command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
     done = subprocess.run(
-        [*command, "-s", str(script), f"http://127.0.0.1:{port}/chat"], capture_output=True, text=True, check=True
+        [*command, "-s", str(script), f"http://127.0.0.1:{port}/chat"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     if "Non-2xx" in done.stdout:
         raise RuntimeError(done.stdout)
@@ -112,4 +122,8 @@ def _wait_for(port: int) -> None:
 
 def missing() -> str:
     """What this benchmark needs and does not find."""
-    return "" if shutil.which("wrk") and shutil.which("taskset") else "wrk and taskset (apt install wrk util-linux)"
+    return (
+        ""
+        if shutil.which("wrk") and shutil.which("taskset")
+        else "wrk and taskset (apt install wrk util-linux)"
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-AGENT = '''
+AGENT = """
 from agents.basic_agent import BasicAgent
 
 
@@ -30,7 +30,7 @@ class {name}Agent(BasicAgent):
 
     def perform(self, **kwargs):
         return "answered " + kwargs.get("query", "nothing")
-'''
+"""
 
 
 class BenchDaemon:

@@ -59,7 +59,12 @@ def test_a_file_of_yours_wins_over_a_shipped_agent(daemon: RunningDaemon) -> Non
 
 
 def test_illegal_tool_names_are_offered_in_a_safe_form(daemon: RunningDaemon) -> None:
-    daemon.drop("a_agent.py", agent_source("AAA weather & wind!", 'return "blows"').replace("class AAA weather & wind!Agent", "class WindAgent"))
+    daemon.drop(
+        "a_agent.py",
+        agent_source("AAA weather & wind!", 'return "blows"').replace(
+            "class AAA weather & wind!Agent", "class WindAgent"
+        ),
+    )
     daemon.wait_for(lambda: "AAA weather & wind!" in daemon.agent_names())
     assert daemon.chat("go")["agent_logs"] == "[AAA weather & wind!] blows"
     assert daemon.get("/health").json()["quarantined"] == []
@@ -108,7 +113,7 @@ def test_export_gives_the_file_back_byte_for_byte(daemon: RunningDaemon) -> None
     assert 'filename="aaa_agent.py"' in answer.headers["content-disposition"]
 
 
-STRUCTURE_AGENT = '''
+STRUCTURE_AGENT = """
 from agents.basic_agent import BasicAgent
 from utils.host import request
 
@@ -124,7 +129,7 @@ class TwinAgent(BasicAgent):
             return "allowed " + str(len(request("agents.list")["agents"]))
         except Exception as error:
             return f"refused: {error}"
-'''
+"""
 
 
 def test_only_an_approved_file_may_change_structure_and_only_for_the_operator(daemon: RunningDaemon) -> None:
@@ -153,7 +158,9 @@ def test_an_everyday_turn_is_offered_no_structural_agent(daemon: RunningDaemon) 
 
 
 @pytest.mark.parametrize("switch", ["off", "on"])
-def test_packages_are_installed_only_where_allowed(make_daemon: Callable[..., RunningDaemon], switch: str, tmp_path: Path) -> None:
+def test_packages_are_installed_only_where_allowed(
+    make_daemon: Callable[..., RunningDaemon], switch: str, tmp_path: Path
+) -> None:
     daemon = make_daemon(LLM_FAKE="1", RAPPD_INSTALL_PACKAGES=switch)
     for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "PIP_FIND_LINKS"):
         if name in os.environ:
@@ -189,7 +196,11 @@ def test_sources_record_the_hash_of_what_was_fetched(daemon: RunningDaemon, tmp_
     assert daemon.chat("go")["agent_logs"] == "[Aaa] from the source"
     repo = daemon.get("/repos").json()["repos"][0]
     assert (repo["enabled_count"], repo["agents"][0]["sha256"]) == (1, enabled["sha256"])
-    daemon.post("/repos/toggle", {"url": str(clone.parent), "agent_id": "aaa_agent", "enable": False}, control=True)
+    daemon.post(
+        "/repos/toggle", {"url": str(clone.parent), "agent_id": "aaa_agent", "enable": False}, control=True
+    )
     assert "Aaa" not in daemon.agent_names()
-    assert daemon.post("/repos/disconnect", {"url": str(clone.parent)}, control=True).json() == {"status": "ok"}
+    assert daemon.post("/repos/disconnect", {"url": str(clone.parent)}, control=True).json() == {
+        "status": "ok"
+    }
     assert daemon.get("/repos").json() == {"repos": []}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from daemon_under_test import RunningDaemon, agent_source
 
-STRUCTURAL = '''
+STRUCTURAL = """
 from agents.basic_agent import BasicAgent
 from utils.host import request
 
@@ -24,7 +24,7 @@ class TwinAgent(BasicAgent):
             return "allowed %d" % len(request("agents.list")["agents"])
         except Exception as error:
             return "refused: %s" % error
-'''
+"""
 
 
 def test_approvals_lie_where_no_worker_can_write(make_daemon: Callable[..., RunningDaemon]) -> None:
@@ -52,7 +52,9 @@ def test_approvals_lie_where_no_worker_can_write(make_daemon: Callable[..., Runn
     assert said.startswith("refused")
 
 
-def test_an_approval_does_not_cover_bytes_with_a_forged_stamp(make_daemon: Callable[..., RunningDaemon]) -> None:
+def test_an_approval_does_not_cover_bytes_with_a_forged_stamp(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     daemon.drop("twin_agent.py", STRUCTURAL)
     daemon.start()
@@ -63,7 +65,11 @@ def test_an_approval_does_not_cover_bytes_with_a_forged_stamp(make_daemon: Calla
         file.write(STRUCTURAL.replace("allowed %d", "hostile %d"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
-    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (before.st_mtime_ns, before.st_size, before.st_ino)
+    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (
+        before.st_mtime_ns,
+        before.st_size,
+        before.st_ino,
+    )
     found = daemon.post("/agents/run", {"agent": "Twin"}, control=True).json()
     assert "hostile" not in json.dumps(found)
 

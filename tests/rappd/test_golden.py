@@ -116,7 +116,8 @@ def test_what_is_lost_or_of_another_type_is_told(answer: Any, told: list[str]) -
 
 
 def test_booleans_are_no_numbers() -> None:
-    kinds = [type_of(value) for value in (True, 0, 0.5, "", None, [], {})]
+    every: list[Any] = [True, 0, 0.5, "", None, [], {}]
+    kinds = [type_of(value) for value in every]
     assert kinds == ["boolean", "number", "number", "string", "null", "array", "object"]
 
 

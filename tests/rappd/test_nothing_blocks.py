@@ -75,7 +75,11 @@ def guarded() -> Iterator[None]:
 @pytest.fixture
 async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     """The house with its loopback door, in this process; opened and closed outside of the guard."""
-    for name, value in (("LLM_FAKE", "1"), ("RAPPD_LOCAL_MODELS", "off"), ("RAPP_HOME", str(tmp_path / "home"))):
+    for name, value in (
+        ("LLM_FAKE", "1"),
+        ("RAPPD_LOCAL_MODELS", "off"),
+        ("RAPP_HOME", str(tmp_path / "home")),
+    ):
         monkeypatch.setenv(name, value)
     home = Home.here()
     home.create()
@@ -160,7 +164,9 @@ async def _agent_files(visitor: Visitor) -> None:
     await visitor.ask("POST", "/agents/approve", json={"filename": "aaa_agent.py"})
     await visitor.ask("POST", "/agents/new", json={"filename": "b_agent.py", "source": agent_source("Bbb")})
     removed = await visitor.ask("DELETE", "/agents/aaa_agent.py")
-    await visitor.ask("POST", "/agents/undo", json={"undo": removed.decode().split('"undo":"')[1].split('"')[0]})
+    await visitor.ask(
+        "POST", "/agents/undo", json={"undo": removed.decode().split('"undo":"')[1].split('"')[0]}
+    )
     bad = aiohttp.FormData()
     bad.add_field("file", b"class A(:\n", filename="bad_agent.py")
     await visitor.ask("POST", "/agents/import", 400, data=bad)
@@ -237,7 +243,16 @@ async def _record(visitor: Visitor) -> None:
 
 
 async def _health(visitor: Visitor) -> None:
-    for path in ("/health", "/version", "/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/web/main.js"):
+    for path in (
+        "/health",
+        "/version",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/",
+        "/web/main.js",
+    ):
         await visitor.visit("GET", path)
     await visitor.visit("GET", "/nowhere", 404)
     await visitor.ask("GET", "/log")

@@ -1,0 +1,36 @@
+"""Homes for the command line's tests: one at rest, one with something of everything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+
+
+@pytest.fixture
+def idle(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    """A home whose daemon is not running."""
+    return make_daemon("idle", LLM_FAKE="1", RAPPD_NAME="desk")
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon with agents, a fault, conversations and a rapplication.
+
+    Tests of a module share it: what they add, they take away.
+    """
+    folder = tmp_path_factory.mktemp("busy")
+    daemon = RunningDaemon(folder / "home", LLM_FAKE="1", RAPPD_NAME="desk")
+    long = "Answers whatever is asked about the weather, here and elsewhere, now and later. More follows."
+    daemon.drop("weather_agent.py", agent_source("Weather", 'return "rain"', description=long))
+    daemon.drop("broken_agent.py", "x = 1\nclass A(:\n")
+    daemon.start()
+    daemon.chat("What is the weather like in a town with a name that is rather long, and will it stay so?")
+    daemon.chat("長い話の始まりはここにあります、それはとても長いので切られます")
+    daemon.chat("turn \x1b[2J\x1b[31mred\x07 and\ttabs\nand lines")
+    assert daemon.cli("rapps", "install", "kanban").returncode == 0
+    yield daemon
+    daemon.stop()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,232 @@
+"""Start, stop, status, open: the screens a newcomer sees, and the processes behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+from terminal_under_test import BIN, Terminal, on_terminal, processes_of
+
+FIRST = """\
+✓ desk_{four} is awake
+
+  Talk      {url}   or: rappd chat
+  Thinking  offline brain, no model  rappd config set provider.url URL
+  Agents    5 ready                  drop files into ~/newcomer/brainstem/agents
+  Data      ~/newcomer               private
+
+Ctrl-C stops it. In the background: rappd start --detach"""
+
+JUPYTER = "import socket,sys\ns = socket.socket()\ns.bind(('127.0.0.1', int(sys.argv[1])))\ns.listen()\nprint(flush=True)\ninput()\n"
+
+
+@pytest.fixture
+def newcomer(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    """A fresh home without any model."""
+    return make_daemon("newcomer", RAPPD_NAME="desk")
+
+
+@pytest.fixture
+def jupyter(tmp_path: Path, newcomer: RunningDaemon) -> Iterator[subprocess.Popen[bytes]]:
+    """Another program on the newcomer's port."""
+    script = tmp_path / "jupyter-lab"
+    script.write_text(JUPYTER)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(newcomer.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def _awake(terminal: Terminal) -> str:
+    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
+    assert "Ctrl-C stops it" in seen.text, seen.text
+    return seen.text
+
+
+def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDaemon) -> None:
+    terminal = Terminal(newcomer, "start")
+    text = _awake(terminal)
+    url = re.search(r"http://127\.0\.0\.1:\d+/#k=[\w-]+", text)
+    four = re.search(r"desk_([0-9a-f]{4}) is awake", text)
+    assert url and four
+    assert text == FIRST.format(url=url[0], four=four[1])
+    terminal.send(signal.SIGINT)
+    ended = terminal.to_end()
+    assert ended.code == 0
+    assert "Traceback" not in ended.text
+    assert processes_of(newcomer.home) == []
+
+
+def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: RunningDaemon) -> None:
+    terminal = Terminal(newcomer, "start", columns=60)
+    lines = _awake(terminal).split("\n")
+    assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
+    at = next(number for number, line in enumerate(lines) if line.startswith("  Talk"))
+    assert lines[at + 1] == "            or: rappd chat"
+    assert lines[at + 3] == "            rappd config set provider.url URL"
+    assert lines[at + 5] == "            drop files into ~/newcomer/brainstem/agents"
+    terminal.send(signal.SIGTERM)
+    assert terminal.to_end().code == 0
+
+
+def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
+    assert newcomer.cli("start", "--detach").returncode == 0
+    assert newcomer.cli("stop").returncode == 0
+    for columns, words in ((120, "  offline brain  5 agents"), (80, ""), (40, "")):
+        started = on_terminal(newcomer, "start", "--detach", columns=columns)
+        assert started.code == 0
+        line = started.lines[0]
+        assert re.fullmatch(r"✓ desk is awake  http://127\.0\.0\.1:\d+/#k=[\w-]+" + words, line), line
+        assert started.lines[1:] == ["Stop it: rappd stop"]
+        assert newcomer.cli("stop").returncode == 0
+
+
+def test_a_program_that_is_not_on_the_path_is_named_so_that_it_runs(newcomer: RunningDaemon) -> None:
+    started = on_terminal(newcomer, "start", "--detach", columns=200, PATH="/usr/bin:/bin")
+    stop = started.lines[-1].removeprefix("Stop it: ")
+    assert stop == f"{BIN.lstrip('/')}/rappd stop", "relative to where it was started, the root folder"
+    done = subprocess.run(f"cd / && {stop}", shell=True, env=newcomer.environment, check=False)
+    assert done.returncode == 0
+
+
+def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> None:
+    way = f"ssh -L {newcomer.port}:127.0.0.1:{newcomer.port} -p 2222 ann@10.0.0.9"
+    terminal = Terminal(newcomer, "start", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")
+    seen = terminal.read_until(lambda seen: "service install" in seen.text)
+    assert f"  {way}" in seen.lines
+    assert seen.lines[-1] == "It stops when SSH closes; to keep it: rappd service install"
+    opened = on_terminal(newcomer, "open", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")
+    assert opened.lines[-1] == f"  {way}"
+    assert "ssh" not in on_terminal(newcomer, "open").text
+    terminal.send(signal.SIGTERM)
+    terminal.to_end()
+
+
+def test_agents_that_come_and_go_are_told_on_the_terminal_that_started_it(newcomer: RunningDaemon) -> None:
+    newcomer.drop("old_agent.py", "class Old(:\n")
+    terminal = Terminal(newcomer, "start")
+    text = _awake(terminal)
+    assert text.endswith("start --detach\n! 1 agent file has a fault: rappd agents list")
+    newcomer.drop("weather_agent.py", agent_source("Weather", description="Tells whether it will rain."))
+    terminal.read_until(lambda seen: "✓ Weather is ready. Try: " in seen.text)
+    newcomer.drop("weather_agent.py", "x = 1\nclass Weather(:\n")
+    seen = terminal.read_until(lambda seen: "it reloads by itself" in seen.text)
+    assert re.search(
+        r"✗ weather_agent\.py line 2: .*\. The \d\d:\d\d version works on\.\n"
+        r"  → fix and save; it reloads by itself",
+        seen.text,
+    )
+    terminal.send(signal.SIGTERM)
+    terminal.to_end()
+
+
+@pytest.mark.parametrize("more", [(), ("--detach",)])
+def test_a_taken_port_is_told_with_its_holder_and_the_fix(
+    newcomer: RunningDaemon, jupyter: subprocess.Popen[bytes], more: tuple[str, ...]
+) -> None:
+    other = newcomer.port + 100 if newcomer.port + 200 < 65536 else 7171
+    seen = on_terminal(newcomer, "start", *more)
+    assert seen.code == 9
+    assert seen.lines[0] == f"✗ Port {newcomer.port} is taken by jupyter-lab"
+    assert re.fullmatch(r"  → stop it, or PORT=(\d+) rappd start", seen.lines[1])
+    error = json.loads(newcomer.cli("start", *more, "--json").stderr.splitlines()[-1])
+    assert error["code"] == "port_taken"
+    proposed = int(re.search(r"PORT=(\d+)", error["do"])[1])  # type: ignore[index]
+    assert other <= proposed < other + 100
+    doctor = newcomer.cli("doctor")
+    assert doctor.returncode == 1
+    assert f"held by jupyter-lab ({jupyter.pid})" in doctor.stdout
+    assert f"→ PORT={proposed} " in doctor.stdout
+    newcomer.environment["PORT"] = str(proposed)
+    newcomer.port = proposed
+    assert newcomer.cli("start", "--detach").returncode == 0, "the proposed port works"
+    assert newcomer.cli("stop").returncode == 0
+
+
+def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaemon) -> None:
+    assert newcomer.cli("start", "--detach").returncode == 0
+    process_file = (newcomer.home / "rappd.pid").read_text()
+    for more in ((), ("--detach",)):
+        second = newcomer.cli("start", *more)
+        assert second.returncode == 9
+        assert second.stderr.startswith("✗ rappd already runs on this home")
+        assert second.stderr.rstrip().endswith("rappd open")
+    assert (newcomer.home / "rappd.pid").read_text() == process_file
+    assert newcomer.cli("status").returncode == 0
+    assert newcomer.cli("stop").returncode == 0
+
+
+def test_detach_then_stop_leaves_no_process_and_the_second_stop_says_so(newcomer: RunningDaemon) -> None:
+    started = newcomer.cli("start", "--detach", "--json")
+    told = json.loads(started.stdout)["daemon"]
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 5)
+    newcomer.chat("what can you do?")
+    assert len(processes_of(newcomer.home)) >= 2
+    pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
+    stopped = json.loads(newcomer.cli("stop", "--json").stdout)
+    assert stopped == {"stopped": {"pid": pid}}
+    newcomer.wait_for(lambda: processes_of(newcomer.home) == [], what="every process to end")
+    again = newcomer.cli("stop")
+    assert again.returncode == 3
+    assert again.stderr.startswith("✗ rappd isn't running here\n")
+
+
+def test_a_home_named_relatively_is_the_same_for_the_background(
+    newcomer: RunningDaemon, tmp_path: Path
+) -> None:
+    environment = {**newcomer.environment, "RAPP_HOME": "newcomer"}
+    for verb in (("start", "--detach"), ("status",), ("stop",)):
+        done = subprocess.run(
+            [sys.executable, "-m", "rappd", *verb],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert not (Path("/") / "newcomer").exists()
+
+
+def test_readiness_is_told_to_systemd_when_it_really_answers(newcomer: RunningDaemon, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(40)
+        newcomer.environment["NOTIFY_SOCKET"] = str(tmp_path / "notify")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rappd", "start", "--quiet"], env=newcomer.environment, cwd="/"
+        )
+        try:
+            assert listener.recv(100) == b"READY=1"
+            assert newcomer.get("/readyz").status == 200
+            process.terminate()
+            assert listener.recv(100) == b"STOPPING=1"
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def test_status_and_open(busy: RunningDaemon) -> None:
+    seen = on_terminal(busy, "status")
+    assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is awake on port {busy.port}"
+    assert "  Thinking  fake model, fake-llm" in seen.lines
+    assert "  Agents    7 ready, 1 file with faults" in seen.lines
+    told = json.loads(busy.cli("status", "--json").stdout)["status"]
+    assert told["port"] == busy.port
+    assert "url" not in told, "a status is no key"
+    link = json.loads(busy.cli("open", "--json").stdout)["link"]
+    assert busy.cli("open").stdout.startswith(f"http://127.0.0.1:{busy.port}/#k=")
+    entered = busy.post("/operator/session", {"key": link["key"]})
+    assert entered.status == 200
+    assert busy.post("/operator/session", {"key": link["key"]}).status == 403, "one use"
