@@ -85,7 +85,7 @@ class FakeModel(LoopbackServer):
         self.script: list[Scripted] = []
         self.asked: list[Message] = []
         self.keys: list[str] = []
-        self.listed = [{"id": "small"}, {"id": "big"}]
+        self.listed: list[Message] = [{"id": "small"}, {"id": "big"}]
         self.pieces: list[str] = []  # how the next streamed text is cut; [] sends it whole
         self.hang = False
         self.status = 200

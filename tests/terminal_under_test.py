@@ -104,17 +104,9 @@ def on_terminal(daemon: RunningDaemon, *arguments: str, columns: int = 80, **env
     return Terminal(daemon, *arguments, columns=columns, **environment).to_end()
 
 
-def processes_of(home: Path) -> list[int]:
-    """Processes that live and were started for a home."""
-    wanted = f"RAPP_HOME={home}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                environment = (entry / "environ").read_bytes().split(b"\0")
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if wanted in environment and state not in "ZX":
-                found.append(int(entry.name))
-    return found
+def lives(pid: int) -> bool:
+    """Whether there is such a process, zombies aside."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -27,10 +27,10 @@ class Board:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._map = mmap.mmap(fd, _SIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-        whole = memoryview(self._map)
-        self.taken = whole[:_DOOMED].cast("Q")
-        self.doomed = whole[_DOOMED:_WITHDRAWN]
-        self.withdrawn = whole[_WITHDRAWN : _WITHDRAWN + QUEUED]
+        self._whole = memoryview(self._map)
+        self.taken = self._whole[:_DOOMED].cast("Q")
+        self.doomed = self._whole[_DOOMED:_WITHDRAWN]
+        self.withdrawn = self._whole[_WITHDRAWN : _WITHDRAWN + QUEUED]
 
     @classmethod
     def create(cls) -> Board:
@@ -41,6 +41,7 @@ class Board:
 
     def close(self) -> None:
         """Give the page back; the views must not be used any more."""
-        for view in (self.taken, self.doomed, self.withdrawn):
+        for view in (self.taken, self.doomed, self.withdrawn, self._whole):
             view.release()
+        self._map.close()  # it holds a descriptor of its own
         os.close(self.fd)

@@ -14,7 +14,19 @@ from rappd.cli.agent_rows import agent_of, agent_rows, file_of, no_agent, show_r
 from rappd.cli.daemon import Answered, Daemon
 from rappd.cli.phrases import tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import Verdict, arrow, command, complain, dim, mark, print_json, say, tame
+from rappd.cli.screen import (
+    Verdict,
+    arrow,
+    command,
+    complain,
+    dim,
+    mark,
+    print_json,
+    say,
+    tame,
+    terminal_width,
+    wrapped,
+)
 from rappd.cli.verbs import Verbs
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
@@ -135,12 +147,7 @@ def test(name: str, as_json: bool) -> int:
         verdict: Verdict = "good"
         if not found["passed"]:
             verdict = "bad" if found.get("required", True) else "note"
-        message = found.get("message", "")
-        say(
-            f"{mark(verdict)} {found['test']:<{_TESTS}} {dim(tame(message))}"
-            if message
-            else f"{mark(verdict)} {found['test']}"
-        )
+        _show_test(verdict, found["test"], tame(found.get("message", "")))
     return 1 if failed else 0
 
 
@@ -208,6 +215,17 @@ def _tests(home: Home, name: str) -> list[dict[str, Any]]:
             tests: list[dict[str, Any]] = daemon.post("/agents/test", {"agent": agent})["tests"]
             return tests
         return test_file(home, _workspace(home).agents / file_of(rows, name), line)
+
+
+def _show_test(verdict: Verdict, name: str, message: str) -> None:
+    lead = 3 + _TESTS
+    if not message:
+        say(f"{mark(verdict)} {name}")
+    elif terminal_width() - lead > len(name):
+        say(f"{mark(verdict)} {name:<{_TESTS}} {dim(wrapped(message, lead))}")
+    else:
+        say(f"{mark(verdict)} {name}")
+        say(f"  {dim(wrapped(message, 2))}")
 
 
 def _workspace(home: Home) -> Workspace:

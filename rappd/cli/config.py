@@ -54,7 +54,7 @@ def show(name: str | None, as_json: bool) -> None:
         _doubt(value, settings)
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
 @click.argument("name")
 @click.argument("value", required=False)
 @_JSON

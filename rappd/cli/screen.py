@@ -144,7 +144,7 @@ def interactive() -> bool:
 
 def redraws(stream: IO[str]) -> bool:
     """Whether a line may be written over."""
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return stream.isatty() and (os.environ.get("TERM") or "dumb") != "dumb"
 
 
 def colours(stream: IO[str]) -> bool:

@@ -115,7 +115,8 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
     "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
-def export(thread: str, form: str, output: Path | None) -> None:
+@_JSON
+def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
     """One conversation as JSONL or Markdown."""
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
@@ -125,12 +126,16 @@ def export(thread: str, form: str, output: Path | None) -> None:
     content = (
         export_markdown(found, events).encode() if form == "markdown" else b"".join(export_jsonl(events))
     )
-    if output is None:
+    if output is not None:
+        write_atomically(output.absolute(), content)
+    if as_json:
+        where = {"content": content.decode()} if output is None else {"file": str(output.absolute())}
+        print_json({"export": {"thread": found.id, "format": form, **where}})
+    elif output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
-        return
-    write_atomically(output.absolute(), content)
-    note(f"{mark('good', sys.stderr)} {output}")
+    else:
+        note(f"{mark('good', sys.stderr)} {output}")
 
 
 @threads.command()
@@ -147,8 +152,8 @@ def verify(as_json: bool) -> int:
         print_json({"verify": report.as_json()})
         return 0 if report.whole else 1
     if report.whole:
-        where = count(report.threads, "thread")
-        say(f"{mark('good')} {count(report.events, 'record')} in {where}, all as they were written.")
+        what = f"{count(report.events, 'record')} in {count(report.threads, 'thread')}"
+        say(f"{mark('good')} {wrapped(f'{what}, all as they were written.', 2)}")
         return 0
     for problem in report.problems[:_SHOWN]:
         tell("bad", str(problem))

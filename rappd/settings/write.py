@@ -44,8 +44,7 @@ def _write_secret(home: Home, setting: Setting, text: str) -> None:
 
     home.env_file.touch(mode=0o600)
     home.env_file.chmod(0o600)
-    escaped = text.replace("\\", "\\\\")  # the library escapes quotes alone
-    set_key(home.env_file, setting.variable, escaped, quote_mode="always")
+    set_key(home.env_file, setting.variable, text, quote_mode="always")
 
 
 def _write_toml(home: Home, setting: Setting, text: str) -> None:

@@ -13,11 +13,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from daemon_under_test import RunningDaemon
+from terminal_under_test import lives
 
 from agents.worker.ancestry import children, descendants
 
@@ -79,14 +79,7 @@ class Load:
 
 
 def _gone(pids: list[int]) -> bool:
-    return not any(_lives(pid) for pid in pids)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return not any(map(lives, pids))
 
 
 def _check_record(daemon: RunningDaemon, load: Load) -> None:

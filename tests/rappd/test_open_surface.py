@@ -10,7 +10,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from loopback_server import FakeModel
 
-WARNING = "Structural routes are open to every program on this machine (door.open_surface)."
+WARNING = "Every program on this machine may change agents"
 
 
 @pytest.fixture(scope="module")

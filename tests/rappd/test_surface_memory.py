@@ -66,7 +66,7 @@ def test_two_people_do_not_see_each_others_memories(desk: Desk) -> None:
         (None, "The door is green.", ("Ada likes tea.", "Bob likes rye.")),
         (DEFAULT, "The door is green.", ("Ada likes tea.", "Bob likes rye.")),
     ):
-        fields = {} if guid is None else {"user_guid": guid}
+        fields: dict[str, Any] = {} if guid is None else {"user_guid": guid}
         said = desk.recall(**fields)
         system = desk.model.system()
         for text in (said, system):

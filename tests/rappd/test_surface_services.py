@@ -180,8 +180,8 @@ def test_a_service_may_ask_the_daemon_for_nothing(daemon: RunningDaemon) -> None
     assert "may not" in answer.json()["error"]
 
 
-RAPPS = {
-    "kanban": ("Kanban", {"action": "add", "title": "Mow"}, {"action": "list"}, "Mow", "kanban.json"),
+RAPPS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, str]] = {
+    "kanban": ("Kanban", {"action": "add", "task": "Mow"}, {"action": "list"}, "Mow", "kanban.json"),
     "dashboard": ("Dashboard", {"action": "log", "metric": "weight", "value": 71}, {"action": "overview"}, "weight", "dashboard.json"),
     "webhook": ("Webhook", {"action": "record", "summary": "A build broke"}, {"action": "list"}, "A build broke", "webhook.jsonl"),
 }  # fmt: skip

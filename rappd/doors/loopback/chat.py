@@ -86,7 +86,7 @@ async def cancel(request: web.Request) -> web.Response:
 
 async def _asked(request: web.Request) -> ChatRequest:
     asked = decode_request(await request.read())
-    if asked.history or not isinstance(asked.session_id, str):
+    if asked.history or not (asked.session_id is None or isinstance(asked.session_id, str)):
         check_depth([asked.session_id, asked.history])
     return asked
 

@@ -26,6 +26,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     long = "Answers whatever is asked about the weather, here and elsewhere, now and later. More follows."
     daemon.drop("weather_agent.py", agent_source("Weather", 'return "rain"', description=long))
     daemon.drop("broken_agent.py", "x = 1\nclass A(:\n")
+    daemon.home.chmod(0o700)
     daemon.start()
     daemon.chat("What is the weather like in a town with a name that is rather long, and will it stay so?")
     daemon.chat("長い話の始まりはここにあります、それはとても長いので切られます")

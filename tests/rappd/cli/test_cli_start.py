@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import BIN, Terminal, on_terminal, processes_of
+from terminal_under_test import BIN, Terminal, lives, on_terminal
+
+from agents.worker.ancestry import descendants
 
 FIRST = """\
 ✓ desk_{four} is awake
@@ -62,11 +64,12 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
     four = re.search(r"desk_([0-9a-f]{4}) is awake", text)
     assert url and four
     assert text == FIRST.format(url=url[0], four=four[1])
+    below = descendants(terminal.process.pid)
     terminal.send(signal.SIGINT)
     ended = terminal.to_end()
     assert ended.code == 0
     assert "Traceback" not in ended.text
-    assert processes_of(newcomer.home) == []
+    newcomer.wait_for(lambda: not any(map(lives, below)), what="every process to end")
 
 
 def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: RunningDaemon) -> None:
@@ -117,7 +120,7 @@ def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> Non
 def test_agents_that_come_and_go_are_told_on_the_terminal_that_started_it(newcomer: RunningDaemon) -> None:
     newcomer.drop("old_agent.py", "class Old(:\n")
     terminal = Terminal(newcomer, "start")
-    text = _awake(terminal)
+    text = terminal.read_until(lambda seen: "has a fault" in seen.text).text
     assert text.endswith("start --detach\n! 1 agent file has a fault: rappd agents list")
     newcomer.drop("weather_agent.py", agent_source("Weather", description="Tells whether it will rain."))
     terminal.read_until(lambda seen: "✓ Weather is ready. Try: " in seen.text)
@@ -173,11 +176,12 @@ def test_detach_then_stop_leaves_no_process_and_the_second_stop_says_so(newcomer
     told = json.loads(started.stdout)["daemon"]
     assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 5)
     newcomer.chat("what can you do?")
-    assert len(processes_of(newcomer.home)) >= 2
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
+    all_of_it = [pid, *descendants(pid)]
+    assert len(all_of_it) >= 3, "daemon, template, worker"
     stopped = json.loads(newcomer.cli("stop", "--json").stdout)
     assert stopped == {"stopped": {"pid": pid}}
-    newcomer.wait_for(lambda: processes_of(newcomer.home) == [], what="every process to end")
+    newcomer.wait_for(lambda: not any(map(lives, all_of_it)), what="every process to end")
     again = newcomer.cli("stop")
     assert again.returncode == 3
     assert again.stderr.startswith("✗ rappd isn't running here\n")
