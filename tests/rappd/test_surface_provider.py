@@ -167,6 +167,13 @@ def test_results_and_faults_go_back_to_the_model_in_the_order_asked(desk: Desk) 
     assert (assistant["role"], assistant["content"], len(assistant["tool_calls"])) == ("assistant", "wait", 5)
 
 
+def test_arguments_nested_too_deep_to_be_written_down_are_none(desk: Desk) -> None:
+    for depth in (60, 300, 2000):
+        desk.model.will(calls(("Beta", '{"b": ' + "[" * depth + "]" * depth + "}")), says("done"))
+        answer = desk.daemon.chat("go")
+        assert (answer["agent_logs"], answer["response"]) == ("[Beta] []", "done")
+
+
 def test_a_model_that_never_stops_calling_is_asked_three_times_and_once_without_tools(desk: Desk) -> None:
     again = calls(("alpha", {}))
     desk.model.will(again, again, again, says("all right"), says("never reached"))

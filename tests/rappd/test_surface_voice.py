@@ -134,7 +134,9 @@ def test_guessing_passwords_is_slowed_down(make_daemon: Callable[..., RunningDae
     assert daemon.get("/voice/config?password=open").status == 429
 
 
-def test_a_password_from_the_settings_opens_it_for_the_operator(make_daemon: Callable[..., RunningDaemon]) -> None:
+def test_a_password_from_the_settings_opens_it_for_the_operator(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
     daemon = make_daemon(LLM_FAKE="1", VOICE_ZIP_PASSWORD="from the settings").start()
     assert daemon.post("/voice/config", {"a": 1}).status == 200
     assert daemon.get("/voice/config", control=True).json() == {"a": 1}
