@@ -36,7 +36,7 @@ class LiveTurn:
 
     async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, bytes]]:
         """Events with an id above ``after``, those to come included, until the turn is over."""
-        position = max(0, after)
+        position = min(max(0, after), len(self.events))
         while True:
             while position < len(self.events):
                 position += 1

@@ -47,8 +47,13 @@ class _Collector(Collector):
         )
         workers = house.workforce.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
-        yield _counter("rappd_workers_started", "Workers started.", workers["started"])
-        yield _counter("rappd_workers_killed", "Workers stopped because of a call.", workers["killed"])
+        requests = sum(crew["requests"] for crew in workers["crews"].values())
+        yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
+        yield _counter(
+            "rappd_templates_started",
+            "Starts of the process that workers are forked from.",
+            workers["templates_started"],
+        )
         yield _gauge("rappd_uptime_seconds", "Seconds since the start.", time.time() - house.started_at)
 
 

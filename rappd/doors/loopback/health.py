@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.house import House
@@ -82,14 +83,9 @@ async def readyz(request: web.Request) -> web.Response:
 @routes.get("/metrics")
 async def metrics(request: web.Request) -> web.Response:
     """Counters in the Prometheus text format."""
-    body, content_type = await asyncio.to_thread(_expose, request.app[HOUSE])
+    exposition = await load("rappd.metrics")  # loaded when somebody first asks
+    body, content_type = exposition.expose(request.app[HOUSE])
     return web.Response(body=body, headers={"Content-Type": content_type})
-
-
-def _expose(house: House) -> tuple[bytes, str]:
-    from rappd.metrics import expose  # the client library is loaded when somebody first asks
-
-    return expose(house)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
@@ -35,3 +36,23 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     yield daemon
     daemon.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def talked_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which two conversations were held; its daemon is stopped."""
+    daemon = RunningDaemon(
+        tmp_path_factory.mktemp("talked") / "home", LLM_FAKE="1", RAPPD_NAME="desk"
+    ).start()
+    daemon.chat("first", session_id="one")
+    daemon.chat("second\nwith two lines", session_id="one")
+    daemon.chat("other", session_id="two")
+    daemon.stop()
+    return daemon.home
+
+
+@pytest.fixture
+def talked(idle: RunningDaemon, talked_before: Path) -> RunningDaemon:
+    """Such a home to do with as a test likes."""
+    shutil.copytree(talked_before, idle.home)
+    return idle

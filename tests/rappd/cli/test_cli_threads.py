@@ -1,0 +1,89 @@
+"""What was said: listed, shown, exported and verified, with the daemon up and down."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+from terminal_under_test import on_terminal
+
+from rappd.store import verify as verifying
+
+
+def test_a_conversation_is_shown_in_order_with_its_calls(talked: RunningDaemon) -> None:
+    rows = json.loads(talked.cli("threads", "list", "--json").stdout)["threads"]
+    assert [row["title"] for row in rows] == ["other", "first"]
+    seen = on_terminal(talked, "threads", "show", rows[1]["id"][:8])
+    said = [line[10:].strip() for line in seen.lines]
+    assert said.index("you           first") < said.index("you           second")
+    assert any(line.endswith("ContextMemory") for line in said)
+    assert "brainstem     fake-llm: first" in said
+    assert all(len(line) <= 80 for line in seen.lines)
+    events = json.loads(talked.cli("threads", "show", rows[1]["id"], "--json").stdout)
+    assert events["thread"]["count"] == len(events["events"]) == 8
+
+
+def test_a_prefix_that_fits_several_is_answered_with_them(talked: RunningDaemon) -> None:
+    done = talked.cli("threads", "show", "")
+    assert done.returncode == 4
+    everything = talked.cli("threads", "list", "--limit", "1").stdout.splitlines()
+    assert len(everything) == 2
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_export_is_the_same_on_stdout_in_a_file_and_in_json(
+    talked: RunningDaemon, tmp_path: Path, form: str
+) -> None:
+    thread = json.loads(talked.cli("threads", "list", "--json").stdout)["threads"][0]["id"]
+    asked = ("threads", "export", thread[:8], "--format", form)
+    on_stdout = talked.cli(*asked).stdout
+    assert "other" in on_stdout
+    done = talked.cli(*asked, "--output", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "out").read_text() == on_stdout
+    assert json.loads(talked.cli(*asked, "--json").stdout)["export"]["content"] == on_stdout
+
+
+def test_an_empty_home_has_nothing_to_show(idle: RunningDaemon) -> None:
+    assert idle.cli("threads", "list").stdout == "Nothing was said yet.\n"
+    assert idle.cli("threads", "verify").stdout == "✓ 0 records in 0 threads, all as they were written.\n"
+
+
+def test_a_changed_record_is_found_and_named(talked: RunningDaemon) -> None:
+    with sqlite3.connect(talked.home / "rappd.db") as database:
+        database.execute(
+            "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'first', 'worst') AS BLOB) WHERE seq = 1"
+        )
+    done = talked.cli("threads", "verify")
+    assert done.returncode == 1
+    assert "event 1: its text, time or hash was changed" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(" in 12 records.")
+    report = json.loads(talked.cli("threads", "verify", "--json").stdout)["verify"]
+    assert report["found"] >= 1
+    assert report["problems"][0]["n"] == 1
+
+
+def test_a_file_that_is_no_record_is_an_error_in_words(talked: RunningDaemon) -> None:
+    (talked.home / "rappd.db").write_bytes(b"nothing of the kind" * 500)
+    for verb in ("list", "verify"):
+        done = talked.cli("threads", verb)
+        assert done.returncode == 1
+        assert done.stderr.startswith("✗ rappd.db is damaged\n")
+
+
+def test_long_checks_show_where_they_are_on_a_terminal_only(talked: RunningDaemon, tmp_path: Path) -> None:
+    # Small portions stand for a big store: one line is written per portion, half a second after the start.
+    starter = tmp_path / "site"
+    starter.mkdir()
+    slow = f"import time\nimport {verifying.__name__} as v\nv.CHUNK = 2\nlink = v.link\n"
+    slow += "def slowly(*given):\n    time.sleep(0.2)\n    return link(*given)\nv.link = slowly\n"
+    (starter / "sitecustomize.py").write_text(slow)
+    talked.environment["PYTHONPATH"] = str(starter)
+    seen = on_terminal(talked, "threads", "verify")
+    assert "of 12 records…" in seen.raw
+    assert seen.lines == ["✓ 12 records in 2 threads, all as they were written."], "and it is gone in the end"
+    piped = talked.cli("threads", "verify")
+    assert piped.stderr == ""
