@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from envelopes.problem import Problem
@@ -102,7 +102,8 @@ class Daemon:
     ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connect()
         try:
-            connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused midway: the answer says why
+                connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
             response = connection.getresponse()
             if response.status >= 400:
                 raise Answered(_parsed(response.read()), response.status)

@@ -30,7 +30,7 @@ def test_new_then_test_then_run_is_a_chain_that_works(idle: RunningDaemon, up: b
     assert told["file"] == "tea_timer_agent.py"
     assert Path(told["path"]) == idle.agents / "tea_timer_agent.py"
     assert "Says when the tea is ready." in Path(told["path"]).read_text()
-    for name in ("TeaTimer", "teatimer", "tea_timer_agent.py", told["path"]):
+    for name in ("teatimer", "tea_timer_agent.py", told["path"]):
         tested = idle.cli("agents", "test", name)
         assert tested.returncode == 0, tested.stdout + tested.stderr
         assert "✓ perform_returns_str" in tested.stdout

@@ -54,9 +54,10 @@ def test_an_empty_home_has_nothing_to_show(idle: RunningDaemon) -> None:
 
 def test_a_changed_record_is_found_and_named(talked: RunningDaemon) -> None:
     with sqlite3.connect(talked.home / "rappd.db") as database:
-        database.execute(
-            "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'first', 'worst') AS BLOB) WHERE seq = 1"
-        )
+        for (guard,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {guard}")
+        body = database.execute("SELECT body FROM events WHERE seq = 1").fetchone()[0]
+        database.execute("UPDATE events SET body = ? WHERE seq = 1", (body.replace(b"first", b"worst"),))
     done = talked.cli("threads", "verify")
     assert done.returncode == 1
     assert "event 1: its text, time or hash was changed" in done.stdout

@@ -1,0 +1,138 @@
+"""Service units and shell completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+from terminal_under_test import BIN
+
+from rappd.home import Home
+from rappd.service_unit import launchd_plist, systemd_unit
+
+ODD = '/home/ann/a b $x %h "q" & <c>'
+HARDENING = (
+    "NoNewPrivileges=yes", "LockPersonality=yes", "RestrictRealtime=yes", "RestrictSUIDSGID=yes", "UMask=0077",
+    "SystemCallArchitectures=native", "KeyringMode=private",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    "SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap",
+)  # fmt: skip
+
+
+def _lines(unit: str, section: str) -> list[str]:
+    return unit.split(f"[{section}]\n")[1].split("\n\n")[0].splitlines()
+
+
+def test_the_unit_tells_readiness_and_is_hardened(idle: RunningDaemon) -> None:
+    unit = idle.cli("service", "install", "--print").stdout
+    service = _lines(unit, "Service")
+    assert "Type=notify" in service
+    assert f"ExecStart={BIN}/rappd start --quiet" in service
+    assert f"Environment=RAPP_HOME={idle.home}" in service
+    assert set(HARDENING) <= set(service)
+    assert not any(line.startswith(("RestrictNamespaces", "Protect", "Private")) for line in service), (
+        "these would keep workers from building namespaces of their own"
+    )
+    assert not idle.home.exists(), "printing installs nothing"
+
+
+def test_odd_paths_are_quoted_for_systemd() -> None:
+    unit = systemd_unit(Home(Path(ODD)))
+    line = next(line for line in unit.splitlines() if line.startswith("Environment="))
+    assert line == r'Environment="RAPP_HOME=/home/ann/a b $x %%h \"q\" & <c>"'
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+@pytest.mark.parametrize("root", ["/home/ann/.rapp", "/home/ann/a b $x %h"])
+def test_systemd_takes_the_unit(tmp_path: Path, root: str) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "rappd.service").write_text(systemd_unit(Home(Path(root))))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--user", str(tmp_path / "rappd.service")],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "run")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "Failed to initialize manager" in done.stderr:
+        pytest.skip("no manager can be started here")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_launchd_list_parses_with_odd_paths() -> None:
+    found = plistlib.loads(launchd_plist(Home(Path(ODD))).encode())
+    assert found["ProgramArguments"] == [f"{BIN}/rappd", "start", "--quiet"]
+    assert found["EnvironmentVariables"] == {"RAPP_HOME": ODD}
+    assert found["RunAtLoad"] is True
+    assert found["Umask"] == 0o077
+
+
+def test_without_systemd_the_unit_is_written_and_the_way_on_told(idle: RunningDaemon, tmp_path: Path) -> None:
+    idle.environment["PATH"] = str(tmp_path)  # no systemctl there
+    idle.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    done = idle.cli("service", "install")
+    unit = tmp_path / "config" / "systemd" / "user" / "rappd.service"
+    assert done.returncode == 0, done.stderr
+    assert "Type=notify" in unit.read_text()
+    assert "systemd is not here; the unit is written but not started" in done.stdout
+    assert "start --detach" in done.stdout
+    gone = json.loads(idle.cli("service", "uninstall", "--json").stdout)["service"]
+    assert gone["removed"] is True
+    assert not unit.exists()
+    assert idle.cli("service", "uninstall").stdout.startswith("✓ No service is installed")
+
+
+def test_a_systemd_that_refuses_is_told_in_its_words(idle: RunningDaemon, tmp_path: Path) -> None:
+    fake = tmp_path / "systemctl"
+    fake.write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    idle.environment["PATH"] = f"{tmp_path}:/bin:/usr/bin"
+    idle.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    done = idle.cli("service", "install")
+    assert done.returncode == 1
+    assert done.stderr.startswith("✗ systemctl refused: Failed to connect to bus\n  → ")
+    assert "start --detach runs it without a service" in done.stderr
+
+
+def test_the_bash_completion_sources_cleanly_and_completes(idle: RunningDaemon, tmp_path: Path) -> None:
+    if shutil.which("bash") is None:
+        pytest.skip("bash is not here")
+    script = tmp_path / "completion.bash"
+    script.write_text(idle.cli("completion", "bash").stdout)
+    asked = f"source {script} && complete -p rappd && COMP_WORDS=(rappd agents l) COMP_CWORD=2 && _rappd_completion rappd && echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(
+        ["bash", "--norc", "-euc", asked],
+        env={**idle.environment, "PATH": f"{BIN}:{idle.environment['PATH']}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "list"
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_a_script_of_theirs(idle: RunningDaemon, tmp_path: Path, shell: str) -> None:
+    done = idle.cli("completion", shell)
+    assert done.returncode == 0
+    assert "_RAPPD_COMPLETE" in done.stdout
+    if shutil.which(shell):
+        (tmp_path / "script").write_text(done.stdout)
+        assert subprocess.run([shell, "-n", str(tmp_path / "script")], check=False).returncode == 0
+
+
+def test_completion_offers_every_verb(idle: RunningDaemon) -> None:
+    asked = {"_RAPPD_COMPLETE": "bash_complete", "COMP_WORDS": "rappd ", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rappd"],
+        env={**idle.environment, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
+    assert {"start", "stop", "chat", "agents", "threads", "doctor", "config", "service"} <= offered
