@@ -28,7 +28,7 @@ class Activity:
     """Hands news to listeners; one that reads too slowly loses the oldest, nobody else waits."""
 
     def __init__(self) -> None:
-        self._listeners: set[asyncio.Queue[bytes]] = set()
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
 
     def saw(self, envelope: Envelope, workspace: str) -> None:
@@ -47,16 +47,22 @@ class Activity:
 
     async def follow(self) -> AsyncIterator[bytes]:
         """News from now on, as JSON."""
-        queue: asyncio.Queue[bytes] = asyncio.Queue(_KEEP_WAITING)
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)
         self._listeners.add(queue)
         try:
-            while True:
-                yield await queue.get()
+            while (line := await queue.get()) is not None:
+                yield line
         finally:
             self._listeners.discard(queue)
 
+    def close(self) -> None:
+        """Lets every listener go: an open page does not hold up the end."""
+        self._put(None)
+
     def _tell(self, news: dict[str, Any]) -> None:
-        line = orjson.dumps(news, default=str)
+        self._put(orjson.dumps(news, default=str))
+
+    def _put(self, line: bytes | None) -> None:
         for queue in self._listeners:
             if queue.full():
                 queue.get_nowait()

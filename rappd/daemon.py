@@ -67,6 +67,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
             await stopped.wait()
         finally:
             _notify("STOPPING=1")
+            house.activity.close()
             await runner.cleanup()
             await house.close()
             home.socket.unlink(missing_ok=True)

@@ -52,10 +52,10 @@ def tail(path: Path, count: int) -> list[str]:
     try:
         with path.open("rb") as file:
             file.seek(_start_of_last(file.fileno(), count))
-            text = file.read().decode("utf-8", "replace").removesuffix("\n")
+            text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return []
-    return text.split("\n") if text else []
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def follow(path: Path, count: int) -> Iterator[str]:

@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.agent_rows import agent_of, agent_rows, file_of, no_agent, show_rows
+from rappd.cli.agent_rows import agent_rows, file_of, no_agent, show_rows
+from rappd.cli.agent_tests import failed, run_tests, show_tests
 from rappd.cli.daemon import Answered, Daemon
 from rappd.cli.phrases import tilde
 from rappd.cli.progress import progress
 from rappd.cli.screen import (
-    Verdict,
     arrow,
     command,
     complain,
@@ -24,8 +24,6 @@ from rappd.cli.screen import (
     print_json,
     say,
     tame,
-    terminal_width,
-    wrapped,
 )
 from rappd.cli.verbs import Verbs
 from rappd.errors import Mistyped, NotFound
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from twins.workspace import Workspace
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_TESTS = 25  # columns for a test's name
 
 
 @click.group(cls=Verbs)
@@ -138,17 +135,12 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
 @_JSON
 def test(name: str, as_json: bool) -> int:
     """Run the contract tests over an agent, by its name, or over a file, by its path."""
-    tests = _tests(Home.here(), name)
-    failed = [found for found in tests if not found["passed"] and found.get("required", True)]
+    tests = run_tests(Home.here(), name)
     if as_json:
         print_json({"tests": tests})
-        return 1 if failed else 0
-    for found in tests:
-        verdict: Verdict = "good"
-        if not found["passed"]:
-            verdict = "bad" if found.get("required", True) else "note"
-        _show_test(verdict, found["test"], tame(found.get("message", "")))
-    return 1 if failed else 0
+    else:
+        show_tests(tests)
+    return 1 if any(map(failed, tests)) else 0
 
 
 @agents.command()
@@ -196,36 +188,6 @@ def approve(name: str, as_json: bool) -> None:
         files.approve(file, digest)
         found = {"status": "ok", "message": f"{file} is approved.", "file": file, "sha256": digest}
     _report(found, as_json)
-
-
-def _tests(home: Home, name: str) -> list[dict[str, Any]]:
-    from rappd.offline import test_agent, test_file
-
-    path = Path(name)
-    daemon = Daemon(home, timeout=120)
-    with progress() as line:
-        if name.endswith(".py") and path.is_file():
-            return test_file(home, path, line)
-        if not daemon.running():
-            return test_agent(home, name, line)
-        line(f"Testing {name}…")
-        rows = agent_rows(home, daemon)
-        agent = agent_of(rows, name)
-        if agent:
-            tests: list[dict[str, Any]] = daemon.post("/agents/test", {"agent": agent})["tests"]
-            return tests
-        return test_file(home, _workspace(home).agents / file_of(rows, name), line)
-
-
-def _show_test(verdict: Verdict, name: str, message: str) -> None:
-    lead = 3 + _TESTS
-    if not message:
-        say(f"{mark(verdict)} {name}")
-    elif terminal_width() - lead > len(name):
-        say(f"{mark(verdict)} {name:<{_TESTS}} {dim(wrapped(message, lead))}")
-    else:
-        say(f"{mark(verdict)} {name}")
-        say(f"  {dim(wrapped(message, 2))}")
 
 
 def _workspace(home: Home) -> Workspace:

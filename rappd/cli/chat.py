@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from envelopes.problem import Problem
+from rappd.cli.awake import thinking
 from rappd.cli.daemon import Answered, Daemon
 from rappd.cli.phrases import count, took
 from rappd.cli.screen import complain, dim, interactive, note, print_json, redraws, say, tame, terminal_width
 from rappd.cli.spoken import EDGE, Spoken
-from rappd.cli.start import thinking
 from rappd.cli.tables import cells, middle
 from rappd.errors import Mistyped, RappdError
 from rappd.home import Home

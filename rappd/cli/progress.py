@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rappd.cli.screen import dim, redraws, terminal_width, utf8
+from rappd.cli.screen import dim, plain, redraws, terminal_width
 from rappd.cli.tables import beginning
 
 _PATIENCE = 0.5
@@ -18,27 +19,43 @@ class Progress:
     """Writes on stderr, only with a terminal, and only what takes longer than half a second."""
 
     def __init__(self) -> None:
+        self._text = ""
+        self._written = False
+        self._lock = threading.Lock()
         self._shown = redraws(sys.stderr)
         self._next = time.monotonic() + _PATIENCE
-        self._written = False
+        if self._shown:
+            timer = threading.Timer(_PATIENCE, self._due)  # whoever told us may be waiting for an answer
+            timer.daemon = True
+            timer.start()
 
     def __call__(self, text: str, *, at_once: bool = False) -> None:
         """What is so now; shown ten times a second at most, unless ``at_once``."""
-        now = time.monotonic()
-        if not self._shown or (now < self._next and not at_once):
-            return
-        self._next = now + _REST
-        self._written = True
-        text = text if utf8(sys.stderr) else text.replace("…", "...")
-        sys.stderr.write(f"\r\x1b[K{dim(beginning(text, terminal_width(sys.stderr) - 1))}")
-        sys.stderr.flush()
+        with self._lock:
+            self._text = text
+            if self._shown and (at_once or time.monotonic() >= self._next):
+                self._draw()
 
     def clear(self) -> None:
         """Takes the line away."""
-        if self._written:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._written = False
+        with self._lock:
+            self._text = ""
+            if self._written:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+                self._written = False
+
+    def _due(self) -> None:
+        with self._lock:
+            if self._text and not self._written:
+                self._draw()
+
+    def _draw(self) -> None:
+        self._next = time.monotonic() + _REST
+        self._written = True
+        text = beginning(plain(self._text, sys.stderr), terminal_width(sys.stderr) - 1)
+        sys.stderr.write(f"\r\x1b[K{dim(text)}")
+        sys.stderr.flush()
 
 
 @contextmanager

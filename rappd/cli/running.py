@@ -8,15 +8,16 @@ import time
 
 import click
 
+from rappd.cli.awake import thinking, way_over_ssh
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import count, tilde
 from rappd.cli.progress import progress
 from rappd.cli.screen import command, mark, note, print_json, say
-from rappd.cli.start import thinking, way_over_ssh
 from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
 
 _STOP_SECONDS = 20.0
+_USUAL = ("ready", "no model")
 
 
 @click.command("open")
@@ -62,15 +63,17 @@ def stop(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(as_json: bool) -> None:
     """Is it running, and what does it think with?"""
-    found = Daemon(Home.here()).get("/operator/status")
+    daemon = Daemon(Home.here())
+    found = daemon.get("/operator/status")
     found.pop("url", None)
+    found["state"] = state = daemon.get("/health")["provider"]["state"]
     if as_json:
         print_json({"status": found})
         return
     faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
     say(f"{mark('good')} {found['node']} is awake on port {found['port']}")
     say()
-    say(f"  Thinking  {thinking(found)}")
+    say(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
     say(f"  Agents    {found['agents']} ready{faults}")
     say(f"  Data      {tilde(found['home'])}")
     say()

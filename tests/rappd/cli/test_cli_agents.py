@@ -185,3 +185,20 @@ def test_removing_asks_nothing_and_needs_no_terminal(idle: RunningDaemon) -> Non
     idle.drop("weather_agent.py", agent_source("Weather"))
     assert idle.cli("agents", "remove", "weather").returncode == 0
     assert idle.cli("agents", "remove", "weather").returncode == 4
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
+def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool) -> None:
+    if up:
+        idle.start()
+        idle.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(1.5); return "done"'))
+        idle.wait_for(lambda: "Slow" in idle.agent_names())
+        verb, words, last = ("agents", "run", "Slow"), "Slow…", "done"
+    else:
+        idle.drop("slow_agent.py", "import time\ntime.sleep(1.5)\n" + agent_source("Slow"))
+        verb, words, last = ("agents", "list"), "Reading agent files, ", "yours"
+    seen = on_terminal(idle, *verb)
+    assert words in seen.raw
+    assert words not in seen.text, "and it is gone in the end"
+    assert seen.lines[-1].endswith(last)
+    assert idle.cli(*verb).stderr == ""

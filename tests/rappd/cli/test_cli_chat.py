@@ -267,3 +267,15 @@ def test_an_answer_other_than_what_streamed_is_shown_too(capsys: pytest.CaptureF
         _said(capsys, {"type": "delta", "text": "half"}, {"response": "half and more."})
         == "desk  half and more.\n"
     )
+
+
+def test_a_model_that_does_not_answer_is_told_with_the_answer(idle: RunningDaemon) -> None:
+    del idle.environment["LLM_FAKE"]
+    idle.environment["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
+    idle.start()
+    done = idle.cli("chat", "what can you do?")
+    assert done.returncode == 0
+    assert done.stdout.startswith("(no model) ")
+    assert done.stderr.startswith("! The model doesn't answer; replied without it — ")
+    assert "doesn't answer" in idle.cli("status").stdout
+    assert json.loads(idle.cli("status", "--json").stdout)["status"]["state"] == "doesn't answer"

@@ -234,3 +234,21 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     entered = busy.post("/operator/session", {"key": link["key"]})
     assert entered.status == 200
     assert busy.post("/operator/session", {"key": link["key"]}).status == 403, "one use"
+
+
+def test_an_open_page_does_not_hold_up_the_stop(newcomer: RunningDaemon) -> None:
+    newcomer.start()
+    with socket.socket(socket.AF_UNIX) as page:
+        page.connect(str(newcomer.home / "rappd.sock"))
+        page.sendall(b"GET /activity/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        seen = b""
+        while b": here" not in seen:
+            seen += page.recv(4096)
+        newcomer.drop("weather_agent.py", agent_source("Weather"))
+        while b"Weather is ready" not in seen:
+            seen += page.recv(4096)
+        assert newcomer.cli("stop").returncode == 0
+        rest = b""
+        while piece := page.recv(4096):
+            rest += piece
+    assert rest.endswith(b"0\r\n\r\n"), "the stream ended in order, it was not cut off"

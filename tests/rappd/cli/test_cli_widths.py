@@ -55,7 +55,7 @@ def test_columns_go_from_the_right_and_prose_loses_its_end(busy: RunningDaemon) 
     assert any(re.search(r"now and later  +yours$", row) for row in wide), "one sentence"
     narrow = _rows(on_terminal(busy, "agents", "list", columns=60))
     assert any(re.search(r"✓  Weather +Answers whatever.*…  +yours$", row) for row in narrow)
-    tiny = _rows(on_terminal(busy, "threads", "list", columns=40))
+    tiny = _rows(on_terminal(busy, "threads", "list", columns=36))
     assert tiny[0].split() == ["THREAD", "BEGINS", "WITH", "RECORDS"]
 
 
