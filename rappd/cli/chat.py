@@ -117,22 +117,30 @@ def _converse(talk: _Talk, status: dict[str, Any]) -> None:
     _line_editing()
     who = middle(talk.name, 12)
     width = max(3, cells(who)) + 2
+    label = who + " " * (width - cells(who))
     while True:
         try:
-            text = input(f"{'you':<{width}}").strip()
-        except EOFError:
+            if not _goes_on(talk, label):
+                return
+        except KeyboardInterrupt:  # wherever it came: it stops what was going on, never the conversation
             say()
-            return
-        except KeyboardInterrupt:
-            say()
-            continue
-        if text in ("/exit", "/quit"):
-            return
-        try:
-            if text and not _is_order(talk, text):
-                _one_turn(talk, text, who + " " * (width - cells(who)))
-        except Problem as problem:
-            complain(str(problem), problem.do, problem.code, as_json=False)
+
+
+def _goes_on(talk: _Talk, label: str) -> bool:
+    """Reads one line and does what it asks; False when it was the last."""
+    try:
+        text = input(f"{'you':<{cells(label)}}").strip()
+    except EOFError:
+        say()
+        return False
+    if text in ("/exit", "/quit"):
+        return False
+    try:
+        if text and not _is_order(talk, text):
+            _one_turn(talk, text, label)
+    except Problem as problem:
+        complain(str(problem), problem.do, problem.code, as_json=False)
+    return True
 
 
 def _header(name: str, status: dict[str, Any]) -> None:
