@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from agents.contract import Description
 from agents.discovery import AgentFile
 from agents.thinking.provider import Tool
@@ -59,13 +61,19 @@ class Agent:
     one_worker: bool = False
     trusted: bool = False
     shadowed_by: str = ""
+    _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)
 
     def described(self) -> Description:
         """The part of it that its file declares."""
         return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
 
-    def reference(self) -> dict[str, Any]:
-        """What a worker needs to load this very version."""
+    def reference(self) -> orjson.Fragment:
+        """What a worker needs to load this very version, as JSON: every call sends it."""
+        if self._reference is None:
+            self._reference = orjson.Fragment(orjson.dumps(self._version()))
+        return self._reference
+
+    def _version(self) -> dict[str, Any]:
         wanted = {
             "rel": self.file.rel,
             "path": str(self.file.path),

@@ -116,31 +116,23 @@ class Gate:
         finally:
             del self._turns[key]
 
-    async def call(
-        self,
-        outer: Passage,
-        *,
-        sender: str,
-        recipient: str,
-        data: dict[str, Any],
-        perform: Callable[[], Awaitable[tuple[str, dict[str, Any]]]],
-    ) -> dict[str, Any]:
-        """A record inside a turn (brainstem to agent and back), on the turn's thread.
-
-        ``perform`` gives (verb, data) of the answer; the gate writes who it is from.
-        """
-        thread = outer.envelope.thread
+    def ask(self, outer: Passage, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+        """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or
+        ``stopped`` must follow."""
+        thread = outer.envelope.extensions[THREAD]
         request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
         self._write(request, outer.workspace)
         self.calls += 1
-        try:
-            verb, answer = await perform()
-        except asyncio.CancelledError:
-            self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
-            raise
+        return request
+
+    def answer(self, outer: Passage, request: Envelope, verb: str, data: dict[str, Any]) -> None:
+        """Writes down what ``request`` came to. Who it is from is the gate's to say."""
         self.calls_failed += verb == ERROR
-        self._write(request.reply(verb, answer), outer.workspace)
-        return answer
+        self._write(request.reply(verb, data), outer.workspace)
+
+    def stopped(self, outer: Passage, request: Envelope) -> None:
+        """Writes down that nobody waits for ``request`` any more."""
+        self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
     def begin(self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "") -> Envelope:
         """Puts a record on the thread that its caller's session has, and makes that thread known."""

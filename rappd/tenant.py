@@ -205,30 +205,29 @@ class Tenant:
     async def _call(
         self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> Ran:
-        ran: Ran | None = None
-        caller = passage.envelope.sender
-
-        async def perform() -> tuple[str, dict[str, Any]]:
-            nonlocal ran
-            ran = await self.runner.run(
-                agent,
-                arguments,
-                user_guid=caller,
-                slush=slush,
-                on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
-            )
-            if ran.ok:
-                return DONE, {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
-            return ERROR, {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
-
-        await self._gate.call(
+        request = self._gate.ask(
             passage,
             sender=self.id,
             recipient=agent_id(agent.tool_name, self._node),
             data={"agent": agent.name, "args": arguments},
-            perform=perform,
         )
-        assert ran is not None
+        try:
+            ran = await self.runner.run(
+                agent,
+                arguments,
+                user_guid=passage.envelope.sender,
+                slush=slush,
+                on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
+            )
+        except asyncio.CancelledError:
+            self._gate.stopped(passage, request)
+            raise
+        if ran.ok:
+            told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
+            self._gate.answer(passage, request, DONE, told)
+        else:
+            told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
+            self._gate.answer(passage, request, ERROR, told)
         return ran
 
     def _trusts(self, origin: str, sha256: str) -> bool:

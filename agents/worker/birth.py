@@ -84,6 +84,7 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
     os.environ.update(plan["env"])
     time.tzset()
     limits.apply(plan["limits"], shared_account=shared_account)
+    privileges.let_the_daemon_go_on()
     sandbox = nursery.sandbox
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -189,7 +190,11 @@ class Crew:
             shift.tick(now)
         if self._shift is not None and not self._shift.starting():
             oldest = self._shift.waiting() or next(iter(self._backlog), None)
-            if oldest is not None and now - max(oldest.since, self._shift.staffed) > _PATIENCE:
+            if (
+                oldest is not None
+                and now - max(oldest.since, self._shift.staffed) > _PATIENCE
+                and self._shift.flowing(now - _PATIENCE / 2) < _processors()
+            ):
                 self._shift.hire()
         if now - self._last_count > _LONG:
             self._last_count = now
@@ -255,6 +260,10 @@ class Crew:
 
     def _shifts(self) -> list[Shift]:
         return [*self._leaving, self._shift] if self._shift is not None else [*self._leaving]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if LINUX else os.cpu_count() or 1
 
 
 def _stopped() -> WorkerGone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from contextlib import suppress
 
 from agents.worker import syscalls
 from agents.worker.syscalls import LINUX
@@ -40,6 +41,17 @@ def protect_daemon() -> None:
     """
     if LINUX:
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+
+
+def let_the_daemon_go_on() -> None:
+    """Do not interrupt the daemon each time it hands over a request (Linux only).
+
+    A batch process starts as soon as its core is free. Where daemon and workers share one core, the
+    daemon then hands over all it has before the first is begun: a sixth of the switches between them.
+    """
+    if LINUX:
+        with suppress(OSError):  # a container may forbid it; then it is only slower
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def die_with_parent() -> None:

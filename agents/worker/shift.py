@@ -128,6 +128,11 @@ class Shift:
             words = problem.strerror or str(problem)
             self.loop.call_soon(link.give_up, words)
 
+    def flowing(self, since: float) -> int:
+        """How many workers get through their requests: none of those has been at one since then. More of
+        them than processors would only take turns."""
+        return sum(1 for link in self.workers.values() if not link.seen or link.since > since)
+
     def starting(self) -> bool:
         """Whether a worker was ordered that does not serve yet."""
         return not all(link.ready for link in self.workers.values())

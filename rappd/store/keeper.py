@@ -20,15 +20,15 @@ from rappd.store.connections import BUSY_MS
 
 log = logging.getLogger(__name__)
 
-CHECKPOINT_PAGES = 2_000
-LONG_FRAMES = 12_000  # 48 MB
+CHECKPOINT_PAGES = 4_000
+LONG_FRAMES = 16_000  # 64 MB
 SYNC_SECONDS = 1.0
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
 class Keeper:
-    """One thread: syncs within ``SYNC_SECONDS`` of a commit, checkpoints about every 8 MB written."""
+    """One thread: syncs within ``SYNC_SECONDS`` of a commit, checkpoints about every 16 MB written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
