@@ -13,7 +13,6 @@ from agents.thinking.choose import Thinking
 from agents.thinking.provider import ModelRequest
 from envelopes.problem import Problem
 from rappd.settings.load import Settings
-from rappd.structure import Structure
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant
@@ -33,7 +32,7 @@ class Callbacks:
 
     def __init__(self, tenant: Tenant, thinking: Thinking, settings: Settings) -> None:
         self._thinking = thinking
-        self._structure = Structure(tenant)
+        self._tenant = tenant
         self._model_calls = settings.number("agents.model_calls")
 
     def apply(self, settings: Settings) -> None:
@@ -122,6 +121,6 @@ class Callbacks:
             raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")
         log.info("%s: %s", agent.name, operation)
         try:
-            return await self._structure.perform(operation, arguments)
+            return await self._tenant.perform(operation, arguments)
         except Problem as problem:
             raise CallbackRefused(str(problem), do=problem.do) from problem

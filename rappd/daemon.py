@@ -15,6 +15,7 @@ from aiohttp import web
 
 from agents.worker.privileges import protect_daemon
 from rappd.doors.loopback import app as loopback
+from rappd.doors.twin_door import TwinDoors
 from rappd.errors import Conflict
 from rappd.home import Home
 from rappd.house import House
@@ -56,6 +57,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         house = await House.open(home, settings)
         house.listen_on(port)
         runner = await _open_doors(house, sockets)
+        house.tenants.doors = twin_doors = TwinDoors(house)
         held.announce(port)
         stopped = _stop_signal()
         try:
@@ -68,6 +70,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         finally:
             _notify("STOPPING=1")
             house.activity.close()
+            await twin_doors.close_all()
             await runner.cleanup()
             await house.close()
             home.socket.unlink(missing_ok=True)

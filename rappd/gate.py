@@ -73,6 +73,10 @@ class Gate:
         """Records to ``recipient`` go to ``handler`` and are kept under ``workspace``."""
         self._handlers[recipient] = (workspace, handler)
 
+    def unroute(self, recipient: str) -> None:
+        """Nobody answers for ``recipient`` any more."""
+        self._handlers.pop(recipient, None)
+
     def watch(self, watcher: Watcher) -> None:
         """``watcher(envelope, workspace)`` sees every record that was written down."""
         self._watchers.append(watcher)

@@ -54,6 +54,16 @@ class Home:
         return self.root / "approved.json"
 
     @property
+    def held(self) -> Path:
+        """Code from elsewhere that is kept and not run until it is approved."""
+        return self.root / "held.json"
+
+    @property
+    def signers(self) -> Path:
+        """Whose eggs are trusted."""
+        return self.root / "signers.json"
+
+    @property
     def brainstem(self) -> Path:
         """The host workspace."""
         return self.root / "brainstem"

@@ -14,16 +14,21 @@ from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
 from envelopes.keys import IdentityKey
 from rappd.activity import Activity
+from rappd.errors import NotFound
 from rappd.gate import Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.operations.twins import TwinVerbs
 from rappd.operator import OperatorSessions
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
+from rappd.store.reading import Reader
 from rappd.store.store import Store
-from rappd.structure import Structure
 from rappd.tenant import Tenant
+from rappd.tenants import Tenants
+from twins.importer.holding import Held
+from twins.rappid import label
 from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -58,18 +63,12 @@ class House:
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
         workspace.create()
-        self.host = Tenant(
-            "brainstem",
-            workspace,
-            node=identity.fingerprint,
-            settings=settings,
-            workforce=self.workforce,
-            thinking=self.thinking,
-            gate=self.gate,
-            private_root=home.root,
-            approvals=home.approvals,
+        self.host = self._tenant("brainstem", self.name, workspace, watched=True)
+        self.tenants = Tenants(home, self.host, self._twin)
+        self.held = Held(home.held, home.root)
+        self.twins = TwinVerbs(
+            self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
         )
-        self.structure = Structure(self.host)
         self._background: set[asyncio.Task[Any]] = set()
 
     @classmethod
@@ -105,9 +104,17 @@ class House:
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
+        self.spawn(self._wake_twins())
         from rappd.watching import watch
 
         self.spawn(watch(self))
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """A structural operation by its name, for approved agents: ``twins.<verb>``."""
+        kind, _, verb = operation.partition(".")
+        if kind == "twins":
+            return await self.twins.perform(verb, arguments)
+        raise NotFound(f'There is no operation "{operation[:40]}".')
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the house closes; a failure is logged."""
@@ -132,7 +139,8 @@ class House:
         after = thinking_settings(self.settings, self.home)
         if after != before:
             await self.thinking.configure(after)
-        self.host.apply(self.settings)
+        for tenant in self.tenants.all():
+            tenant.apply(self.settings)
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
@@ -143,6 +151,39 @@ class House:
         await self.workforce.close()
         await self.thinking.close()
         await self.store.close()
+
+    def _tenant(
+        self, name: str, title: str, workspace: Workspace, *, address: str = "", watched: bool = False
+    ) -> Tenant:
+        return Tenant(
+            name,
+            workspace,
+            node=self.identity.fingerprint,
+            settings=self.settings,
+            workforce=self.workforce,
+            thinking=self.thinking,
+            gate=self.gate,
+            private_root=self.home.root,
+            approvals=self.home.approvals,
+            title=title,
+            address=address,
+            watched=watched,
+            house_performs=self.perform,
+        )
+
+    def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
+        return self._tenant(key, name, workspace, address=f"{label(name)}-{key[:8]}")
+
+    async def _wake_twins(self) -> None:
+        """What a crash cut off is settled first; then those that were awake are awake again."""
+        for sentence in await self.twins.lifecycle.recover():
+            log.info("%s", sentence)
+        await self.twins.lifecycle.migrate()
+        await self.tenants.wake_remembered()
+
+    def _last_talks(self) -> dict[str, float]:
+        with Reader(self.home.database) as record:
+            return record.last_talks()
 
     def _background_ended(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)

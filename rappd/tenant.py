@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from rappd.callbacks import Callbacks
 from rappd.errors import NotFound
 from rappd.gate import Caller, Gate, Passage
 from rappd.settings.load import Settings, worker_environment
+from rappd.structure import Structure
 from twins.agent_files import AgentFiles
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -37,6 +39,10 @@ log = logging.getLogger(__name__)
 
 LIBRARY = "shipped"
 YOURS = "yours"
+
+Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -74,9 +80,22 @@ class Tenant:
         gate: Gate,
         private_root: Path,
         approvals: Path,
+        title: str = "",
+        address: str = "",
+        watched: bool = True,
+        house_performs: Perform | None = None,
     ) -> None:
+        """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
+        wire does. Where nobody watches the files, every turn looks at them first.
+        """
         self.name = name
-        self.id = agent_id(name, node)
+        self.title = title or name
+        self.id = agent_id(address or name, node)
+        self.under_way = 0
+        self._workforce = workforce
+        self._house_performs = house_performs
+        self._looked = 0.0
+        self._watched = watched
         self.workspace = workspace
         self.modes = Modes.from_settings(settings)
         self.files = AgentFiles(workspace, approvals=approvals)
@@ -109,6 +128,7 @@ class Tenant:
             thinking=thinking,
             modes=self.modes,
         )
+        self.structure = Structure(self)
         self.callbacks = Callbacks(self, thinking, settings)
         self.ready = asyncio.Event()
         gate.route(self.id, name, self.handle)
@@ -121,7 +141,14 @@ class Tenant:
 
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
+        self._looked = time.monotonic()
         return await self.roster.refresh()
+
+    async def close(self) -> None:
+        """Takes no more records, and ends the workers with what they do."""
+        self._gate.unroute(self.id)
+        for crew in ("", ":trusted", ":single"):
+            await self._workforce.dismiss(f"{self.name}{crew}")
 
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
@@ -135,18 +162,31 @@ class Tenant:
         """A HELP for this tenant: a sentence for its brainstem. Returns the DONE's data."""
         if not self.ready.is_set():
             await self.ready.wait()
+        if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
+            await self.refresh()
         data = passage.envelope.data
-        answer = await self.brainstem.turn(
-            Ask(
-                data["user_input"],
-                data.get("conversation_history", ()),
-                passage.envelope.sender,
-                passage.caller.operator,
-                lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
-                passage.emit,
+        self.under_way += 1
+        try:
+            answer = await self.brainstem.turn(
+                Ask(
+                    data["user_input"],
+                    data.get("conversation_history", ()),
+                    passage.envelope.sender,
+                    passage.caller.operator,
+                    lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
+                    passage.emit,
+                )
             )
-        )
+        finally:
+            self.under_way -= 1
         return _done(answer)
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
+        this workspace, all others on the house."""
+        if operation.startswith("agents.") or self._house_performs is None:
+            return await self.structure.perform(operation, arguments)
+        return await self._house_performs(operation, arguments)
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""

@@ -25,3 +25,71 @@ class BadFile(TwinError):
     code = "bad_file"
     status = 400
     exit_code = 5
+
+
+class BadRappid(TwinError):
+    """Text that is not a rappid in any form in circulation."""
+
+    code = "bad_rappid"
+    status = 400
+    exit_code = 5
+
+
+class NoSuchTwin(TwinError):
+    """No twin of that name or rappid lives in the state that the verb needs."""
+
+    code = "no_such_twin"
+    status = 404
+    exit_code = 4
+
+
+class TwinConflict(TwinError):
+    """What is on disk does not allow it: the place is taken, the twin is in another state."""
+
+    code = "twin_conflict"
+    status = 409
+    exit_code = 9
+
+
+class Unconfirmed(TwinError):
+    """A verb that destroys, without the yes it needs."""
+
+    code = "unconfirmed"
+    status = 409
+    exit_code = 6
+
+
+class BadEgg(TwinError):
+    """An egg that is damaged or does not hold what it claims; nothing was written."""
+
+    code = "bad_egg"
+    status = 400
+    exit_code = 5
+
+
+class HostileEgg(BadEgg):
+    """An egg made to do harm: names outside its folder, links, bombs. Refused whole, nothing was written."""
+
+    code = "hostile_egg"
+
+
+class UnknownEgg(BadEgg):
+    """A cartridge of no known kind; never guessed at (RAPP v1 §18.10.2)."""
+
+    code = "unknown_egg"
+
+
+class SecretFound(TwinError):
+    """Something that looks like a secret lies in what was to be packed; nothing was packed."""
+
+    code = "secret_found"
+    status = 409
+    exit_code = 5
+
+
+class BadCartridge(TwinError):
+    """A cartridge that cannot be loaded: wrong shape, or an image that no machine could have written."""
+
+    code = "bad_cartridge"
+    status = 400
+    exit_code = 5

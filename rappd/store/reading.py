@@ -96,6 +96,14 @@ class Reader:
             ).fetchone()
         return None if row is None else bytes(row[0])
 
+    def last_talks(self) -> dict[str, float]:
+        """When each workspace last talked, in seconds since 1970."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                "SELECT workspace, max(updated) FROM threads GROUP BY workspace"
+            ).fetchall()
+        return {workspace: updated / 1e6 for workspace, updated in rows}
+
     def counts(self) -> Counts:
         """How much is recorded. Events are never removed, so the highest ``seq`` counts them."""
         with in_words(self._path):

@@ -47,6 +47,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TRIGGER events_stay_as_written BEFORE UPDATE ON events
             BEGIN SELECT RAISE(ABORT, 'events are append-only'); END""",
     ),
+    ("CREATE INDEX threads_of_workspace ON threads(workspace, updated)",),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -10,6 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field, upload
 from rappd.doors.loopback.guard import operator_only
+from rappd.doors.tenant import tenant_of
 from rappd.listing import listing
 
 routes = web.RouteTableDef()
@@ -19,7 +20,7 @@ routes = web.RouteTableDef()
 async def agents(request: web.Request) -> web.Response:
     """Agent files and the agents they hold; `cards` tells what a screen needs about each."""
     files: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in listing(request.app[HOUSE].host.roster):
+    for row in listing(tenant_of(request).roster):
         file = files.setdefault(
             (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
         )
@@ -36,13 +37,13 @@ async def import_agent(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     house.imports.take()
     name, content = await upload(request)
-    return ok(await house.structure.write(name, content, reason="imported"))
+    return ok(await tenant_of(request).structure.write(name, content, reason="imported"))
 
 
 @routes.get("/agents/export/{filename:.+}")
 async def export(request: web.Request) -> web.Response:
     """An agent file as a download."""
-    source = await request.app[HOUSE].structure.source(request.match_info["filename"])
+    source = await tenant_of(request).structure.source(request.match_info["filename"])
     name = source["file"].rsplit("/", 1)[-1]
     return web.Response(
         body=source["source"].encode(),
@@ -56,7 +57,7 @@ async def export(request: web.Request) -> web.Response:
 @routes.get("/agents/source/{filename:.+}")
 async def source(request: web.Request) -> web.Response:
     """An agent file's text, for reading before approving."""
-    return ok(await request.app[HOUSE].structure.source(request.match_info["filename"]))
+    return ok(await tenant_of(request).structure.source(request.match_info["filename"]))
 
 
 @routes.post("/agents/undo")
@@ -64,7 +65,7 @@ async def source(request: web.Request) -> web.Response:
 async def undo(request: web.Request) -> web.Response:
     """Brings a removed file back."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].structure.undo(text_field(body, "undo")))
+    return ok(await tenant_of(request).structure.undo(text_field(body, "undo")))
 
 
 @routes.post("/agents/approve")
@@ -72,7 +73,7 @@ async def undo(request: web.Request) -> web.Response:
 async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a file change structure."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].structure.approve(text_field(body, "filename")))
+    return ok(await tenant_of(request).structure.approve(text_field(body, "filename")))
 
 
 @routes.post("/agents/new")
@@ -81,7 +82,7 @@ async def new(request: web.Request) -> web.Response:
     """Writes a new agent file from given source, refusing to replace one."""
     body = await json_object(request)
     name, text = text_field(body, "filename"), text_field(body, "source")
-    return ok(await request.app[HOUSE].structure.write(name, text.encode(), reason="new", replace=False))
+    return ok(await tenant_of(request).structure.write(name, text.encode(), reason="new", replace=False))
 
 
 @routes.post("/agents/run")
@@ -90,7 +91,7 @@ async def run(request: web.Request) -> web.Response:
     """Runs one agent with given arguments, as a recorded call."""
     body = await json_object(request)
     arguments = body.get("args") or {}
-    found = await request.app[HOUSE].host.run_agent(
+    found = await tenant_of(request).run_agent(
         text_field(body, "agent"), arguments if isinstance(arguments, dict) else {}
     )
     return ok(found)
@@ -101,11 +102,11 @@ async def run(request: web.Request) -> web.Response:
 async def test(request: web.Request) -> web.Response:
     """Runs the contract tests over one agent."""
     body = await json_object(request)
-    return ok({"tests": await request.app[HOUSE].host.test_agent(text_field(body, "agent"))})
+    return ok({"tests": await tenant_of(request).test_agent(text_field(body, "agent"))})
 
 
 @routes.delete("/agents/{filename:.+}")
 @operator_only
 async def delete(request: web.Request) -> web.Response:
     """Takes an agent file out of service; the answer's `undo` brings it back."""
-    return ok(await request.app[HOUSE].structure.remove(request.match_info["filename"]))
+    return ok(await tenant_of(request).structure.remove(request.match_info["filename"]))

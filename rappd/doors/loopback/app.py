@@ -18,20 +18,38 @@ from rappd.doors.loopback import (
     rapps,
     services,
     sources,
+    twins,
 )
 from rappd.doors.loopback.guard import guard
+from rappd.doors.tenant import HOSTS, TENANT, under_twins
 from rappd.house import House
+from rappd.tenant import Tenant
 
 
 def build(house: House) -> web.Application:
-    """Every route of the door, behind its guard."""
-    app = web.Application(
-        middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
-    )
-    app[HOUSE] = house
+    """Every route of the door, behind its guard; and a twin's own once more under its name."""
+    app = _empty(house, house.host, house.hosts)
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
+    tables.append(twins)
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
+    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    return app
+
+
+def build_for_twin(house: House, tenant: Tenant, port: int) -> web.Application:
+    """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
+    app = _empty(house, tenant, frozenset((f"127.0.0.1:{port}", f"localhost:{port}")))
+    for table in (chat, health, agent_files, models, modes, services):
+        app.add_routes(table.routes)
+    return app
+
+
+def _empty(house: House, tenant: Tenant, hosts: frozenset[str]) -> web.Application:
+    app = web.Application(
+        middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
+    )
+    app[HOUSE], app[TENANT], app[HOSTS] = house, tenant, hosts
     return app

@@ -16,9 +16,10 @@ from rappd.doors.answer import JSON, ok, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
+from rappd.doors.tenant import tenant_of
 from rappd.errors import Mistyped, NotFound
-from rappd.house import House
 from rappd.live import LiveTurn
+from rappd.tenant import Tenant
 
 routes = web.RouteTableDef()
 
@@ -26,17 +27,17 @@ routes = web.RouteTableDef()
 @routes.post("/chat")
 async def chat(request: web.Request) -> web.Response:
     """One turn: a sentence in, an answer out."""
-    house = request.app[HOUSE]
+    house, tenant = request.app[HOUSE], tenant_of(request)
     asked = await _asked(request)
     session = asked.session_id if asked.session_id is not None else new_id()
     if asked.turn_id is None:
         reply = await house.gate.turn(
-            request_envelope(asked, recipient=house.host.id), caller(request), session=session
+            request_envelope(asked, recipient=tenant.id), caller(request), session=session
         )
         if reply.verb == ERROR:
             return refusal(reply)
-        return web.Response(body=orjson.dumps(_body(house, reply, session)), content_type=JSON)
-    live = _live_turn(house, request, asked, session)
+        return web.Response(body=orjson.dumps(_body(tenant, reply, session)), content_type=JSON)
+    live = _live_turn(request, asked, session)
     last: dict[str, Any] = {}
     async for _, event in live.follow(max(0, len(live.events) - 1)):
         last = orjson.loads(event)
@@ -46,11 +47,10 @@ async def chat(request: web.Request) -> web.Response:
 @routes.post("/chat/stream")
 async def stream(request: web.Request) -> web.StreamResponse:
     """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
-    house = request.app[HOUSE]
     asked = await _asked(request)
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
-    live = _live_turn(house, request, asked, session)
+    live = _live_turn(request, asked, session)
     after = request.headers.get("Last-Event-ID", "0")
     seen = int(after[:9]) if after.isdecimal() else 0
     seen = min(seen, len(live.events))  # a turn told anew has fewer events than the listener saw
@@ -91,14 +91,16 @@ async def _asked(request: web.Request) -> ChatRequest:
     return asked
 
 
-def _live_turn(house: House, request: web.Request, asked: ChatRequest, session: Any) -> LiveTurn:
+def _live_turn(request: web.Request, asked: ChatRequest, session: Any) -> LiveTurn:
     """The turn of that id: the one under way or lately finished, or a new one."""
+    house, tenant = request.app[HOUSE], tenant_of(request)
     assert asked.turn_id is not None
-    known = house.live.get(asked.user_guid, asked.turn_id)
+    who_asks = f"{asked.user_guid}\n{tenant.id}"
+    known = house.live.get(who_asks, asked.turn_id)
     if known is not None:
         return known
     live = LiveTurn()
-    envelope = request_envelope(asked, recipient=house.host.id)
+    envelope = request_envelope(asked, recipient=tenant.id)
     who = caller(request)
 
     async def run() -> None:
@@ -110,17 +112,17 @@ def _live_turn(house: House, request: web.Request, asked: ChatRequest, session: 
         except Problem as found:
             live.append({"type": "error", **found.as_json(), "status": found.status})
             return
-        live.append(_last_event(house, reply, session))
+        live.append(_last_event(tenant, reply, session))
 
-    return house.live.start(asked.user_guid, asked.turn_id, live, run())
+    return house.live.start(who_asks, asked.turn_id, live, run())
 
 
-def _body(house: House, reply: Envelope, session: Any) -> dict[str, Any]:
-    modes = house.host.modes
+def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
+    modes = tenant.modes
     return reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
 
 
-def _last_event(house: House, reply: Envelope, session: Any) -> dict[str, Any]:
+def _last_event(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
     if reply.verb == ERROR:
         data = reply.data
         return {
@@ -130,7 +132,7 @@ def _last_event(house: House, reply: Envelope, session: Any) -> dict[str, Any]:
             "code": data.get("reason", "failed"),
             "status": data.get("code", 500),
         }
-    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(house, reply, session)}
+    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(tenant, reply, session)}
 
 
 def _whole_answer(event: dict[str, Any]) -> web.Response:

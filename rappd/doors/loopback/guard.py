@@ -15,6 +15,7 @@ from agents.worker.ancestry import is_worker_process
 from envelopes.problem import Problem
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
+from rappd.doors.tenant import HOSTS
 from rappd.errors import Refused
 from rappd.gate import Caller
 
@@ -134,7 +135,7 @@ def _peer_pid(connection: socket.socket | None) -> int | None:
 
 def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
-    if host not in request.app[HOUSE].hosts:
+    if host not in request.app[HOSTS]:
         raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
 
 

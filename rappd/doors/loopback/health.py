@@ -15,7 +15,8 @@ from aiohttp import web
 from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
-from rappd.house import House
+from rappd.doors.tenant import tenant_of
+from rappd.tenant import Tenant
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
@@ -24,8 +25,7 @@ routes = web.RouteTableDef()
 @routes.get("/health")
 async def health(request: web.Request) -> web.Response:
     """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
-    house = request.app[HOUSE]
-    host = house.host
+    house, host = request.app[HOUSE], tenant_of(request)
     thinking = house.thinking.describe()
     has_soul, command = await asyncio.to_thread(lambda: (host.workspace.soul.exists(), _command()))
     return ok(
@@ -37,7 +37,7 @@ async def health(request: web.Request) -> web.Response:
             "twin_mode": host.modes.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
-            "quarantined": quarantined(house),
+            "quarantined": quarantined(host),
             "copilot": house.thinking.copilot_state,
             "token": "present" if house.thinking.copilot_state else "none",
             "provider": {
@@ -52,7 +52,7 @@ async def health(request: web.Request) -> web.Response:
                 "agents": len(host.roster.serving()),
                 "seconds_up": round(time.time() - house.started_at, 1),
             },
-            "name": house.name,
+            "name": house.name if host is house.host else host.title,
             "node": house.node,
             "command": command,
         }
@@ -76,7 +76,7 @@ async def readyz(request: web.Request) -> web.Response:
     """Whether agents are described and the store takes records."""
     house = request.app[HOUSE]
     await house.store.counts()
-    ready = house.host.ready.is_set()
+    ready = tenant_of(request).ready.is_set()
     return ok({"status": "ready" if ready else "starting"}, 200 if ready else 503)
 
 
@@ -96,7 +96,7 @@ def _command() -> str:
     return "rappd" if found and Path(found).resolve() == own.resolve() else str(own)
 
 
-def quarantined(house: House) -> list[dict[str, Any]]:
+def quarantined(tenant: Tenant) -> list[dict[str, Any]]:
     """Every fault of an agent file, as ``/health`` lists them."""
     return [
         {
@@ -106,6 +106,6 @@ def quarantined(house: House) -> list[dict[str, Any]]:
             "line": failure.line,
             "last_good": bool(state.agents),
         }
-        for state in house.host.roster.states()
+        for state in tenant.roster.states()
         for failure in state.failures
     ]

@@ -10,6 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
 from rappd.doors.loopback.guard import is_operator
+from rappd.doors.tenant import tenant_of
 from rappd.house import House
 from twins import voice_file
 
@@ -20,7 +21,7 @@ routes = web.RouteTableDef()
 @routes.get("/voice/toggle")
 async def voice(request: web.Request) -> web.Response:
     """Whether answers carry a spoken form."""
-    return ok({"voice_mode": request.app[HOUSE].host.modes.voice})
+    return ok({"voice_mode": tenant_of(request).modes.voice})
 
 
 @routes.post("/voice")
@@ -29,15 +30,15 @@ async def toggle_voice(request: web.Request) -> web.Response:
     """Switches the spoken form; without `enabled` it flips."""
     house = request.app[HOUSE]
     body = await json_object(request)
-    await _set(house, "voice_mode", switch_field(body, "enabled", house.host.modes.voice))
-    return ok({"voice_mode": house.host.modes.voice})
+    await _set(house, "voice_mode", switch_field(body, "enabled", tenant_of(request).modes.voice))
+    return ok({"voice_mode": tenant_of(request).modes.voice})
 
 
 @routes.get("/twin")
 @routes.get("/twin/toggle")
 async def twin(request: web.Request) -> web.Response:
     """Whether answers carry the twin's aside."""
-    return ok({"twin_mode": request.app[HOUSE].host.modes.twin})
+    return ok({"twin_mode": tenant_of(request).modes.twin})
 
 
 @routes.post("/twin")
@@ -46,8 +47,8 @@ async def toggle_twin(request: web.Request) -> web.Response:
     """Switches the twin's aside; without `enabled` it flips."""
     house = request.app[HOUSE]
     body = await json_object(request)
-    await _set(house, "twin_mode", switch_field(body, "enabled", house.host.modes.twin))
-    return ok({"twin_mode": house.host.modes.twin})
+    await _set(house, "twin_mode", switch_field(body, "enabled", tenant_of(request).modes.twin))
+    return ok({"twin_mode": tenant_of(request).modes.twin})
 
 
 @routes.get("/voice/config")
@@ -56,7 +57,7 @@ async def voice_config(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     password = request.query.get("password") or _kept_password(request)
     house.failed_authentication.take("voice")
-    return ok(await asyncio.to_thread(voice_file.read, house.host.workspace.root, password))
+    return ok(await asyncio.to_thread(voice_file.read, tenant_of(request).workspace.root, password))
 
 
 @routes.post("/voice/config")
@@ -67,14 +68,14 @@ async def set_voice_config(request: web.Request) -> web.Response:
     password = body.pop("_password", "") or house.settings.text("voice_zip_password")
     if not isinstance(password, str):
         raise BadBody("_password must be a string", do="Send the password as text.")
-    await asyncio.to_thread(voice_file.write, house.host.workspace.root, password, body)
+    await asyncio.to_thread(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
 
 
 @routes.post("/voice/export")
 async def export_voice(request: web.Request) -> web.Response:
     """The encrypted voice settings as a download."""
-    content = await asyncio.to_thread(voice_file.content, request.app[HOUSE].host.workspace.root)
+    content = await asyncio.to_thread(voice_file.content, tenant_of(request).workspace.root)
     return web.Response(
         body=content,
         content_type="application/zip",
@@ -90,7 +91,7 @@ async def import_voice(request: web.Request) -> web.Response:
     fields: dict[str, str] = {}
     _, content = await upload(request, fields=fields)
     password = fields.get("password") or house.settings.text("voice_zip_password")
-    return ok(await asyncio.to_thread(voice_file.take, house.host.workspace.root, password, content))
+    return ok(await asyncio.to_thread(voice_file.take, tenant_of(request).workspace.root, password, content))
 
 
 def _kept_password(request: web.Request) -> str:

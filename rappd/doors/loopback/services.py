@@ -18,6 +18,7 @@ from rappd.doors.answer import ok, plain, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import at_operator_origin, caller
+from rappd.doors.tenant import tenant_of
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
@@ -71,9 +72,8 @@ async def tier2(request: web.Request) -> web.Response:
             }
         )
     )
-    house = request.app[HOUSE]
-    reply = await house.gate.turn(
-        request_envelope(asked, recipient=house.host.id), caller(request), session=asked.user_guid
+    reply = await request.app[HOUSE].gate.turn(
+        request_envelope(asked, recipient=tenant_of(request).id), caller(request), session=asked.user_guid
     )
     if reply.verb == ERROR:
         return refusal(reply)
@@ -86,13 +86,13 @@ async def tier2(request: web.Request) -> web.Response:
 @routes.get("/api/health")
 async def tier2_health(request: web.Request) -> web.Response:
     """Tier 2's health; `?deep=true` also asks the store and the workers."""
-    house = request.app[HOUSE]
+    house, tenant = request.app[HOUSE], tenant_of(request)
     started = time.perf_counter()
-    checks: dict[str, Any] = {"agents": len(house.host.roster.serving()), "ready": house.host.ready.is_set()}
-    healthy = house.host.ready.is_set()
+    healthy = tenant.ready.is_set()
+    checks: dict[str, Any] = {"agents": len(tenant.roster.serving()), "ready": healthy}
     if request.query.get("deep") == "true":
         checks["records"] = (await house.store.counts()).events
-        checks["workers"] = await house.host.workers_answer()
+        checks["workers"] = await tenant.workers_answer()
         healthy = healthy and checks["workers"]
         checks["model"] = house.thinking.describe().state
     return ok(
@@ -120,7 +120,7 @@ async def service(request: web.Request) -> web.StreamResponse:
         body = {}
     check_depth(body)
     try:
-        found = await request.app[HOUSE].host.service(
+        found = await tenant_of(request).service(
             request.method, name, request.match_info.get("path", "").rstrip("/"), body
         )
     except AgentRaised as error:

@@ -1,0 +1,1 @@
+"""The procedures of the language, by what they work on."""

@@ -1,0 +1,47 @@
+"""Which tenant a request is for: the one whose port it came to, or the twin that its path names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from rappd.doors.keys import HOUSE
+from rappd.tenant import Tenant
+
+TENANT = web.AppKey("tenant", Tenant)
+HOSTS: web.AppKey[frozenset[str]] = web.AppKey("hosts", frozenset)
+"""Host headers that an application answers to."""
+
+_NAMED = "tenant"
+
+
+def tenant_of(request: web.Request) -> Tenant:
+    """The tenant that a route works on."""
+    if "twin" not in request.match_info:
+        return request.app[TENANT]
+    named: Tenant = request[_NAMED]
+    return named
+
+
+def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwin``."""
+
+    async def named(request: web.Request) -> web.StreamResponse:
+        request[_NAMED] = await request.app[HOUSE].tenants.twin(request.match_info["twin"])
+        return await handler(request)
+
+    named.__doc__ = f"For a twin: {handler.__doc__}"
+    named.operator_only = getattr(handler, "operator_only", False)  # type: ignore[attr-defined]
+    return named
+
+
+def under_twins(*tables: web.RouteTableDef) -> list[web.RouteDef]:
+    """The routes of ``tables`` once more, under ``/twins/{twin}``."""
+    return [
+        web.RouteDef(route.method, f"/twins/{{twin}}{route.path}", for_twin(route.handler), {})
+        for table in tables
+        for route in table
+        if isinstance(route, web.RouteDef)
+    ]

@@ -1,0 +1,63 @@
+"""A booted twin's own port, 7081-7199 on 127.0.0.1: the RAPP surface, on its behalf (RAPP v1 §10, §18.13)."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from aiohttp import web
+
+from rappd.doors.loopback import app as loopback
+from rappd.errors import Conflict
+from rappd.house import House
+from rappd.tenant import Tenant
+
+PORTS = range(7081, 7200)
+
+
+class TwinDoors:
+    """Opens and closes twins' ports for the house."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._runners: dict[str, web.AppRunner] = {}
+
+    async def open(self, tenant: Tenant, wanted: int | None) -> int:
+        """Listens for a twin and returns the port. Raises ``Conflict`` when none is free."""
+        listener = _listen(wanted)
+        port: int = listener.getsockname()[1]
+        app = loopback.build_for_twin(self._house, tenant, port)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        self._runners[tenant.name] = runner
+        return port
+
+    async def close(self, key: str) -> None:
+        """Stops listening for a twin."""
+        runner = self._runners.pop(key, None)
+        if runner is not None:
+            await runner.cleanup()
+
+    async def close_all(self) -> None:
+        """Stops listening for all of them; they are booted again at the next start."""
+        for key in list(self._runners):
+            await self.close(key)
+
+
+def _listen(wanted: int | None) -> socket.socket:
+    ports = [wanted, *PORTS] if wanted in PORTS else list(PORTS)
+    for port in ports:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            listener.listen(128)
+        except OSError as error:
+            listener.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            continue
+        listener.setblocking(False)
+        return listener
+    raise Conflict("All ports from 7081 to 7199 are taken.", do="rappd twins stop NAME")

@@ -1,0 +1,1 @@
+"""What the operator may have done: the one place behind page, command line and agents."""

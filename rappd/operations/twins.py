@@ -1,0 +1,265 @@
+"""Twins: minted, listed, renamed, forked, booted, stopped, set aside and ended (RAPP v1 §7, §10, §18.13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from rappd.errors import Mistyped, NotFound
+from twins import souls
+from twins.errors import NoSuchTwin
+from twins.forking import fork
+from twins.identity_file import DEFAULT_KIND
+from twins.importer.holding import Held
+from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.selection import Selection
+from twins.lineage import Families
+from twins.listing import MemoryCounter, Presence, find, list_twins, scan
+from twins.places import TwinPlaces
+from twins.twin import Twin, mint, rename
+
+
+class Living(Protocol):
+    """Whoever runs twins. With the daemon down, nobody is awake (``Asleep``)."""
+
+    def presence(self, key: str) -> Presence:
+        """What is known of a twin now."""
+        ...
+
+    async def boot(self, selector: str) -> int:
+        """Gives a twin a port."""
+        ...
+
+    async def stop(self, key: str) -> None:
+        """Ends it."""
+        ...
+
+
+class Asleep:
+    """Twins while no daemon runs."""
+
+    def presence(self, key: str) -> Presence:
+        return Presence()
+
+    async def boot(self, selector: str) -> int:
+        raise NotFound("rappd isn't running here.", do="rappd start")
+
+    async def stop(self, key: str) -> None:
+        return None
+
+
+LastTalks = Callable[[], Mapping[str, float]]
+"""When each workspace last talked, in seconds since 1970; blocks on the record."""
+
+
+class TwinVerbs:
+    """One home's twins. Every verb answers a JSON object and raises ``Problem``."""
+
+    def __init__(
+        self, places: TwinPlaces, living: Living, *, held: Held, owner: str, last_talks: LastTalks
+    ) -> None:
+        self._places = places
+        self._living = living
+        self._held = held
+        self._owner = owner
+        self._last_talks = last_talks
+        self._memories = MemoryCounter()
+        self.lifecycle = Lifecycle(places, living)
+
+    async def listing(self) -> dict[str, Any]:
+        """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``."""
+        return await asyncio.to_thread(self._list)
+
+    async def show(self, selector: str) -> dict[str, Any]:
+        """One twin, active or archived: its row, ``path``, ``soul``, ``agents`` and ``services`` by file."""
+        return {"twin": await asyncio.to_thread(self._show, selector)}
+
+    async def new(self, name: str, *, kind: str = "", soul: str = "") -> dict[str, Any]:
+        """Mints a twin. ``kind`` is ``personal`` and ``soul`` the kind's own when empty."""
+        twin = await asyncio.to_thread(
+            mint, self._places, name, owner=self._owner, kind=kind or DEFAULT_KIND, soul=soul
+        )
+        return {**self._who(twin), "message": f"{twin.name} is born."}
+
+    async def rename(self, selector: str, name: str) -> dict[str, Any]:
+        """Another name; identity and folder stay."""
+        twin = await asyncio.to_thread(lambda: rename(find(self._places, selector), name))
+        return {**self._who(twin), "message": f"It is {twin.name} now."}
+
+    async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
+        """A new twin that begins as a copy; the original sleeps meanwhile, and is woken again."""
+        original = await asyncio.to_thread(find, self._places, selector)
+        was_awake = self._living.presence(original.key).awake
+        await self._living.stop(original.key)
+        try:
+            done = await asyncio.to_thread(
+                fork, self._places, original, held=self._held, owner=self._owner, name=name
+            )
+        finally:
+            if was_awake:
+                await self._living.boot(original.key)
+        left = [{"path": path, "why": why} for path, why in done.left]
+        text = f"{done.twin.name} is a fork of {original.name}."
+        return {**self._who(done.twin), "files": done.files, "left": left, "message": text}
+
+    async def boot(self, selector: str) -> dict[str, Any]:
+        """Wakes a twin on a port of its own."""
+        twin = await asyncio.to_thread(find, self._places, selector)
+        port = await self._living.boot(twin.key)
+        return {**self._who(twin), "port": port, "message": f"{twin.name} is awake on port {port}."}
+
+    async def stop(self, selector: str) -> dict[str, Any]:
+        """Lets a twin sleep."""
+        twin = await asyncio.to_thread(find, self._places, selector)
+        await self._living.stop(twin.key)
+        return {**self._who(twin), "message": f"{twin.name} sleeps."}
+
+    async def soul(self, selector: str) -> dict[str, Any]:
+        """The soul in force, and its history: ``{number, at, reason}``, oldest first."""
+        return await asyncio.to_thread(self._soul, selector)
+
+    async def edit_soul(self, selector: str, text: str, *, reason: str = "") -> dict[str, Any]:
+        """Puts a text in force; the one before joins the history."""
+        twin = await asyncio.to_thread(find, self._places, selector)
+        kept = await asyncio.to_thread(souls.edit_soul, twin.workspace, text, reason=reason)
+        version = kept.number if kept else 0
+        return {**self._who(twin), "kept_as": version, "message": f"{twin.name} has a new soul."}
+
+    async def restore_soul(self, selector: str, number: int) -> dict[str, Any]:
+        """Puts an earlier soul in force again."""
+        twin = await asyncio.to_thread(find, self._places, selector)
+        await asyncio.to_thread(souls.restore_soul, twin.workspace, number)
+        return {**self._who(twin), "message": f"{twin.name} has soul {number} again."}
+
+    async def lineage(self, selector: str = "") -> dict[str, Any]:
+        """Family trees as rows in preorder, each with its ``depth``; of one twin, or of all."""
+        return {"lineage": await asyncio.to_thread(self._lineage, selector)}
+
+    async def archive(
+        self, *, selector: str = "", matching: object = None, confirm: bool = False, reason: str = ""
+    ) -> dict[str, Any]:
+        """Sets one twin aside, or all that a filter means (a dry run unless confirmed)."""
+        if selector:
+            return await self.lifecycle.archive(selector, reason=reason)
+        selection = Selection.from_filter(matching)
+        return await self.lifecycle.archive_matching(selection, confirm=confirm, reason=reason)
+
+    async def unarchive(self, selector: str) -> dict[str, Any]:
+        """Brings one back; it stays asleep."""
+        return await self.lifecycle.unarchive(selector)
+
+    async def purge(self, selector: str, *, confirm: bool = False, reason: str = "") -> dict[str, Any]:
+        """Ends an archived twin for good; without ``confirm`` it only says whom."""
+        return await self.lifecycle.purge(selector, confirm=confirm, reason=reason)
+
+    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A verb by its name, for agents: ``twins.<verb>`` of ``utils.host``."""
+        text = {key: value for key, value in given.items() if isinstance(value, str)}
+        selector, confirm = text.get("twin", ""), given.get("confirm") is True
+        reason = text.get("reason", "")
+        match verb:
+            case "list":
+                return await self.listing()
+            case "archived":
+                return {"archived": await self.lifecycle.list_archived()}
+            case "purged":
+                return {"purged": await self.lifecycle.list_purged()}
+            case "lineage":
+                return await self.lineage(selector)
+            case "new":
+                return await self.new(
+                    _said(text, "name"), kind=text.get("kind", ""), soul=text.get("text", "")
+                )
+            case "archive":
+                return await self.archive(
+                    selector=selector, matching=given.get("filter"), confirm=confirm, reason=reason
+                )
+        selector = _said(text, "twin")
+        match verb:
+            case "show":
+                return await self.show(selector)
+            case "rename":
+                return await self.rename(selector, _said(text, "name"))
+            case "fork":
+                return await self.fork(selector, text.get("name", ""))
+            case "boot":
+                return await self.boot(selector)
+            case "stop":
+                return await self.stop(selector)
+            case "soul":
+                return await self.soul(selector)
+            case "edit_soul":
+                return await self.edit_soul(selector, _said(text, "text"), reason=reason)
+            case "restore_soul":
+                return await self.restore_soul(selector, number(given, "number"))
+            case "unarchive":
+                return await self.unarchive(selector)
+            case "purge":
+                return await self.purge(selector, confirm=confirm, reason=reason)
+        raise NotFound(f'There is no operation "twins.{verb[:40]}".')
+
+    # In threads from here on.
+
+    def _list(self) -> dict[str, Any]:
+        talks = self._last_talks()
+        presences = {}
+        for twin in scan(self._places).twins:
+            now = self._living.presence(twin.key)
+            presences[twin.key] = Presence(now.awake, now.port if now.awake else None, talks.get(twin.key))
+        found = list_twins(self._places, presences=presences, counter=self._memories)
+        unreadable = [{"folder": str(one.folder), "problem": one.problem} for one in found.unreadable]
+        return {"twins": [row.as_json() for row in found.rows], "unreadable": unreadable}
+
+    def _show(self, selector: str) -> dict[str, Any]:
+        try:
+            twin = find(self._places, selector)
+        except NoSuchTwin:
+            twin = find(self._places, selector, archived=True)
+        presence = self._living.presence(twin.key)
+        workspace = twin.workspace
+        talked = self._last_talks().get(twin.key)
+        return {
+            **self._who(twin),
+            "state": "archived" if twin.archived else "awake" if presence.awake else "asleep",
+            "port": presence.port if presence.awake else None,
+            "memories": self._memories.count(workspace),
+            "last_talk": talked,
+            "born_at": twin.born_at,
+            "parent_rappid": twin.identity.parent_text,
+            "incarnations": twin.identity.incarnations,
+            "path": str(workspace.root),
+            "soul": souls.read_soul(workspace),
+            "agents": sorted(path.name for path in workspace.agents.glob("*_agent.*")),
+            "services": sorted(path.name for path in workspace.services.glob("*_service.py")),
+        }
+
+    def _soul(self, selector: str) -> dict[str, Any]:
+        twin = find(self._places, selector)
+        history = [
+            {"number": kept.number, "at": kept.at.strftime("%Y-%m-%dT%H:%M:%SZ"), "reason": kept.reason}
+            for kept in souls.soul_history(twin.workspace)
+        ]
+        return {**self._who(twin), "soul": souls.read_soul(twin.workspace), "history": history}
+
+    def _lineage(self, selector: str) -> list[dict[str, Any]]:
+        families = Families(self._places)
+        rappid = find(self._places, selector, archived=None).rappid if selector else None
+        return [member.as_json() for member in families.tree(rappid)]
+
+    def _who(self, twin: Twin) -> dict[str, Any]:
+        return {"key": twin.key, "rappid": twin.rappid.text, "name": twin.name, "kind": twin.kind}
+
+
+def number(given: Mapping[str, Any], field: str) -> int:
+    """A whole number that the request must carry. Raises ``Mistyped``."""
+    value = given.get(field)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Mistyped(f"{field} must be a whole number.", do=f"Say which {field}.")
+    return value
+
+
+def _said(text: Mapping[str, str], field: str) -> str:
+    if not text.get(field, "").strip():
+        raise Mistyped(f"{field} is missing.", do=f"Say the {field}.")
+    return text[field]

@@ -1,0 +1,152 @@
+"""Who lives here: the host brainstem, and twins, each opened when somebody first wants something of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from rappd.home import Home
+from rappd.tenant import Tenant
+from twins.errors import NoSuchTwin
+from twins.listing import Presence, find
+from twins.places import TwinPlaces
+from twins.twin import Twin
+from twins.workspace import Workspace, write_atomically
+
+log = logging.getLogger(__name__)
+
+MOST_OPEN = 64
+"""Twins kept open without a port; the one that rested longest is closed first."""
+
+Make = Callable[[str, str, Workspace], Tenant]
+"""(key, name, workspace) -> its tenant."""
+
+
+class Doors(Protocol):
+    """Whoever listens on a twin's behalf."""
+
+    async def open(self, tenant: Tenant, wanted: int | None) -> int:
+        """Listens for the tenant and returns the port, ``wanted`` if it is free. Raises ``Conflict``."""
+        ...
+
+    async def close(self, key: str) -> None:
+        """Stops listening for it."""
+        ...
+
+
+class Tenants:
+    """Opens, boots and stops twins. All calls come from the event loop."""
+
+    def __init__(self, home: Home, host: Tenant, make: Make) -> None:
+        self.host = host
+        self.places = TwinPlaces(home.root)
+        self.doors: Doors | None = None
+        self._home = home
+        self._make = make
+        self._open: dict[str, Tenant] = {}
+        self._used: dict[str, float] = {}
+        self._ports: dict[str, int] = {}
+        self._last_ports: dict[str, int] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def twin(self, selector: str) -> Tenant:
+        """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
+        tenant = self._open.get(selector)  # a whole key, mostly
+        if tenant is None:
+            twin = await asyncio.to_thread(find, self.places, selector)
+            tenant = self._open.get(twin.key) or await self._open_twin(twin)
+        self._used[tenant.name] = time.monotonic()
+        return tenant
+
+    async def boot(self, selector: str) -> int:
+        """Gives a twin a port and returns it; one that is awake keeps its own."""
+        tenant = await self.twin(selector)
+        async with self._lock(tenant.name):
+            if tenant.name in self._ports:
+                return self._ports[tenant.name]
+            assert self.doors is not None
+            port = await self.doors.open(tenant, self._last_ports.get(tenant.name))
+            self._ports[tenant.name] = self._last_ports[tenant.name] = port
+            await asyncio.to_thread(self._remember, tenant.name, port)
+        log.info("%s is awake on port %d", tenant.title, port)
+        return port
+
+    async def stop(self, key: str) -> None:
+        """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error."""
+        async with self._lock(key):
+            if self._ports.pop(key, None) is not None and self.doors is not None:
+                await self.doors.close(key)
+            await asyncio.to_thread(self._forget, key)
+            await self._close(key)
+
+    def presence(self, key: str) -> Presence:
+        """What is known of a twin now; its last port also while it sleeps."""
+        return Presence(awake=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key))
+
+    def awake(self) -> dict[str, int]:
+        """Ports of the twins that have one, by key."""
+        return dict(self._ports)
+
+    def all(self) -> list[Tenant]:
+        """The host and every twin that is open."""
+        return [self.host, *self._open.values()]
+
+    def opened(self, key: str) -> Tenant | None:
+        """The tenant of a twin that is open already."""
+        return self._open.get(key)
+
+    async def wake_remembered(self) -> None:
+        """Boots the twins that were awake when the daemon last ended."""
+        for key, port in (await asyncio.to_thread(self._remembered)).items():
+            self._last_ports[key] = port
+            try:
+                await self.boot(key)
+            except NoSuchTwin:
+                await asyncio.to_thread(self._forget, key)
+            except Exception:
+                log.exception("the twin %s could not be booted", key)
+
+    async def _open_twin(self, twin: Twin) -> Tenant:
+        async with self._lock(twin.key):
+            if (known := self._open.get(twin.key)) is not None:
+                return known
+            await asyncio.to_thread(twin.workspace.create)
+            tenant = self._make(twin.key, twin.name, twin.workspace)
+            self._open[twin.key] = tenant
+            self._used[twin.key] = time.monotonic()
+            await tenant.start()
+        resting = [key for key in self._open if key not in self._ports]
+        if len(resting) > MOST_OPEN:
+            longest = min(resting, key=lambda key: self._used[key])
+            if not self._open[longest].under_way:
+                await self._close(longest)
+        return tenant
+
+    async def _close(self, key: str) -> None:
+        tenant = self._open.pop(key, None)
+        self._used.pop(key, None)
+        if tenant is not None:
+            await tenant.close()
+
+    def _lock(self, key: str) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    def _file(self, key: str) -> Path:
+        return self._home.root / "ports" / f"{key}.port"
+
+    def _remember(self, key: str, port: int) -> None:
+        write_atomically(self._file(key), f"{port}\n".encode())
+
+    def _forget(self, key: str) -> None:
+        self._file(key).unlink(missing_ok=True)
+
+    def _remembered(self) -> dict[str, int]:
+        found = {}
+        for path in sorted((self._home.root / "ports").glob("*.port")):
+            text = path.read_text(errors="replace").strip()
+            found[path.stem] = int(text) if text.isdecimal() else 0
+        return found

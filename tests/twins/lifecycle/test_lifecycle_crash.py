@@ -1,0 +1,148 @@
+"""Verbs killed before every step: the twin is in one state, whole, and the next verb finds nothing odd."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twins.errors import TwinConflict
+from twins.lifecycle import tombstones
+from twins.lifecycle.ledger import State, list_archived, list_purged, state_of
+from twins.listing import scan
+
+KilledAt = Callable[[int, Callable[[], object]], bool]
+
+BEFORE_AND_AFTER = {
+    "archive": (State.ACTIVE, State.ARCHIVED),
+    "unarchive": (State.ARCHIVED, State.ACTIVE),
+    "purge": (State.ARCHIVED, State.PURGED),
+}
+
+
+class Case:
+    """One twin in one home, about to undergo a verb."""
+
+    def __init__(self, home: Any, verb: str) -> None:
+        self.home, self.verb = home, verb
+        self.before, self.after = BEFORE_AND_AFTER[verb]
+        twin = home.mint("Gardener")
+        self.key = twin.key
+        # Its second time round: an older archived.json and an older tombstone must not be mistaken for new.
+        home.do("archive", self.key, reason="first", now=home.now)
+        older = home.places.tombstone(self.key)
+        [entry] = list_archived(home.places)
+        older.write_bytes(
+            tombstones.encode(
+                tombstones.purged_record(entry, at=home.now, by="operator", reason="an earlier life")
+            )
+        )
+        if self.before is State.ACTIVE:
+            home.do("unarchive", self.key)
+        self.content = home.content(self.place(self.before))
+        self.save("untouched")
+
+    def save(self, name: str) -> None:
+        root = self.home.places.home
+        shutil.copytree(root, root.with_name(f"{root.name}-{name}"))
+
+    def rewind(self, name: str) -> None:
+        root = self.home.places.home
+        shutil.rmtree(root)
+        shutil.copytree(root.with_name(f"{root.name}-{name}"), root)
+
+    def place(self, state: State) -> Path:
+        places = self.home.places
+        return places.active(self.key) if state is State.ACTIVE else places.archived(self.key)
+
+    def act(self) -> Any:
+        kwargs: dict[str, Any] = {"reason": "second"} if self.verb != "unarchive" else {}
+        return self.home.do(
+            self.verb, self.key, **kwargs, **({"confirm": True} if self.verb == "purge" else {})
+        )
+
+    def check(self) -> State:
+        """The state, after checking that it is exactly one, and whole."""
+        places = self.home.places
+        state = state_of(places, self.key)
+        assert state in (self.before, self.after)
+        active = [twin.key for twin in scan(places).twins]
+        archived = [entry["hash"] for entry in list_archived(places)]
+        assert active == ([self.key] if state is State.ACTIVE else [])
+        assert archived == ([self.key] if state is State.ARCHIVED else [])
+        if state is State.PURGED:
+            [entry] = list_purged(places)
+            tombstones.check(entry, tombstones.PURGED_SCHEMA)
+            assert entry["purged_reason"] == "second"
+        else:
+            assert self.home.content(self.place(state)) == self.content
+        if state is State.ARCHIVED:
+            [entry] = list_archived(places)
+            assert "note" not in entry
+            assert entry["archived_reason"] == ("second" if self.verb == "archive" else "first")
+        return state
+
+    def check_settled(self, state: State) -> None:
+        """That nothing of the verb is left but its outcome."""
+        assert self.check() is state
+        assert self.home.leftovers() == []
+        assert self.place(State.ACTIVE).exists() == (state is State.ACTIVE)
+        assert self.place(State.ARCHIVED).exists() == (state is State.ARCHIVED)
+
+    def finish(self, state: State) -> None:
+        """The verb again: done where it was not, refused where it was."""
+        if state is self.before:
+            self.act()
+        else:
+            with pytest.raises(TwinConflict):
+                self.act()
+        self.check_settled(self.after)
+
+
+@pytest.mark.parametrize("verb", BEFORE_AND_AFTER)
+def test_a_verb_killed_at_any_step_leaves_one_state_and_can_be_said_again(
+    verb: str, home: Any, killed_at: KilledAt
+) -> None:
+    case = Case(home, verb)
+    step, seen = 0, set()
+    while killed_at(step, case.act):
+        state = case.check()
+        seen.add(state)
+        if step % 2:
+            home.do("recover")
+            case.check_settled(state)
+        case.finish(state)
+        case.rewind("untouched")
+        step += 1
+    case.check_settled(case.after)
+    assert seen == {case.before, case.after}
+
+
+@pytest.mark.parametrize(("verb", "crashes"), [("archive", 3), ("purge", 6)])
+def test_a_recovery_killed_at_any_step_is_recovered_from(
+    verb: str, crashes: int, home: Any, killed_at: KilledAt
+) -> None:
+    case = Case(home, verb)
+    tried = set()
+    step = 0
+    while killed_at(step, case.act):
+        state = case.check()
+        # The last parts of the names that the verb laid down for itself tell the crashes apart.
+        crash = (state, *sorted(name.rsplit(".", 1)[-1] for name in home.leftovers()))
+        if len(crash) > 1 and crash not in tried:
+            tried.add(crash)
+            case.save(f"crash-{step}")
+            inner = 0
+            while killed_at(inner, lambda: home.do("recover")):
+                assert case.check() is state
+                home.do("recover")
+                case.check_settled(state)
+                case.rewind(f"crash-{step}")
+                inner += 1
+            case.check_settled(state)
+        case.rewind("untouched")
+        step += 1
+    assert len(tried) == crashes

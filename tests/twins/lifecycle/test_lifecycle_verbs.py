@@ -1,0 +1,546 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.storage.locking import lock
+from twins.errors import BadFile, NoSuchTwin, TwinConflict
+from twins.lifecycle.deleting import delete
+from twins.lifecycle.errors import BadFilter
+from twins.lifecycle.ledger import State, list_archived, state_of
+from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.selection import Selection
+from twins.listing import scan
+
+KilledAt = Callable[[int, Callable[[], object]], bool]
+
+
+def test_an_archived_twin_lies_whole_in_the_archive_with_its_record(home: Any) -> None:
+    twin = home.mint("Gardener")
+    before = home.content(twin.workspace.root)
+    result = home.do("archive", "Gardener", reason=" winter ", now=home.now)
+    place = home.places.twins / ".archive" / twin.key
+    assert result == {
+        "ok": True,
+        "action": "archive",
+        "mode": "execute",
+        "archived": [{"hash": twin.key, "name": "Gardener", "kind": "project", "moved_to": str(place)}],
+        "errors": [],
+    }
+    assert home.content(place) == before
+    assert json.loads((place / "archived.json").read_bytes()) == {
+        "schema": "rapp-twin-tombstone/1.0",
+        "rappid": twin.rappid.text,
+        "hash": twin.key,
+        "name": "Gardener",
+        "kind": "project",
+        "archived_at": "2026-11-21T09:40:00+00:00",
+        "archived_by": "operator",
+        "archived_reason": "winter",
+        "last_known": {
+            "alive_at_archive": False,
+            "workspace_bytes": sum(map(len, before.values())),
+            "workspace_files": len(before),
+            "agents": ["dice_agent.py"],
+        },
+        "retention": {"purge_after": None, "purge_policy": "operator-explicit"},
+    }
+    assert scan(home.places).twins == []
+
+
+def test_an_unarchived_twin_is_as_it_was_asleep_and_keeps_its_record(home: Any, runner: Any) -> None:
+    twin = home.mint("Gardener")
+    before = home.content(twin.workspace.root)
+    runner.boot(twin.key)
+    home.do("archive", twin.key)
+    result = home.do("unarchive", twin.rappid.text)
+    assert result["unarchived"] == [
+        {"hash": twin.key, "name": "Gardener", "kind": "project", "moved_to": str(twin.workspace.root)}
+    ]
+    assert home.content(twin.workspace.root) == before
+    assert json.loads((twin.workspace.root / "archived.json").read_bytes())["last_known"]["alive_at_archive"]
+    assert not runner.presence(twin.key).awake
+
+
+def test_a_running_twin_is_dead_before_it_moves(home: Any, runner: Any) -> None:
+    twin = home.mint("Gardener")
+    process = runner.boot(twin.key)
+    home.do("archive", twin.key)
+    assert process.poll() is not None
+    [entry] = list_archived(home.places)
+    assert entry["last_known"]["alive_at_archive"] is True
+    assert entry["last_known"]["port"] == 7081
+
+
+def test_a_twin_that_will_not_stop_stays_active(home: Any, runner: Any) -> None:
+    twin = home.mint("Gardener")
+    runner.boot(twin.key)
+    runner.immortal.add(twin.key)
+    with pytest.raises(TwinConflict, match="does not stop"):
+        home.do("archive", twin.key)
+    assert state_of(home.places, twin.key) is State.ACTIVE
+    assert runner.presence(twin.key).awake
+
+
+def test_a_twin_woken_between_its_end_and_its_move_is_stopped_again(home: Any, runner: Any) -> None:
+    twin = home.mint("Gardener")
+
+    class Woken(Lifecycle):
+        async def _stop(self, twin: Any) -> None:
+            await super()._stop(twin)
+            if twin.workspace.root.exists():
+                runner.boot(twin.key)
+
+    asyncio.run(Woken(home.places, runner).archive(twin.key))
+    assert state_of(home.places, twin.key) is State.ARCHIVED
+    assert not runner.presence(twin.key).awake
+
+
+def test_a_purged_twin_is_a_tombstone_and_nothing_else(home: Any) -> None:
+    twin = home.mint("Gardener", kind="memorial")
+    home.do("archive", twin.key, reason="done", by="cron:old twins", now=home.now)
+    later = home.now + timedelta(days=1)
+    result = home.do("purge", twin.key, confirm=True, reason="truly", now=later)
+    tombstone = home.places.twins / ".purged" / f"{twin.key}.json"
+    assert result == {
+        "ok": True,
+        "action": "purge",
+        "mode": "execute",
+        "purged": [{"hash": twin.key, "name": "Gardener", "kind": "memorial", "tombstone": str(tombstone)}],
+        "errors": [],
+    }
+    assert json.loads(tombstone.read_bytes()) == {
+        "schema": "rapp-twin-purged/1.0",
+        "rappid": twin.rappid.text,
+        "hash": twin.key,
+        "name": "Gardener",
+        "kind": "memorial",
+        "archived_at": "2026-11-21T09:40:00+00:00",
+        "archived_by": "cron:old twins",
+        "archived_reason": "done",
+        "purged_at": "2026-11-22T09:40:00+00:00",
+        "purged_by": "operator",
+        "purged_reason": "truly",
+    }
+    assert home.do("list_purged") == [json.loads(tombstone.read_bytes())]
+    assert list(home.places.archive.iterdir()) == []
+
+
+def test_a_purge_without_a_yes_only_says_whom(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    result = home.do("purge", twin.key)
+    path = home.places.archived(twin.key)
+    assert result == {
+        "ok": True,
+        "action": "purge",
+        "mode": "dry-run",
+        "purged": [],
+        "errors": [],
+        "would_purge": [{"hash": twin.key, "name": "Gardener", "kind": "project", "path": str(path)}],
+    }
+    assert state_of(home.places, twin.key) is State.ARCHIVED
+
+
+def test_an_active_twin_is_not_purged(home: Any) -> None:
+    twin = home.mint("Gardener")
+    for confirm in (False, True):
+        with pytest.raises(TwinConflict, match="archive first") as caught:
+            home.do("purge", "gardener", confirm=confirm)
+        assert twin.key[:12] in caught.value.do
+    assert state_of(home.places, twin.key) is State.ACTIVE
+
+
+def test_each_verb_says_in_which_state_the_twin_is(home: Any) -> None:
+    twin = home.mint("Gardener")
+    with pytest.raises(TwinConflict, match="is active already"):
+        home.do("unarchive", "Gardener")
+    home.do("archive", "Gardener")
+    with pytest.raises(TwinConflict, match="is archived already"):
+        home.do("archive", "Gardener")
+    home.do("purge", "Gardener", confirm=True)
+    for verb in ("archive", "unarchive", "purge"):
+        for selector in ("Gardener", twin.key, twin.key[:8], twin.rappid.text):
+            with pytest.raises(TwinConflict, match="is purged"):
+                home.do(verb, selector)
+        with pytest.raises(NoSuchTwin):
+            home.do(verb, "Nobody")
+
+
+@pytest.mark.parametrize("by", ["", "root", "cron:", "cron:a\nb", "Operator", "fleet:other"])
+def test_who_did_it_is_one_of_the_published_or_nothing_happens(home: Any, runner: Any, by: str) -> None:
+    twin = home.mint("Gardener")
+    process = runner.boot(twin.key)
+    with pytest.raises(BadFile):
+        home.do("archive", twin.key, by=by)
+    with pytest.raises(BadFile):
+        home.do("archive_matching", Selection(kind="project"), confirm=True, by=by)
+    assert process.poll() is None
+    assert state_of(home.places, twin.key) is State.ACTIVE
+
+
+def test_a_second_twin_of_the_same_rappid_loses_nothing(home: Any, tmp_path: Path) -> None:
+    """An egg may bring back somebody who is archived here."""
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    with home.places.stage(twin.key) as staged:
+        (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
+        (staged / "soul.md").write_text("younger")
+        home.places.settle(staged, home.places.active(twin.key))
+    with pytest.raises(TwinConflict, match="archived already"):
+        home.do("archive", twin.key)
+    with pytest.raises(TwinConflict, match="Another Gardener is active"):
+        home.do("unarchive", twin.key)
+    assert (home.places.active(twin.key) / "soul.md").read_text() == "younger"
+    home.do("purge", twin.key, confirm=True)
+    assert state_of(home.places, twin.key) is State.ACTIVE
+    home.do("archive", twin.key)
+    assert state_of(home.places, twin.key) is State.ARCHIVED
+    assert (home.places.archived(twin.key) / "soul.md").read_text() == "younger"
+
+
+def test_a_twin_that_came_back_after_its_purge_is_not_swept_away_by_its_tombstone(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    saved = {path.name: path.read_bytes() for path in home.places.archived(twin.key).glob("*.json")}
+    home.do("purge", twin.key, confirm=True)
+    back = home.places.archived(twin.key)
+    back.mkdir()
+    for name, octets in saved.items():  # its archived.json too, as a snapshot of archived twins carries it
+        (back / name).write_bytes(octets)
+    assert home.do("recover") == []
+    assert state_of(home.places, twin.key) is State.ARCHIVED
+    assert [entry["hash"] for entry in home.do("list_archived")] == [twin.key]
+
+
+# Bulk.
+
+
+def test_a_bulk_archive_only_says_whom_until_it_is_confirmed(home: Any, runner: Any) -> None:
+    old, other = home.mint("Test one"), home.mint("Garden")
+    home.mint("Test two", kind="memorial")
+    process = runner.boot(old.key)
+    selection = Selection.from_filter({"name_prefix": "Test", "exclude_kinds": ["memorial"]})
+    result = home.do("archive_matching", selection)
+    assert result == {
+        "ok": True,
+        "action": "archive",
+        "mode": "dry-run",
+        "archived": [],
+        "errors": [],
+        "would_archive": [{"hash": old.key, "name": "Test one", "kind": "project"}],
+    }
+    assert process.poll() is None
+    assert len(scan(home.places).twins) == 3
+    result = home.do("archive_matching", selection, confirm=True)
+    assert result == {
+        "ok": True,
+        "action": "archive",
+        "mode": "execute",
+        "archived": [
+            {
+                "hash": old.key,
+                "name": "Test one",
+                "kind": "project",
+                "moved_to": str(home.places.archived(old.key)),
+            }
+        ],
+        "errors": [],
+    }
+    assert process.poll() is not None
+    assert state_of(home.places, other.key) is State.ACTIVE
+
+
+def test_one_that_cannot_be_archived_stops_no_other(home: Any, runner: Any) -> None:
+    first, second, third = home.mint("Test a"), home.mint("Test b"), home.mint("Test c")
+    runner.boot(second.key)
+    runner.immortal.add(second.key)
+    result = home.do("archive_matching", Selection(name_prefix="Test"), confirm=True)
+    assert result["ok"] is False
+    assert [one["hash"] for one in result["archived"]] == [first.key, third.key]
+    [error] = result["errors"]
+    assert (error["hash"], error["name"]) == (second.key, "Test b")
+    assert "does not stop" in error["error"]
+    assert state_of(home.places, second.key) is State.ACTIVE
+
+
+def test_stopped_for_days_means_neither_running_nor_touched_nor_talked_to(home: Any, runner: Any) -> None:
+    names = ("old", "running", "touched", "talked", "new")
+    twins = {name: home.mint(name) for name in names}
+    long_ago = time.time() - 40 * 86_400
+    for name in names[:-1]:
+        for path in [twins[name].workspace.root, *twins[name].workspace.root.rglob("*")]:
+            os.utime(path, (long_ago, long_ago))
+    runner.boot(twins["running"].key)
+    os.utime(twins["touched"].workspace.data / "memory.json")
+    runner.talked[twins["talked"].key] = time.time() - 86_400
+    runner.talked[twins["old"].key] = long_ago - 86_400
+
+    def meant(days: int) -> list[str]:
+        result = home.do("archive_matching", Selection.from_filter({"stopped_for_days": days}))
+        return [one["name"] for one in result["would_archive"]]
+
+    assert meant(30) == ["old"]
+    assert meant(41) == []
+    home.do("archive", "old")
+    home.do("unarchive", "old")
+    assert meant(30) == []  # somebody wanted it back today
+
+
+def test_a_filter_that_hangs_is_refused_and_nothing_happens(home: Any) -> None:
+    home.mint("a" * 60 + "!")
+    selection = Selection.from_filter({"name_regex": "(a+)+$"})
+    with pytest.raises(BadFilter, match="too long"):
+        home.do("archive_matching", selection, confirm=True)
+    assert len(scan(home.places).twins) == 1
+
+
+# What lies about.
+
+
+def test_dot_names_and_folders_without_an_identity_are_never_twins(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    for hidden in (".cache", ".staging/x", ".archive/.hidden", ".trash"):
+        folder = home.places.twins / hidden
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
+    (home.places.archive / "empty").mkdir()
+    (home.places.purged / ".hidden.json").write_text("{}")
+    assert scan(home.places).twins == []
+    assert [entry["hash"] for entry in home.do("list_archived")] == [twin.key]
+    assert home.do("list_purged") == []
+
+
+def test_a_home_without_twins_lists_nothing_and_writes_nothing(home: Any) -> None:
+    assert home.do("list_archived") == []
+    assert home.do("list_purged") == []
+    assert not home.places.home.exists()
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [None, b"", b"{", b"[]", b'"x"', b"\xff\xfe", b'{"schema": "rapp-twin-tombstone/1.0"}', b"{}" * 10, b" " * (2 << 20)],
+    ids=["none", "empty", "cut", "list", "text", "utf-16", "bare", "twice", "huge"],
+)  # fmt: skip
+def test_a_body_with_a_damaged_record_is_listed_brought_back_and_purged(
+    home: Any, octets: bytes | None
+) -> None:
+    for verb in ("unarchive", "purge"):
+        twin = home.mint("Gardener")
+        home.do("archive", twin.key)
+        record = home.places.archived(twin.key) / "archived.json"
+        record.unlink()
+        if octets is not None:
+            record.write_bytes(octets)
+        [entry] = home.do("list_archived")
+        assert (entry["rappid"], entry["name"], entry["kind"]) == (twin.rappid.text, "Gardener", "project")
+        assert entry["note"]
+        result = home.do(verb, "Gardener", **({"confirm": True} if verb == "purge" else {}))
+        assert result["ok"]
+        if verb == "unarchive":
+            kept = home.places.active(twin.key) / "archived.json"
+            assert (kept.read_bytes() if kept.exists() else None) == octets
+            home.do("archive", twin.key)
+            home.do("purge", twin.key, confirm=True)
+    assert len(home.do("list_purged")) == 2
+
+
+def test_a_record_that_is_partly_wrong_keeps_what_is_right(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key, reason="winter", now=home.now)
+    path = home.places.archived(twin.key) / "archived.json"
+    record = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**record, "archived_by": "somebody", "extra": [1]}))
+    [entry] = home.do("list_archived")
+    assert (entry["archived_by"], entry["archived_reason"], entry["extra"]) == ("operator", "winter", [1])
+    assert entry["archived_at"] == record["archived_at"]
+    assert "archived_by" in entry["note"]
+
+
+def test_the_record_of_another_twin_is_not_believed(home: Any) -> None:
+    one, other = home.mint("Gardener"), home.mint("Cook")
+    home.do("archive", one.key, reason="winter")
+    home.do("archive", other.key, reason="summer")
+    (home.places.archived(other.key) / "archived.json").write_bytes(
+        (home.places.archived(one.key) / "archived.json").read_bytes()
+    )
+    entries = {entry["hash"]: entry for entry in home.do("list_archived")}
+    assert entries[other.key]["name"] == "Cook"
+    assert "archived_reason" not in entries[other.key]
+    assert "another twin" in entries[other.key]["note"]
+
+
+def test_an_archived_twin_with_a_damaged_identity_can_still_be_ended(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    (home.places.archived(twin.key) / "rappid.json").write_text("{")
+    [entry] = home.do("list_archived")
+    assert entry["name"] == "Gardener"
+    home.do("purge", twin.key, confirm=True)
+    assert home.do("list_purged")[0]["rappid"] == twin.rappid.text
+
+
+def test_a_damaged_tombstone_is_listed_and_harms_nobody(home: Any) -> None:
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    home.do("purge", twin.key, confirm=True)
+    (home.places.purged / f"{'ab' * 32}.json").write_text("{")
+    entries = home.do("list_purged")
+    assert {entry["hash"] for entry in entries} == {twin.key, "ab" * 32}
+    assert [
+        bool(entry.get("note")) for entry in sorted(entries, key=lambda one: one["hash"] == twin.key)
+    ] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("trap", ["folder", "link", "pipe"])
+def test_what_a_twin_laid_in_the_place_of_its_record_is_no_trap(home: Any, trap: str) -> None:
+    twin = home.mint("Gardener")
+    record = twin.workspace.root / "archived.json"
+    outside = home.places.home / "precious"
+    outside.write_text("precious")
+    if trap == "folder":
+        record.mkdir()
+        (record / "mine").write_text("mine")
+    elif trap == "link":
+        record.symlink_to(outside)
+    else:
+        os.mkfifo(record)
+    home.do("archive", twin.key, reason="winter")
+    [entry] = home.do("list_archived")
+    assert (entry["archived_reason"], entry.get("note")) == ("winter", None)
+    assert outside.read_text() == "precious"
+    if trap == "folder":
+        [kept] = home.places.archived(twin.key).glob("archived.json.*")
+        assert (kept / "mine").read_text() == "mine"
+
+
+def test_a_link_is_no_twin_and_is_neither_moved_nor_followed(home: Any, tmp_path: Path) -> None:
+    twin = home.mint("Gardener")
+    elsewhere = tmp_path / "elsewhere"
+    twin.workspace.root.rename(elsewhere)
+    twin.workspace.root.symlink_to(elsewhere)
+    with pytest.raises(NoSuchTwin):
+        home.do("archive", twin.key)
+    home.places.archived("cd" * 32).symlink_to(elsewhere)
+    assert home.do("list_archived") == []
+    with pytest.raises(NoSuchTwin):
+        home.do("purge", "cd" * 32, confirm=True)
+    assert (elsewhere / "soul.md").exists()
+
+
+# Deleting.
+
+
+def test_a_purge_deletes_links_but_not_what_they_point_at(home: Any, tmp_path: Path) -> None:
+    twin = home.mint("Gardener")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    (twin.workspace.data / "folder").symlink_to(outside)
+    (twin.workspace.data / "file").symlink_to(outside / "precious")
+    home.do("archive", twin.key)
+    home.do("purge", twin.key, confirm=True)
+    assert (outside / "precious").read_text() == "precious"
+    assert list(home.places.archive.iterdir()) == []
+
+
+def test_a_tree_too_deep_to_name_is_archived_and_purged(home: Any) -> None:
+    twin = home.mint("Gardener")
+    handle = os.open(twin.workspace.data, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("deep", dir_fd=handle)
+        inner = os.open("deep", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(handle)
+    home.do("archive", twin.key)
+    home.do("purge", twin.key, confirm=True)
+    assert list(home.places.archive.iterdir()) == []
+
+
+def test_folders_that_a_twin_locked_are_deleted_all_the_same() -> None:
+    room = Path(tempfile.mkdtemp(dir="/tmp"))  # the test's own folder is closed to other accounts
+    top = room / "body"
+    inner = top / "a" / "b" / "c"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    room.chmod(0o777)
+    for path in (inner / "file", inner, inner.parent, inner.parent.parent, top):
+        path.chmod(0o000)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        os._exit(0 if delete(top) == [] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not top.exists()
+    room.rmdir()
+
+
+def test_two_verbs_at_once_wait_for_each_other(home: Any, runner: Any) -> None:
+    twins = [home.mint(f"Test {number}") for number in range(6)]
+
+    async def both() -> None:
+        one, other = Lifecycle(home.places, runner), Lifecycle(home.places, runner)
+        await asyncio.gather(
+            *(one.archive(twin.key) for twin in twins[:3]), *(other.archive(twin.key) for twin in twins[3:])
+        )
+        results = await asyncio.gather(
+            *(life.purge(twins[0].key, confirm=True) for life in (one, other)), return_exceptions=True
+        )
+        assert sorted(isinstance(result, TwinConflict | NoSuchTwin) for result in results) == [False, True]
+
+    asyncio.run(both())
+    assert len(home.do("list_archived")) == 5
+    assert home.leftovers() == []
+
+
+def test_a_verb_of_another_process_keeps_this_one_waiting_and_then_is_told(
+    home: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = home.mint("Gardener")
+    home.do("recover")
+    monkeypatch.setattr("agents.storage.locking.PATIENCE", 0.05)
+    handle = os.open(home.places.archive, os.O_RDONLY)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with lock(handle):
+            os.write(writing, b"held")
+            time.sleep(600)
+        os._exit(0)
+    try:
+        os.read(reading, 4)
+        with pytest.raises(TwinConflict, match="nothing was changed"):
+            home.do("archive", twin.key)
+        assert [one["hash"] for one in home.do("list_archived")] == []  # lists wait for nobody
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        for one in (handle, reading, writing):
+            os.close(one)
+    assert state_of(home.places, twin.key) is State.ACTIVE
+    home.do("archive", twin.key)
+
+
+def test_times_need_their_offset(home: Any) -> None:
+    twin = home.mint("Gardener")
+    with pytest.raises(ValueError, match="offset"):
+        home.do("archive", twin.key, now=datetime(2026, 1, 1))
+    assert state_of(home.places, twin.key) is State.ACTIVE

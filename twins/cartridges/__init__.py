@@ -1,0 +1,1 @@
+"""Cartridges: JSON files that hold something living. Load, run, save, and again, on any machine."""

@@ -1,0 +1,71 @@
+"""Egg Spec v1: the hash of a body, an egg laid by another, the name of its file."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from typing import Any
+
+from twins.cartridges.documents import Document, canonical
+from twins.errors import BadCartridge
+from twins.rappid import label
+
+ORGANISM_KEYS = ("slug", "species", "instance", "scale", "substrate", "name", "tagline", "population")
+BODY_KEYS = ("kind", "filename", "content", "sha256", "size_bytes")
+LINEAGE_KEYS = ("created_at", "created_by", "engine_version", "parent_egg_sha256", "birth_tick")
+MEDIA_TYPE = "application/vnd.rappter.egg+json"
+
+
+def body_octets(kind: str, content: Any) -> bytes:
+    """The octets that a body's hash and size are of: XML as it is, anything else as canonical JSON."""
+    return content.encode() if kind == "cartridge_xml" else canonical(content)
+
+
+def seal(document: Document) -> None:
+    """Writes the hash and the size of the body into ``document``."""
+    body = document["body"]
+    octets = body_octets(body["kind"], body["content"])
+    body["sha256"] = hashlib.sha256(octets).hexdigest()
+    body["size_bytes"] = len(octets)
+
+
+def verify(document: Document, *, name: str = "The egg") -> None:
+    """Raises ``BadCartridge`` unless hash and size are those of the body."""
+    body = document["body"]
+    octets = body_octets(body["kind"], body["content"])
+    if body["sha256"] != hashlib.sha256(octets).hexdigest():
+        raise BadCartridge(
+            f"{name} is damaged, or was changed by hand (its body); nothing was loaded.",
+            do="Get it again, or load it with --force.",
+        )
+    if body.get("size_bytes", len(octets)) != len(octets):
+        raise BadCartridge(
+            f"{name} says {body['size_bytes']} bytes and has {len(octets)}; nothing was loaded.",
+            do="Get it again, or load it with --force.",
+        )
+
+
+def lay(child: Document, parent: Document) -> Document:
+    """``child`` (Egg Spec v1) as the egg of ``parent``: a copy whose lineage names the parent's hash."""
+    laid = copy.deepcopy(child)
+    laid.setdefault("lineage", {})["parent_egg_sha256"] = parent["body"]["sha256"]
+    seal(laid)
+    return laid
+
+
+def file_name(document: Document) -> str:
+    """``{instance}.{species}.egg``, of letters that every disk takes."""
+    organism = document["organism"]
+    parts = [label(str(organism.get(key) or ""), otherwise=other) for key, other in _NAMES]
+    return f"{parts[0]}.{parts[1]}.egg"
+
+
+def shell_name(document: Document) -> str:
+    """What the file of a hatched egg is kept as: its body's hash."""
+    digest = document["body"]["sha256"]
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    return f"{digest}.egg"
+
+
+_NAMES = (("instance", "egg"), ("species", "organism"))

@@ -1,0 +1,139 @@
+"""The list of files at an archive's end: found, believed only where it fits the file, and decoded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from twins.eggs.archive.ending import find_ending
+from twins.eggs.archive.extras import NEEDLESS, Fields, fields, wide_values
+from twins.eggs.archive.kinds import refuse_kind
+from twins.eggs.archive.layout import (
+    CENTRAL,
+    CENTRAL_SIGN,
+    DEFLATED,
+    ENCRYPTED,
+    FULL32,
+    MASKED,
+    PATCHED,
+    STORED,
+    STRONGLY_ENCRYPTED,
+)
+from twins.eggs.archive.limits import Limits
+from twins.eggs.archive.names import safe_path, shown
+from twins.eggs.archive.spelling import spelled
+from twins.eggs.archive.window import Window
+from twins.errors import BadEgg
+
+_UNREADABLE = ENCRYPTED | STRONGLY_ENCRYPTED | MASKED | PATCHED
+_METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}
+_KNOWN_VERSION = 63
+_EMPTY_DEFLATED = 2
+_TOP = b"./"  # the folder that a packer began in, listed as a member
+
+
+class Entry(NamedTuple):
+    """One record of the list: ``head`` is its fixed part, ``raw`` its name as it stands there."""
+
+    name: str
+    folder: bool
+    head: bytes
+    raw: bytes
+    flags: int
+    method: int
+    crc: int
+    compressed: int
+    size: int
+    offset: int
+
+
+class Directory(NamedTuple):
+    """The list, and where it begins. ``bare``: no comments and no extra fields in it."""
+
+    start: int
+    entries: list[Entry]
+    bare: bool
+
+
+def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) -> Directory:
+    """Reads the list of ``window``'s archive and refuses what it can tell by itself.
+
+    Raises ``BadEgg`` for damage and what cannot be read here, ``HostileEgg`` for names that lead
+    outside, links and devices, and more than ``limits`` allow. What was let pass goes to ``deviations``.
+    """
+    ending = find_ending(window, limits, deviations)
+    octets = window.read(ending.start, ending.size)
+    entries = []
+    bare = not ending.comment
+    at = 0
+    for _ in range(ending.files):
+        head = octets[at : at + CENTRAL.size]
+        if len(head) < CENTRAL.size or not head.startswith(CENTRAL_SIGN):
+            raise window.damaged("its list of files")
+        (
+            _, _, needs, flags, method, _, _, crc, compressed, size,
+            name_length, extra_length, comment_length, disk, _, attributes, offset,
+        ) = CENTRAL.unpack(head)  # fmt: skip
+        at += CENTRAL.size
+        raw = octets[at : at + name_length]
+        at += name_length
+        name = raw.decode("latin-1")
+        if needs & 0xFF > _KNOWN_VERSION:
+            raise window.unreadable("This archive needs a later ZIP than 6.3")
+        if disk:
+            raise window.unreadable("This archive is one of several parts")
+        if extra_length or FULL32 in (size, compressed, offset) or not raw.isascii():
+            found = fields(octets[at : at + extra_length], name, window)
+            size, compressed, offset = _widened(found, [size, compressed, offset], name, window, deviations)
+            name = spelled(raw, flags, found, window, deviations)
+        at += extra_length + comment_length
+        if extra_length or comment_length:
+            bare = False
+        if comment_length:
+            deviations["Files carry comments."] = None
+        if at > len(octets):
+            raise window.damaged("its list of files")
+        if name.startswith("./"):
+            deviations['Names begin with "./".'] = None
+            name = name[2:] or "/"
+        folder = name.endswith("/")
+        if folder:
+            name = name[:-1]
+            if size or compressed > _EMPTY_DEFLATED:
+                raise window.hostile(f"{shown(name)} is a file and a folder in this egg")
+        if raw != _TOP:
+            safe_path(name)
+        if attributes:
+            refuse_kind(attributes, name, folder, window)
+        if flags & _UNREADABLE:
+            raise window.unreadable(f"{shown(name)} is encrypted")
+        if method != DEFLATED and (method != STORED or compressed != size):
+            raise _odd_method(method, name, window)
+        entries.append(Entry(name, folder, head, raw, flags, method, crc, compressed, size, offset))
+    if at != len(octets):
+        raise window.hostile("This egg hides bytes in its list of files")
+    return Directory(ending.start, entries, bare)
+
+
+def _odd_method(method: int, name: str, window: Window) -> BadEgg:
+    if method == STORED:
+        return window.hostile(f"{shown(name)} has two sizes")
+    return window.unreadable(f"{shown(name)} is packed with {_METHODS.get(method, f'method {method}')}")
+
+
+def _widened(
+    found: Fields, numbers: list[int], name: str, window: Window, deviations: dict[str, None]
+) -> list[int]:
+    """Size, compressed and offset, each from the ZIP64 field where the record says so and only there."""
+    wanted = [place for place, number in enumerate(numbers) if number == FULL32]
+    wide = wide_values(found, name, window)
+    if wide is None:
+        if wanted:
+            raise window.damaged("its list of files")
+        return numbers
+    if not wanted and wide[:3] == numbers[: len(wide)]:
+        deviations[NEEDLESS] = None
+    elif len(wide) != len(wanted):
+        raise window.hostile(f"{shown(name)} has two sizes")
+    for place, number in zip(wanted, wide, strict=False):
+        numbers[place] = number
+    return numbers

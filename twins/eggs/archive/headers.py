@@ -1,0 +1,131 @@
+"""The record in front of each file: it must say what the list says, and the files must tile the archive."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from twins.eggs.archive.directory import Directory, Entry
+from twins.eggs.archive.extras import NEEDLESS, Fields, fields, wide_values
+from twins.eggs.archive.layout import (
+    DESCRIPTOR_SIGN,
+    FULL32,
+    LOCAL,
+    LOCAL_SIGN,
+    SIZES_FOLLOW,
+    STORED,
+)
+from twins.eggs.archive.names import shown
+from twins.eggs.archive.spelling import spelled
+from twins.eggs.archive.window import Window
+
+_DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
+_SPEED_BITS = 0x0006  # how hard the compressor tried; writers forget it in one place or the other
+
+
+class Member(NamedTuple):
+    """One file. ``name`` is safe, ``compressed`` what it takes in the archive, ``data`` where that begins."""
+
+    name: str
+    size: int
+    compressed: int
+    crc: int
+    stored: bool
+    data: int
+
+
+class Located(NamedTuple):
+    """Members in the order of the list. ``bare``: every record in front is the one in the list, no more."""
+
+    members: list[Member]
+    bare: bool
+
+
+def locate(window: Window, directory: Directory, deviations: dict[str, None]) -> Located:
+    """Reads every file's own record. Raises ``HostileEgg`` where two files share bytes, where bytes belong
+    to none, and where a record differs from the list; ``BadEgg`` where there is no record."""
+    entries = directory.entries
+    order = sorted(range(len(entries)), key=lambda place: entries[place].offset)
+    if order != list(range(len(entries))):
+        deviations["The files lie in another order than the list names them."] = None
+    places = [0] * len(entries)
+    bare = True
+    starts = [*(entries[place].offset for place in order), directory.start]
+    if starts[0] != 0:
+        raise window.hostile("Something else stands in front of this archive")
+    for place, end in zip(order, starts[1:], strict=True):
+        entry = entries[place]
+        head = window.read(entry.offset, LOCAL.size + len(entry.raw))
+        if not head.startswith(LOCAL_SIGN):
+            raise window.damaged(shown(entry.name))
+        extra_length = head[28] | head[29] << 8
+        data = entry.offset + len(head) + extra_length
+        rest = end - data - entry.compressed
+        same = head[4:28] == entry.head[6:30] and head[30:] == entry.raw
+        if not (same and directory.bare) or extra_length or rest or entry.flags & SIZES_FOLLOW:
+            bare = False
+            if rest < 0:
+                raise window.hostile(f"{shown(entry.name)} shares bytes with another file")
+            extra = window.read(entry.offset + len(head), extra_length)
+            found = fields(extra, entry.name, window)
+            _compare(head, entry, found, window, deviations)
+            _descriptor(entry, data, rest, window, deviations)
+        places[place] = data
+    members = [
+        Member(entry.name, entry.size, entry.compressed, entry.crc, entry.method == STORED, data)
+        for entry, data in zip(entries, places, strict=True)
+        if not entry.folder
+    ]
+    return Located(members, bare)
+
+
+def _compare(head: bytes, entry: Entry, found: Fields, window: Window, deviations: dict[str, None]) -> None:
+    """Whether the record in front tells the same file; sizes may be left to what follows the file."""
+    _, _, flags, method, _, _, crc, compressed, size, *_ = LOCAL.unpack_from(head)
+    name = shown(entry.name)
+    if head[LOCAL.size :] != entry.raw or len(entry.raw) != head[26] | head[27] << 8:
+        raise window.hostile(f"{name} has a second name")
+    spelled(entry.raw, flags, found, window, deviations)
+    if method != entry.method or (flags ^ entry.flags) & ~_SPEED_BITS:
+        raise window.hostile(f"{name} is described in two ways")
+    wide = wide_values(found, name, window)
+    if wide is not None:
+        if len(wide) != 2:
+            raise window.hostile(f"{name} has two sizes")
+        if size != FULL32 and compressed != FULL32:
+            deviations[NEEDLESS] = None
+        elif size == FULL32 and compressed == FULL32:
+            size, compressed = wide
+    elif FULL32 in (size, compressed):
+        raise window.damaged(name)
+    told = (crc, compressed, size)
+    if told == (entry.crc, entry.compressed, entry.size):
+        return
+    later = flags & SIZES_FOLLOW
+    if not later or any(a not in (0, b) for a, b in zip(told, entry[6:9], strict=True)):
+        raise window.hostile(f"{name} has two sizes")
+
+
+def _descriptor(entry: Entry, data: int, rest: int, window: Window, deviations: dict[str, None]) -> None:
+    """What lies between a file's bytes and the next record: nothing, or the sizes that follow."""
+    if not rest and (not entry.flags & SIZES_FOLLOW or entry.folder):
+        return
+    if not rest:
+        deviations["Sizes are announced behind the files and missing there."] = None
+        return
+    name = shown(entry.name)
+    if not entry.flags & SIZES_FOLLOW or rest not in _DESCRIPTORS:
+        raise window.hostile(f"This egg hides bytes behind {name}")
+    octets = window.read(data + entry.compressed, rest)
+    if rest in (16, 24):
+        if not octets.startswith(DESCRIPTOR_SIGN):
+            raise window.hostile(f"This egg hides bytes behind {name}")
+        octets = octets[4:]
+    width = 4 if len(octets) == 12 else 8
+    told = (
+        int.from_bytes(octets[:4], "little"),
+        int.from_bytes(octets[4 : 4 + width], "little"),
+        int.from_bytes(octets[4 + width :], "little"),
+    )
+    if told != (entry.crc, entry.compressed, entry.size):
+        raise window.hostile(f"{name} has two sizes")
+    deviations["Sizes follow the files."] = None

@@ -1,0 +1,75 @@
+"""JSON in its one canonical form (RFC 8785), as RAPP/1 hashes and compares it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import orjson
+
+_EXACT = 1 << 53
+
+
+def canonical(value: Any) -> bytes:
+    """``value`` as UTF-8: keys by UTF-16 code units, numbers as binary64 in the shortest form.
+
+    Raises ``ValueError`` for what JSON cannot say: NaN, infinities, half characters, other types.
+    """
+    pieces: list[bytes] = []
+    try:
+        _write(value, pieces)
+    except (orjson.JSONEncodeError, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    return b"".join(pieces)
+
+
+def _write(value: Any, pieces: list[bytes]) -> None:
+    if value is None or value is True or value is False or isinstance(value, str):
+        pieces.append(orjson.dumps(value))
+    elif isinstance(value, (int, float)):
+        pieces.append(_number(value).encode())
+    elif isinstance(value, dict):
+        mark = b"{"
+        for key in sorted(value, key=_utf16):
+            pieces += (mark, orjson.dumps(key), b":")
+            _write(value[key], pieces)
+            mark = b","
+        pieces.append(b"}" if value else b"{}")
+    elif isinstance(value, (list, tuple)):
+        mark = b"["
+        for one in value:
+            pieces.append(mark)
+            _write(one, pieces)
+            mark = b","
+        pieces.append(b"]" if value else b"[]")
+    else:
+        raise ValueError(f"{type(value).__name__} is not JSON")
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be", "surrogatepass")
+
+
+def _number(value: int | float) -> str:
+    """As ECMAScript prints it."""
+    if isinstance(value, int) and -_EXACT <= value <= _EXACT:
+        return str(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("NaN and infinities are not JSON")
+    if number == 0:
+        return "0"
+    from decimal import Decimal  # most manifests hold no such number
+
+    sign, digits, power = Decimal(repr(number)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    minus = "-" if sign else ""
+    point = len(text) + int(power)  # where the decimal point stands, counted from the first digit
+    if len(text) <= point <= 21:
+        return minus + text + "0" * (point - len(text))
+    if 0 < point <= 21:
+        return f"{minus}{text[:point]}.{text[point:]}"
+    if -6 < point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    rest = f".{text[1:]}" if len(text) > 1 else ""
+    return f"{minus}{text[0]}{rest}e{'+' if point > 0 else '-'}{abs(point - 1)}"

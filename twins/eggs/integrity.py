@@ -1,0 +1,133 @@
+"""The integrity layer: which bytes an egg consists of, said by whom. Readers of older shapes ignore it.
+
+Inside an egg it is the member ``integrity.json``, the last one, over every other member. Beside a file
+whose shape admits nothing more it is ``FILE.sig``, over that one file.
+
+    {"schema": "rappd-integrity/1.0", "files": {name: sha256}, "signed_at": "2026-11-22T04:34:00Z",
+     "signer": {"fingerprint": 64 hex, "public_key": 64 hex}, "signature": 128 hex}
+
+``signer`` and ``signature`` come together or not at all. The signature is Ed25519 over ``DOMAIN`` and the
+object without ``signature``, as JSON without spaces and with sorted keys; the file has that same form, so
+that no reader can understand it differently from the one who signed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from envelopes.keys import IdentityKey, fingerprint_of, verify
+from twins.errors import BadEgg
+
+SCHEMA: Final = "rappd-integrity/1.0"
+MEMBER: Final = "integrity.json"
+"""The member's name in an egg."""
+SIGNATURE_SUFFIX: Final = ".sig"
+"""What is appended to a file's name for the one that lies beside it."""
+DOMAIN: Final = b"rappd/egg-integrity\n"
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
+_KEYS = {"schema", "files", "signed_at"}
+_SIGNED_KEYS = _KEYS | {"signer", "signature"}
+
+
+@dataclass(slots=True, frozen=True)
+class Sealed:
+    """An integrity layer that was read and whose signature, if it has one, holds.
+
+    ``signer``: fingerprint (64 hex) of the key, "" without one. Whether to trust it is another question.
+    """
+
+    files: Mapping[str, str]
+    signer: str
+    signed_at: str
+
+    def compare(self, actual: Mapping[str, str]) -> None:
+        """Raises ``BadEgg`` unless ``actual`` (name to SHA-256, the layer itself left out) is exactly this."""
+        for name in sorted(self.files.keys() | actual.keys()):
+            if self.files.get(name) != actual.get(name):
+                raise BadEgg(f"The egg is damaged ({name}); nothing was written.", do="Get it again.")
+
+    def covers(self, digest: str) -> None:
+        """Raises ``BadEgg`` unless this lies beside a file of that SHA-256. The file may have been renamed."""
+        if list(self.files.values()) != [digest]:
+            raise BadEgg("The signature beside this file is not its own.", do="Get both again.")
+
+
+def seal(files: Mapping[str, str], *, at: str, key: IdentityKey | None) -> bytes:
+    """The layer over ``files`` (name to SHA-256 in hex), signed when a key is given.
+
+    ``at``: the moment, ``YYYY-MM-DDTHH:MM:SSZ``. Raises ``ValueError`` for what ``check`` would refuse.
+    """
+    said: dict[str, Any] = {"schema": SCHEMA, "files": dict(files), "signed_at": at}
+    if key is not None:
+        said["signer"] = {"fingerprint": key.fingerprint, "public_key": key.public.hex()}
+        said["signature"] = key.sign(DOMAIN + _canonical(said)).hex()
+    fault = _fault(said)
+    if fault:
+        raise ValueError(fault)
+    return _canonical(said)
+
+
+def check(octets: bytes) -> Sealed:
+    """Reads a layer. Raises ``BadEgg`` when it is malformed or its signature does not hold."""
+    try:
+        said = orjson.loads(octets)
+    except orjson.JSONDecodeError as error:
+        raise _refused("is not JSON") from error
+    if not isinstance(said, dict):
+        raise _refused("is not an object")
+    fault = _fault(said)
+    if fault:
+        raise _refused(fault)
+    if _canonical(said) != octets:
+        raise _refused("is not in its one form")
+    signer = ""
+    if "signer" in said:
+        public = bytes.fromhex(said["signer"]["public_key"])
+        signature = bytes.fromhex(said.pop("signature"))
+        if not verify(public, signature, DOMAIN + _canonical(said)):
+            raise BadEgg("The egg's signature does not hold; nothing was written.", do="Don't use it.")
+        signer = said["signer"]["fingerprint"]
+    return Sealed(said["files"], signer, said["signed_at"])
+
+
+def _fault(said: dict[str, Any]) -> str:
+    """What is wrong with the object's shape, "" when nothing is."""
+    if said.get("schema") != SCHEMA:
+        return f"is not of schema {SCHEMA}"
+    if said.keys() not in (_KEYS, _SIGNED_KEYS):
+        return "lacks a key, or has one too many"
+    if not isinstance(said["signed_at"], str) or not _MOMENT.fullmatch(said["signed_at"]):
+        return "names no moment"
+    files = said["files"]
+    if not isinstance(files, dict) or MEMBER in files or "" in files:
+        return "does not list the files"
+    if not all(_is_hex(digest, 64) for digest in files.values()):
+        return "holds something else than SHA-256 hashes"
+    if "signer" not in said:
+        return ""
+    signer = said["signer"]
+    if not isinstance(signer, dict) or signer.keys() != {"fingerprint", "public_key"}:
+        return "does not name the signer"
+    if not _is_hex(signer["public_key"], 64) or not _is_hex(said["signature"], 128):
+        return "does not hold a key and a signature"
+    if signer["fingerprint"] != fingerprint_of(bytes.fromhex(signer["public_key"])):
+        return "names a signer that is not the key's"
+    return ""
+
+
+def _is_hex(text: object, digits: int) -> bool:
+    return isinstance(text, str) and re.fullmatch(rf"[0-9a-f]{{{digits}}}", text) is not None
+
+
+def _canonical(said: dict[str, Any]) -> bytes:
+    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+
+
+def _refused(why: str) -> BadEgg:
+    return BadEgg(f"The egg's integrity layer {why}; nothing was written.", do="Get it again.")

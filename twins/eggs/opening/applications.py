@@ -1,0 +1,42 @@
+"""``rapp-egg/1.0`` as an application that runs as a twin: ``EGG.json`` beside a ``rapp-application/1.0``."""
+
+from __future__ import annotations
+
+from twins.eggs.opened import Opened
+from twins.eggs.opening.endings import somebody
+from twins.eggs.opening.families import APPLICATION
+from twins.eggs.opening.found import Found, text
+from twins.eggs.opening.identity import whose
+from twins.eggs.opening.places import Place, in_memory, in_workspace
+from twins.eggs.opening.placing import Placing
+from twins.eggs.opening.wholeness import Wholeness
+
+EGG = "EGG.json"
+
+
+def application(found: Found) -> Opened:
+    """``twin/soul.md twin/agents/* state/**``; the application's other files stay beside them."""
+    wholeness = Wholeness(found)
+    wholeness.wrapping.add(EGG)
+    egg = found.read_object(EGG)
+    application = found.manifest
+    # What the egg says of itself comes first; the application's manifest knows the rest.
+    found.manifest = {**application, **egg}
+    member = "twin/rappid.json" if "twin/rappid.json" in found else "rappid.json"
+    who = whose(found, member)
+    placing = Placing(found)
+    for name in found.names:
+        if name not in wholeness.wrapping and name != who.member:
+            placing.put(name, _place(name))
+    return somebody(
+        found, APPLICATION, placing, who, wholeness.settle(), owner=text((egg, "publisher")), kind="custom"
+    )
+
+
+def _place(name: str) -> Place | None:
+    first, slash, below = name.partition("/")
+    if slash and first == "twin":
+        return in_workspace(below)
+    if slash and first == "state":
+        return in_memory(below)
+    return in_workspace(name)

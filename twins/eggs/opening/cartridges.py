@@ -1,0 +1,131 @@
+"""Cartridges as eggs: the three shapes of a buddy, LisPy agents, and two kinds that are only read.
+
+What is in a cartridge is the business of ``twins/cartridges``; here it gets a place, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from twins.cartridges.documents import Document
+from twins.cartridges.egg_spec import body_octets
+from twins.cartridges.shapes import Shape, checked, shape_of
+from twins.eggs.archive.names import safe_component
+from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
+from twins.eggs.opening.endings import answering, plain, somebody
+from twins.eggs.opening.families import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_FILE, PHYLOGENY
+from twins.eggs.opening.found import Found, inside, part_of, text
+from twins.eggs.opening.identity import Whose, lenient, minted
+from twins.eggs.opening.placing import Placing
+from twins.errors import BadCartridge, BadEgg
+
+BUDDY_FILE = ".brainstem_data/buddy.rappter.egg"
+"""Where a twin of kind buddy keeps its cartridge, below its workspace."""
+
+
+def buddy(found: Found) -> Opened:
+    """``_meta.type "rappter.egg"``, as the published Buddy writes it."""
+    return _buddy(found, BUDDY, text((inside(found.manifest, "organism"), "name")))
+
+
+def buddy_seed(found: Found) -> Opened:
+    """``rappter-egg/1.0``, the shape of the cartridge document."""
+    return _buddy(found, BUDDY_SEED, text((found.manifest, "name")))
+
+
+def organism_file(found: Found) -> Opened:
+    """``_format "egg"``: a daemon becomes a buddy; organisms of other scales have nothing here to live in."""
+    _check(found)
+    organism, body = inside(found.manifest, "organism"), inside(found.manifest, "body")
+    _check_body(found, body)
+    seal = Seal(True, listed=1)
+    name = text((organism, "name"), (organism, "instance"), (organism, "slug"))
+    if is_buddy(found.manifest):
+        return _buddy(found, ORGANISM_FILE, name, seal)
+    key = found.seed().hex()
+    part = _whole(found, Role.OTHER, safe_component(f"{_file_name(name, 'organism')}.egg"))
+    found.notes.append(f"It is kept as data in organisms/{key}; nothing here runs an organism of its scale.")
+    opened = plain(found, ORGANISM_FILE, seal, Destination.INERT, name=name, key=key, parts=(part,))
+    opened.folder = f"organisms/{key}"
+    return opened
+
+
+def is_buddy(document: Document) -> bool:
+    """Whether this document, in any of the three shapes, is somebody who can live here as a buddy."""
+    shape = shape_of(document)
+    if shape is Shape.SPEC:
+        kind = inside(document, "body").get("kind")
+        return inside(document, "organism").get("scale") == "daemon" and kind == "state_json"
+    return shape is not None
+
+
+def lispy(found: Found) -> Opened:
+    """``_meta.type "lispy-cartridge"``: an agent in LisPy, beside those in Python."""
+    meta = inside(found.manifest, "_meta")
+    name = text((meta, "agent_id")) or found.file.removesuffix(".json").removesuffix(".lispy")
+    target = f"agents/{safe_component(_file_name(name, 'cartridge'))}.lispy.json"
+    part = _whole(found, Role.AGENT, target)
+    return plain(found, LISPY, Seal(None), Destination.HOST, name=name, parts=(part,))
+
+
+def phylogeny(found: Found) -> Opened:
+    """``_meta.format "phylogeny.v1"``: a creature's genome and ancestors, without anything that lives."""
+    identity = inside(found.manifest, "identity")
+    name = text((identity, "name"), (found.manifest, "species")) or found.file
+    stage = text((identity, "stage"))
+    answer = (
+        f"{name}{f', {stage},' if stage else ''} is a record of descent. It is read, nothing here runs it."
+    )
+    return answering(found, PHYLOGENY, Seal(None), answer, name=name, parts=(_whole(found, Role.OTHER),))
+
+
+def game(found: Found) -> Opened:
+    """``orappter-cartridge/1.0``: a game for another machine."""
+    name = text((found.manifest, "name")) or found.file
+    answer = f"{name} is a game cartridge for the ORAPPTER console. It is read, nothing here runs it."
+    return answering(found, GAME, Seal(None), answer, name=name, parts=(_whole(found, Role.OTHER),))
+
+
+def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) -> Opened:
+    _check(found)
+    name = name or "buddy"
+    organism, lineage = inside(found.manifest, "organism"), inside(found.manifest, "lineage")
+    rappid = lenient(found, organism.get("rappid"), found.manifest.get("rappid"))
+    if rappid is None:
+        # The same buddy saved again is the same one, so what it never changes counts and not its state.
+        unchanging = text(
+            (organism, "created_at"),
+            (lineage, "created_at"),
+            (organism, "hatched_at"),
+            (lineage, "hatched_at"),
+        )
+        rappid = minted(found, name, unchanging=unchanging and f"{text((found.manifest, 'id'))} {unchanging}")
+    placing = Placing(found)
+    placing.made(_whole(found, Role.MEMORY, BUDDY_FILE))
+    found.manifest = {**found.manifest, "name": name}
+    return somebody(found, family, placing, Whose(rappid), seal or Seal(None), kind="buddy")
+
+
+def _check(found: Found) -> None:
+    try:
+        checked(found.manifest, name=found.file)
+    except BadCartridge as error:
+        raise BadEgg(str(error), do=error.do) from error
+
+
+def _check_body(found: Found, body: dict[str, object]) -> None:
+    """Hash and size of an Egg Spec v1 body."""
+    octets = body_octets(str(body.get("kind")), body.get("content"))
+    sha256 = hashlib.sha256(octets).hexdigest()
+    if body.get("sha256") != sha256 or body.get("size_bytes", len(octets)) != len(octets):
+        raise found.damaged("its body")
+
+
+def _whole(found: Found, role: Role, target: str = "") -> Part:
+    """The file itself, as its only part."""
+    return part_of(found.file, role, target or found.file, found.octets)
+
+
+def _file_name(name: str, otherwise: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:80] or otherwise

@@ -1,0 +1,167 @@
+"""An opened egg as people and programs read it: ``rappd egg inspect`` and ``verify``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from twins.eggs.archive.names import shown
+from twins.eggs.opened import Destination, Opened, Role
+from twins.eggs.opening.sniffing import open_egg
+
+AT_ONCE = 2 << 20
+"""What unpacks to at most this many bytes is checked when it is only looked at; it costs no noticeable time."""
+
+_TEXT, _ROWS = 300, 50  # of a manifest, as far as it is shown
+_WORDS = {
+    Role.SOUL: ("soul", "souls"),
+    Role.AGENT: ("agent file", "agent files"),
+    Role.SERVICE: ("service file", "service files"),
+    Role.SLOT: ("sense", "senses"),
+    Role.MEMORY: ("memory file", "memory files"),
+    Role.CONVERSATIONS: ("record of conversations", "records of conversations"),
+    Role.ENV: (".env", ".env files"),
+    Role.PAGE: ("page file", "page files"),
+    Role.ROSTER: ("roster", "rosters"),
+    Role.OTHER: ("other file", "other files"),
+}
+
+
+class Line(NamedTuple):
+    """A line for people. ``verdict``: whether it is good to read, worth a look, or plain."""
+
+    verdict: Literal["good", "note", ""]
+    text: str
+
+
+def look_at(path: Path) -> Opened:
+    """Opens an egg to see what it is, quickly whatever its size. Raises as ``open_egg``."""
+    return open_egg(path, check_up_to=AT_ONCE)
+
+
+def inspect(opened: Opened) -> dict[str, Any]:
+    """What there is to know, for ``--json``: one object under ``egg``.
+
+    ``whole`` is true, or null when it carries no hashes for all its files or they were not ``checked``.
+    """
+    family, seal = opened.family, opened.seal
+    return {
+        "egg": {
+            "file": opened.file,
+            "size": opened.size,
+            "sha256": opened.digest,
+            "schema": family.tag,
+            "kind": family.kind,
+            "container": family.container,
+            "name": opened.name,
+            "rappid": opened.rappid.text if opened.rappid else None,
+            "hatches_to": opened.destination.value,
+            "folder": opened.folder,
+            "packed_at": opened.packed_at,
+            "made_by": opened.made_by,
+            "checked": seal.checked,
+            "whole": seal.whole,
+            "listed": seal.listed,
+            "signer": seal.signer,
+            "sealed_at": seal.sealed_at,
+            "roles": dict(Counter(part.role.value for part in opened.parts)),
+            "parts": [
+                {"name": part.name, "role": part.role.value, "target": part.target, "size": part.size}
+                for part in opened.parts
+            ],
+            "notes": list(opened.notes),
+            "answer": opened.answer,
+            "manifest": _short(opened.manifest),
+        }
+    }
+
+
+def lines(opened: Opened) -> list[Line]:
+    """The same for people, the most important first."""
+    family = opened.family
+    head = [opened.name, f"{_article(family.kind)} {family.kind}", amount(opened.size)]
+    if opened.packed_at:
+        head.append(f"packed {_day(opened.packed_at)}")
+    found = [Line("", ", ".join(head)), *verdict(opened)]
+    found.append(Line("", f"{family.tag}, {family.container}; {_hatches(opened)}"))
+    if opened.rappid:
+        found.append(Line("", opened.rappid.text))
+    if opened.made_by:
+        found.append(Line("", f"made by {opened.made_by}"))
+    if opened.parts:
+        found.append(Line("", _holds(opened)))
+    found += [Line("note", note) for note in opened.notes]
+    found += [Line("", line) for line in opened.answer.splitlines()]
+    return found
+
+
+def verdict(opened: Opened) -> list[Line]:
+    """Whether it is whole, and who signed it: what ``rappd egg verify`` answers."""
+    seal = opened.seal
+    files = f"{len(opened.parts)} file{'' if len(opened.parts) == 1 else 's'}"
+    if not seal.checked:
+        whole = Line("note", f"not checked yet: rappd egg verify {opened.file}")
+    elif seal.whole:
+        whole = Line("good", f"whole: {seal.listed} of {seal.listed} files")
+    elif seal.listed:
+        whole = Line("note", f"readable: {files}, {seal.listed} of them with a hash")
+    else:
+        whole = Line("note", f"readable: {files}; it carries no hashes")
+    if seal.signer:
+        return [whole, Line("good" if seal.checked else "note", f"signed by {seal.signer[:16]}")]
+    return [whole, Line("note", "not signed")]
+
+
+def amount(octets: int) -> str:
+    """Bytes as people read them: ``3.1 MB``."""
+    if octets < 1000:
+        return f"{octets} bytes"
+    number, unit = octets / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if number < 999.5:
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.1f} {unit}" if number < 99.5 else f"{number:.0f} {unit}"
+
+
+def _hatches(opened: Opened) -> str:
+    if opened.destination is Destination.ANSWER:
+        return "does not hatch by itself"
+    return f"{'unpacks' if opened.destination is Destination.INERT else 'hatches'} to {opened.folder}"
+
+
+def _holds(opened: Opened) -> str:
+    counts = Counter(part.role for part in opened.parts)
+    words = [f"{counts[role]} {_WORDS[role][counts[role] > 1]}" for role in _WORDS if counts[role]]
+    return ", ".join(words) or "nothing but its rappid"
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1] in "aeio" else "a"
+
+
+def _day(moment: str) -> str:
+    """A moment's day, ``20 Nov 2026``; as it is written when it is none."""
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        return shown(moment)
+    return f"{at.day} {at:%b} {at.year}"
+
+
+def _short(value: Any) -> Any:
+    """A manifest without what would fill the screen; lengths stay visible."""
+    if isinstance(value, dict):
+        rows = {key: _short(inner) for key, inner in list(value.items())[:_ROWS]}
+        if len(value) > _ROWS:
+            rows["…"] = f"{len(value) - _ROWS} more"
+        return rows
+    if isinstance(value, list):
+        return [_short(inner) for inner in value[:_ROWS]] + (
+            [f"… {len(value) - _ROWS} more"] if len(value) > _ROWS else []
+        )
+    if isinstance(value, str) and len(value) > _TEXT:
+        return f"{value[:_TEXT]}… {len(value) - _TEXT} more characters"
+    return value

@@ -1,0 +1,71 @@
+"""Gathering an egg's parts: each with its role and a target that was checked; nothing is left behind."""
+
+from __future__ import annotations
+
+from twins.eggs.archive.names import NameSet, safe_path, shown
+from twins.eggs.opened import Part, Role
+from twins.eggs.opening.found import Found, part_of
+from twins.eggs.opening.places import Place
+from twins.errors import HostileEgg
+
+UNPLACED = ".brainstem_data/unplaced"
+"""Where a workspace keeps what came in an egg and has no place."""
+
+
+class Placing:
+    """Parts on their way to their targets; no two get the same one, on any disk.
+
+    Raises ``HostileEgg`` for a target that leads outside.
+    """
+
+    def __init__(self, found: Found, *, unplaced: str = UNPLACED) -> None:
+        self._found = found
+        self._unplaced = unplaced
+        self._targets = NameSet()
+        self._parts: list[Part] = []
+        self._aside: list[str] = []
+
+    def put(self, name: str, place: Place | None) -> None:
+        """A member of the archive, to its place; without one, or where that is taken, it is set aside."""
+        if place is None or not self._take(place[1]):
+            self._aside.append(name)
+            target = f"{self._unplaced}/{name}"
+            self._targets.add(safe_path(target))
+            self._parts.append(self._found.part(name, Role.OTHER, target))
+            return
+        self._parts.append(self._found.part(name, *place))
+
+    def made(self, part: Part) -> None:
+        """A part that is no member. One whose place is taken is not needed."""
+        if self._take(part.target):
+            self._parts.append(part)
+
+    def text(self, name: str, place: Place, content: str) -> None:
+        """A file that an egg in JSON holds as text. Raises ``HostileEgg`` where two have one place."""
+        self._targets.add(safe_path(place[1]))
+        self._parts.append(part_of(name, place[0], place[1], content.encode()))
+
+    def holds(self, role: Role) -> bool:
+        """Whether there is a part of that role yet."""
+        return any(part.role is role for part in self._parts)
+
+    def parts(self) -> tuple[Part, ...]:
+        """All of them. What was set aside is noted in one sentence."""
+        aside = self._aside
+        if aside:
+            more = f" and {len(aside) - 5} more" if len(aside) > 5 else ""
+            shown_names = ", ".join(map(shown, aside[:5]))
+            self._found.notes.append(
+                f"{len(aside)} files have no place here and are kept in {self._unplaced}: {shown_names}{more}."
+                if len(aside) > 1
+                else f"{shown_names} has no place here and is kept in {self._unplaced}."
+            )
+        return tuple(self._parts)
+
+    def _take(self, target: str) -> bool:
+        try:
+            self._targets.add(safe_path(target))
+        except HostileEgg:
+            safe_path(target)  # a path that leads outside is refused, a place that is taken is not
+            return False
+        return True

@@ -1,0 +1,133 @@
+"""Whether an egg is whole: every hash that it carries, of whatever kind, compared in one reading."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from twins.eggs import integrity
+from twins.eggs.archive.names import shown
+from twins.eggs.opened import Seal
+from twins.eggs.opening.found import Found
+from twins.eggs.opening.provenance import file_hashes
+from twins.eggs.opening.strict_json import parse_object
+from twins.errors import BadEgg
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SIGNATURE_BYTES = 1 << 16
+
+
+class Wholeness:
+    """Gathers what an egg says about its files, then reads them all once.
+
+    ``integrity.json`` and the manifest's provenance are taken in from the start, unless ``plain`` says that
+    this family has neither. ``wrapping`` are the files that are about the egg, not in it.
+    """
+
+    def __init__(self, found: Found, *, plain: bool = False) -> None:
+        """Raises ``BadEgg`` for an integrity layer that does not hold or is not over just these files."""
+        self._found = found
+        self._expected: dict[str, list[tuple[bytes, str]]] = {}
+        self._manifests: set[str] = set()
+        self.wrapping: set[str] = set() if found.manifest_name.startswith("repo/") else {found.manifest_name}
+        self._sealed: integrity.Sealed | None = None
+        if plain:
+            return
+        if integrity.MEMBER in found and self._is_ours():
+            self._take_in()
+        for name, digest in file_hashes(found).items():
+            self.expect(name, digest)
+            self.leave_out(found.manifest_name)
+
+    def expect(self, name: str, digest: object, *, space: bytes = b"") -> None:
+        """That the SHA-256 over ``space`` and the file's content is ``digest`` (64 hex).
+
+        Raises ``BadEgg`` when there is no such file or no such hash.
+        """
+        if name not in self._found:
+            raise self._found.damaged(f"{shown(name)} is missing")
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise self._found.damaged(f"what it says about {shown(name)} is no hash")
+        self._expected.setdefault(name, []).append((space, digest))
+
+    def leave_out(self, name: str) -> None:
+        """A file that cannot be in a list, because it holds the list."""
+        self._manifests.add(name)
+
+    def settle(self) -> Seal:
+        """Reads every file, and compares. Raises ``BadEgg`` naming the first that differs.
+
+        An egg opened for a look is only judged by its lists.
+        """
+        found, listed = self._found, len(self._expected)
+        signer = self._sealed.signer if self._sealed else ""
+        at = self._sealed.signed_at if self._sealed else ""
+        if not found.check:
+            return Seal(None, signer, at, listed, checked=False)
+        for name in found.names:
+            self._compare(name)
+        missed = [name for name in found.names if name not in self._expected and name not in self._manifests]
+        if listed and missed:
+            found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
+        return Seal(True if listed and not missed else None, signer, at, listed)
+
+    def _compare(self, name: str) -> None:
+        expected = self._expected.get(name, ())
+        running = {space: hashlib.sha256(space) for space, _ in expected}
+        for chunk in self._found.archive.chunks(name):
+            for one in running.values():
+                one.update(chunk)
+        if any(running[space].hexdigest() != digest for space, digest in expected):
+            raise self._found.damaged(shown(name))
+
+    def _is_ours(self) -> bool:
+        """Whether ``integrity.json`` is the layer; a project's own file may have that name too."""
+        try:
+            said = parse_object(self._found.read(integrity.MEMBER), integrity.MEMBER)
+        except BadEgg:
+            said = {}
+        ours = said.get("schema") == integrity.SCHEMA
+        if not ours:
+            self._found.notes.append(f"Its {integrity.MEMBER} is not about its files and says nothing here.")
+        return ours
+
+    def _take_in(self) -> None:
+        self._sealed = integrity.check(self._found.read(integrity.MEMBER))
+        names = set(self._found.names) - {integrity.MEMBER}
+        for name in sorted(names ^ set(self._sealed.files)):
+            what = "is not among those it lists" if name in names else "is missing"
+            raise self._found.damaged(f"{shown(name)} {what}")
+        for name, digest in self._sealed.files.items():
+            self.expect(name, digest)
+        self.leave_out(integrity.MEMBER)
+        self.wrapping.add(integrity.MEMBER)
+
+
+def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Seal:
+    """``seal`` with what ``FILE.sig`` adds, where one lies beside the egg.
+
+    A signature over other bytes is refused; ``by_hand`` says that people may edit this kind, so that it
+    only counts as unsigned, with a note. Raises ``BadEgg``.
+    """
+    beside = path.with_name(path.name + integrity.SIGNATURE_SUFFIX)
+    if seal.signer or not beside.is_file() or not found.digest:
+        return seal
+    with beside.open("rb") as file:
+        octets = file.read(_SIGNATURE_BYTES + 1)
+    if len(octets) > _SIGNATURE_BYTES:
+        raise BadEgg(f"{beside.name} is no signature; nothing was written.", do="Get both again.")
+    sealed = integrity.check(octets)
+    try:
+        sealed.covers(found.digest)
+    except BadEgg:
+        if not by_hand:
+            raise
+        found.notes.append("It was changed after it was signed, and counts as unsigned.")
+        return seal
+    return Seal(True, sealed.signer, sealed.signed_at, max(seal.listed, 1), seal.checked)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(shown, names[:3])) + more

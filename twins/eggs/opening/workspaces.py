@@ -1,0 +1,48 @@
+"""Eggs that are one whole workspace: ``brainstem-egg/2.1``, ``2.2-organism``, ``rapp-egg/2.0`` twin and brainstem.
+
+All have the same files at the root, some below ``repo/``; what the family adds is what must agree.
+"""
+
+from __future__ import annotations
+
+from twins.eggs.opened import Destination, Family, Opened
+from twins.eggs.opening.endings import somebody
+from twins.eggs.opening.families import ORGANISM, SCALES, TWIN_2_1
+from twins.eggs.opening.found import Found
+from twins.eggs.opening.identity import whose
+from twins.eggs.opening.places import in_workspace
+from twins.eggs.opening.placing import Placing
+from twins.eggs.opening.wholeness import Wholeness
+
+
+def twin_2_1(found: Found) -> Opened:
+    """``repo/**`` is the workspace, ``data/**`` its memory. Hub eggs name a throw-away rappid besides."""
+    return _workspace(found, TWIN_2_1, contradiction="note")
+
+
+def organism(found: Found) -> Opened:
+    """A full instance; manifest and ``rappid.json`` come from one packer and must agree."""
+    return _workspace(found, ORGANISM, contradiction="refuse")
+
+
+def twin(found: Found) -> Opened:
+    """``rapp-egg/2.0``, scale twin: members at the root or below ``repo/``, memory under ``data/``."""
+    return _workspace(found, SCALES["twin"], contradiction="refuse")
+
+
+def brainstem(found: Found) -> Opened:
+    """``rapp-egg/2.0``, scale brainstem: for an empty home."""
+    return _workspace(found, SCALES["brainstem"], contradiction="refuse", destination=Destination.BRAINSTEM)
+
+
+def _workspace(
+    found: Found, family: Family, *, contradiction: str, destination: Destination = Destination.TWIN
+) -> Opened:
+    wholeness = Wholeness(found)
+    member = "repo/rappid.json" if "repo/rappid.json" in found else "rappid.json"
+    who = whose(found, member, contradiction=contradiction)
+    placing = Placing(found)
+    for name in found.names:
+        if name not in wholeness.wrapping and name != who.member:
+            placing.put(name, in_workspace(name))
+    return somebody(found, family, placing, who, wholeness.settle(), destination=destination)

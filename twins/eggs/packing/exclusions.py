@@ -1,0 +1,97 @@
+"""What never travels: the union of every published list, in any spelling, and what is this machine's own.
+
+By name alone, at any depth; what a file holds is looked at by the secret scan.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import StrEnum
+
+
+class Why(StrEnum):
+    """Why something stayed behind, as a person reads it after its path."""
+
+    SECRET = "may hold secrets"  # noqa: S105 - a reason, not a secret
+    PRIVATE = "is private"
+    MADE_ANEW = "is made anew where it is needed"
+    LOCAL = "belongs to this machine"
+    LINK = "is a link, and links are not followed"
+    NO_FILE = "is no regular file"
+    MEMORY = "is memory, which was to stay"
+    NO_PLACE = "has no place in this kind of egg"
+    ELSEWHERE = "goes in by another way"
+    """Not left out at all: only passed over by whoever walks."""
+
+
+_SECRET_NAMES = frozenset(
+    {
+        ".copilot_token", ".copilot_session", ".copilot_pending", "voice.zip", ".flaskenv",
+        "private-estate-secret", "private-estate-map.json", "keys",
+        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud",
+        ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".htpasswd",
+    }
+)  # fmt: skip
+_SECRET_SUFFIXES = (
+    ".token", ".tokens", ".session", ".secret", ".secrets", ".key", ".keys", ".env",
+    ".pem", ".crt", ".cer", ".der", ".csr", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx",
+)  # fmt: skip
+_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+_PRIVATE_NAMES = frozenset({"private"})
+_MADE_ANEW_NAMES = frozenset(
+    {
+        "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "venv", ".venv", ".deps",
+        "node_modules", ".git", ".hg", ".svn", ".ds_store", "thumbs.db", "desktop.ini", "__macosx",
+    }
+)  # fmt: skip
+_LOCAL_NAMES = frozenset({"brainstem.log", "lifecycle.log"})
+_LOCAL_AT_ROOT = frozenset({"logs", "src", "hatch_receipt.json", "archived.json"})
+_LOCAL_MEMORY = frozenset({"kept", "soul_history", "unplaced"})
+_KERNEL_FILES = frozenset({"basic_agent.py", "__init__.py"})
+_HALF_WRITTEN = re.compile(r"\..*\.tmp")
+# Editors and people keep copies beside the file: the copy of a key is a key.
+_COPY = re.compile(
+    r"^[#~]+|(?:\.(?:bak|old|orig|save|backup|copy|swp|swo|tmp|[0-9]+)|[~#]+| \([0-9]+\)| copy)$"
+)
+
+
+def by_name(name: str) -> Why | None:
+    """Why a file or folder of this name stays behind wherever it lies; None when it may travel."""
+    key = _plain(name)
+    if key in _MADE_ANEW_NAMES or key.endswith((".pyc", ".pyo")) or key.startswith("._"):
+        return Why.MADE_ANEW
+    if key in _PRIVATE_NAMES:
+        return Why.PRIVATE
+    if key in _LOCAL_NAMES or _HALF_WRITTEN.fullmatch(key):
+        return Why.LOCAL
+    while True:
+        if key in _SECRET_NAMES or key.endswith(_SECRET_SUFFIXES) or key.startswith(_SECRET_STARTS):
+            return Why.SECRET
+        shorter = _COPY.sub("", key)
+        if shorter == key or not shorter:
+            return None
+        key = shorter
+
+
+def at_root(name: str) -> Why | None:
+    """The same for what lies directly in a workspace, where dot-names are the house's own."""
+    key = _plain(name)
+    if key in _LOCAL_AT_ROOT:
+        return Why.LOCAL
+    return by_name(name) or (Why.LOCAL if key.startswith(".") else None)
+
+
+def in_memory(name: str) -> Why | None:
+    """The same for what lies directly in the memory folder: what the house keeps about files stays."""
+    return by_name(name) or (Why.LOCAL if _plain(name) in _LOCAL_MEMORY else None)
+
+
+def in_code(name: str) -> Why | None:
+    """The same for what lies directly in a folder of agents or services: the kernel has its own copy."""
+    return by_name(name) or (Why.MADE_ANEW if _plain(name) in _KERNEL_FILES else None)
+
+
+def _plain(name: str) -> str:
+    """The name as some disk or program would take it: without case, width, or trailing dots and spaces."""
+    return unicodedata.normalize("NFKC", name).casefold().strip().rstrip(". ")

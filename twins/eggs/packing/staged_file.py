@@ -1,0 +1,60 @@
+"""A file that comes to its place whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedRandom
+from pathlib import Path
+
+from twins.eggs.integrity import SIGNATURE_SUFFIX
+from twins.errors import TwinConflict
+
+
+@contextmanager
+def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
+    """A file beside ``target`` that takes its place when all went well, and is gone otherwise."""
+    _check_free(target, overwrite)
+    staged = target.with_name(f".egg.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(
+            os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b"
+        ) as file:
+            yield file
+        _check_free(target, overwrite)
+        # A signature that lies there is about another egg.
+        target.with_name(target.name + SIGNATURE_SUFFIX).unlink(missing_ok=True)
+        staged.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise TwinConflict(
+            f"{target.name} cannot be written: {error.strerror or error}; nothing was packed.",
+            do="Make room, or write it elsewhere.",
+        ) from error
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
+    if target.is_dir() or (not overwrite and os.path.lexists(target)):
+        raise TwinConflict(f"{target.name} exists already; nothing was packed.", do="Name another file.")
+
+
+def settled(file: BufferedRandom) -> tuple[int, str]:
+    """(size, SHA-256) of a file that is on the disk now."""
+    file.flush()
+    os.fsync(file.fileno())
+    file.seek(0)
+    return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,164 @@
+"""Writing an egg's parts beside their destination, on the same disk, before anything there is touched."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from twins.eggs.opened import Opened, Part
+from twins.errors import BadEgg
+from twins.importer.carrying import MOVING, PREFIX, UNDOING
+from twins.importer.errors import DiskFull, size
+from twins.importer.walking import FOLDER, Walk, split
+
+Progress = Callable[[str, int, int], None]
+"""``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
+
+_SPARE = 4 << 20  # what journals and receipts may need besides
+_FEW = 32  # files that are quicker synced one by one
+
+
+@dataclass(slots=True, frozen=True)
+class Staged:
+    """One written file."""
+
+    sha256: str
+    size: int
+
+
+def new_id(now: datetime) -> str:
+    """The name of one hatching: sorts by time, and is its own."""
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def make_staging(beside: Path, ident: str) -> Path:
+    """An empty staging folder in ``beside``, the folder that the destination lies in."""
+    beside.mkdir(mode=0o700, parents=True, exist_ok=True)
+    staging = beside / f"{PREFIX}{ident}"
+    staging.mkdir(mode=0o700)
+    handle = os.open(beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return staging
+
+
+def abandon(staging: Path) -> None:
+    """Throws a staging folder away, unless a journal says that it is still needed."""
+    if not (staging / MOVING).exists() and not (staging / UNDOING).exists():
+        shutil.rmtree(
+            staging, ignore_errors=True
+        )  # the failure that led here is told; leftovers go at the start
+
+
+def check_room(beside: Path, needed: int, name: str) -> None:
+    """Raises ``DiskFull`` when ``needed`` bytes do not fit on the disk of ``beside``."""
+    found = os.statvfs(beside)
+    missing = needed + _SPARE - found.f_bavail * found.f_frsize
+    if missing > 0:
+        raise DiskFull(
+            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {size(missing)}, rerun."
+        )
+
+
+def stage_parts(
+    opened: Opened, parts: list[Part], tree: Path, progress: Progress | None = None
+) -> dict[str, Staged]:
+    """Writes ``parts`` below ``tree`` by their targets; what was written, by target.
+
+    Raises ``BadEgg`` when a part is not as long as the egg says.
+    """
+    total, done = sum(part.size for part in parts), 0
+    written: dict[str, Staged] = {}
+    tree.mkdir(mode=0o700, exist_ok=True)
+    with Walk(tree, durable=False) as walk:
+        for part in parts:
+            before = done
+            digest = hashlib.sha256()
+            above, name = split(part.target)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(name, flags, 0o600, dir_fd=walk.folder(above, make=True))
+            with os.fdopen(handle, "wb", buffering=0) as file:
+                for chunk in part.chunks():
+                    digest.update(chunk)
+                    _write(file.fileno(), chunk)
+                    done += len(chunk)
+                    if done - before > part.size:
+                        break
+                    if progress is not None:
+                        progress("stage", done, total)
+            if done - before != part.size:
+                raise BadEgg(
+                    f"{opened.name} is damaged ({part.name}); nothing was written.", do="Get it again."
+                )
+            written[part.target] = Staged(digest.hexdigest(), part.size)
+    return written
+
+
+def stage_file(tree: Path, target: str, content: bytes) -> Staged:
+    """Writes one file of this house's own below ``tree``, over an earlier one."""
+    with Walk(tree, durable=False) as walk:
+        above, name = split(target)
+        folder = walk.folder(above, make=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(content)
+    return Staged(hashlib.sha256(content).hexdigest(), len(content))
+
+
+def hash_of(path: Path) -> Staged:
+    """Hash and size of a staged file."""
+    with path.open("rb") as file:
+        return Staged(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+
+
+def make_durable(staging: Path) -> None:
+    """Returns once everything below ``staging`` is on the disk."""
+    paths = list(_below(staging))
+    if len(paths) > _FEW and _sync_disk(staging):
+        return
+    for path, is_folder in paths:
+        handle = os.open(path, FOLDER if is_folder else os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _write(handle: int, chunk: bytes) -> None:
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _below(folder: Path) -> Iterator[tuple[str, bool]]:
+    for above, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            yield os.path.join(above, name), False  # noqa: PTH118 - a Path per file is too slow here
+        yield above, True
+
+
+def _sync_disk(folder: Path) -> bool:
+    """One call for many files, where the system has it (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    handle = os.open(folder, FOLDER)
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if call is None:
+            return False
+        if call(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+        return True
+    finally:
+        os.close(handle)

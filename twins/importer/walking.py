@@ -1,0 +1,198 @@
+"""Reaching files below a folder without ever going through a link, however the folder changes meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BLOCKED = frozenset({errno.ELOOP, errno.ENOTDIR})
+_CHUNK = 1 << 20
+
+
+class Kind(StrEnum):
+    """What lies at a place."""
+
+    NOTHING = "nothing"
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"
+    """A pipe, a socket, a device."""
+    BLOCKED = "blocked"
+    """The way there leads through a link or a file."""
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """What lies at a place; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
+
+    kind: Kind
+    size: int = 0
+    ident: tuple[int, int] = (0, 0)
+
+
+NOTHING = Found(Kind.NOTHING)
+_KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.FOLDER, stat.S_IFLNK: Kind.LINK}
+
+
+class Walk:
+    """Files below one base folder, by relative path with ``/`` between folders.
+
+    No component below the base, nor the base itself, is followed when it is a link: the folders are
+    opened one inside the other. Keeps the folder it used last open; close it, or use it as a context.
+    """
+
+    def __init__(self, base: Path, *, durable: bool = True) -> None:
+        """``durable``: folders that are made survive a loss of power."""
+        self.base = base
+        self._durable = durable
+        self._open: tuple[str, int] | None = None
+
+    def __enter__(self) -> Walk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the folder that is open."""
+        if self._open is not None:
+            os.close(self._open[1])
+            self._open = None
+
+    def folder(self, path: str, *, make: bool = False) -> int:
+        """A handle on the folder at ``path`` ("" is the base), valid until the next call of anything here.
+
+        Raises ``FileNotFoundError``, or ``OSError`` with ENOTDIR or ELOOP when something else is in the way.
+        """
+        if self._open is not None and self._open[0] == path:
+            return self._open[1]
+        if make:
+            self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(self.base, FOLDER)
+        try:
+            for part in path.split("/") if path else ():
+                if make:
+                    try:
+                        os.mkdir(part, 0o700, dir_fd=handle)
+                    except FileExistsError:
+                        pass
+                    else:
+                        if self._durable:
+                            os.fsync(handle)
+                inner = os.open(part, FOLDER, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+        except BaseException:
+            os.close(handle)
+            raise
+        self.close()
+        self._open = (path, handle)
+        return handle
+
+    def find(self, path: str) -> Found:
+        """What lies at ``path``."""
+        above, name = split(path)
+        try:
+            found = os.stat(name, dir_fd=self.folder(above), follow_symlinks=False)
+        except FileNotFoundError:
+            return NOTHING
+        except OSError as error:
+            if error.errno in _BLOCKED:
+                return Found(Kind.BLOCKED)
+            raise
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), Kind.OTHER)
+        return Found(kind, found.st_size if kind is Kind.FILE else 0, (found.st_dev, found.st_ino))
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
+        above, name = split(path)
+        handle = os.open(name, _FILE, dir_fd=self.folder(above))
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "Not a file", name)
+            while chunk := file.read(_CHUNK):
+                yield chunk
+
+    def sha256(self, path: str) -> str:
+        """SHA-256 of the file at ``path``; "" when no file lies there."""
+        digest = hashlib.sha256()
+        try:
+            for chunk in self.chunks(path):
+                digest.update(chunk)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            if error.errno in _BLOCKED or error.errno == errno.EINVAL:
+                return ""
+            raise
+        return digest.hexdigest()
+
+    def missing_folders(self, path: str) -> list[str]:
+        """The folders above ``path`` that are not there yet, outermost first; never the base."""
+        parts = path.split("/")[:-1]
+        found: list[str] = []
+        for count in range(len(parts), 0, -1):
+            above = "/".join(parts[:count])
+            if self.find(above).kind is not Kind.NOTHING:
+                break
+            found.append(above)
+        return found[::-1]
+
+
+def split(path: str) -> tuple[str, str]:
+    """(folder, name) of a relative path."""
+    above, _, name = path.rpartition("/")
+    return above, name
+
+
+@contextmanager
+def walks(home: Path) -> Iterator[Walks]:
+    """Walks by their base, all closed at the end."""
+    opened = Walks(home)
+    try:
+        yield opened
+    finally:
+        for walk in opened.values():
+            walk.close()
+
+
+class Walks(dict[str, Walk]):
+    """One ``Walk`` per base, made when asked for. A base is named relative to ``home`` (see ``name_of``)."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self._home = home
+
+    def __missing__(self, base: str) -> Walk:
+        self[base] = Walk(self._home / base)
+        return self[base]
+
+
+def name_of(folder: Path, home: Path) -> str:
+    """How a folder is written down: relative to the home, so that it holds after a move; else absolute."""
+    return folder.relative_to(home).as_posix() if folder.is_relative_to(home) else str(folder)
+
+
+def files_below(base: Path) -> Sequence[str]:
+    """Every path below ``base`` that is not a folder, sorted, links not followed."""
+    found: list[str] = []
+    for folder, folders, files in os.walk(base, onerror=_raise):
+        above = os.path.relpath(folder, base).replace(os.sep, "/")
+        prefix = "" if above == "." else f"{above}/"
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        found += [prefix + name for name in (*files, *links)]
+    return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error

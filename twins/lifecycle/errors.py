@@ -1,0 +1,13 @@
+"""What can be wrong with a request to archive."""
+
+from __future__ import annotations
+
+from twins.errors import TwinError
+
+
+class BadFilter(TwinError):
+    """A filter that does not say clearly which twins are meant; nothing was touched."""
+
+    code = "bad_filter"
+    status = 400
+    exit_code = 2

@@ -1,0 +1,216 @@
+"""The operator's verbs: archive, unarchive, purge, and who is archived or purged (RAPP v1 §18.13.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from envelopes.problem import Problem
+from twins.errors import TwinConflict
+from twins.lifecycle import ledger, moving, tombstones
+from twins.lifecycle.finding import active_one, archived_one
+from twins.lifecycle.measuring import measure
+from twins.lifecycle.selection import Selection
+from twins.lifecycle.trash import migrate_trash
+from twins.lifecycle.unfinished import held
+from twins.listing import Presence, scan
+from twins.places import TwinPlaces
+from twins.twin import Twin
+
+
+class Runner(Protocol):
+    """Whoever runs twins, as the lifecycle needs it."""
+
+    def presence(self, key: str) -> Presence:
+        """What is known of the twin now; its last port also while it sleeps."""
+        ...
+
+    async def stop(self, key: str) -> None:
+        """Ends the twin and all it started, and returns when they are dead. Nothing to end is no error.
+
+        Raises when something of it will not die.
+        """
+        ...
+
+
+class Lifecycle:
+    """One home's verbs. They answer the shapes that are published, and raise ``Problem`` for a single twin.
+
+    ``{ok, action, mode: "execute"|"dry-run", <done>: [{hash, name, kind, moved_to}], errors: [{hash, name,
+    error}]}`` where ``<done>`` is ``archived``, ``unarchived`` or ``purged`` (which has ``tombstone`` instead
+    of ``moved_to``). A dry run adds ``would_archive: [{hash, name, kind}]`` or ``would_purge``, with ``path``.
+
+    ``by`` is ``operator``, ``cron:<rule>`` or ``fleet:archive_estate``; a selector whatever
+    ``twins.listing.find`` takes; ``now`` has an offset, and is now when absent.
+    """
+
+    def __init__(self, places: TwinPlaces, runner: Runner) -> None:
+        self._places = places
+        self._runner = runner
+        self._turn = asyncio.Lock()
+
+    async def archive(
+        self, selector: str, *, reason: str = "", by: str = "operator", now: datetime | None = None
+    ) -> dict[str, Any]:
+        """Sets one active twin aside, at once; a running one is stopped first."""
+        tombstones.proper_by(by)
+        async with self._turn:
+            twin = await asyncio.to_thread(self._active, selector)
+            done = await self._archive(twin, reason=reason, by=by, now=now)
+        return _result("archive", [done])
+
+    async def archive_matching(
+        self,
+        selection: Selection,
+        *,
+        confirm: bool = False,
+        reason: str = "",
+        by: str = "operator",
+        now: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Sets aside all active twins that the selection means; only says which, unless confirmed.
+
+        One that cannot be archived is told under ``errors`` and stops no other.
+        """
+        tombstones.proper_by(by)
+        twins = (await asyncio.to_thread(scan, self._places)).twins
+        presences = {twin.key: self._runner.presence(twin.key) for twin in twins}
+        chosen = await asyncio.to_thread(
+            selection.choose,
+            twins,
+            quiet_since=lambda twin: _quiet_since(twin, presences[twin.key]),
+            now=now or datetime.now(UTC),
+        )
+        if not confirm:
+            return _dry_run("archive", [_who(twin) for twin in chosen])
+        archived, errors = [], []
+        for twin in chosen:
+            try:
+                async with self._turn:
+                    archived.append(await self._archive(twin, reason=reason, by=by, now=now))
+            except (Problem, OSError) as error:
+                errors.append({"hash": twin.key, "name": twin.name, "error": str(error)})
+        return _result("archive", archived, errors)
+
+    async def unarchive(self, selector: str) -> dict[str, Any]:
+        """Brings one archived twin back among the active. It is not booted."""
+        async with self._turn:
+            key = await asyncio.to_thread(self._archived, selector, " already")
+            record, _ = await asyncio.to_thread(ledger.archived_entry, self._places, key)
+            place = await asyncio.to_thread(moving.unarchive_body, self._places, key)
+        return _result("unarchive", [{**_recorded(record), "moved_to": str(place)}])
+
+    async def purge(
+        self,
+        selector: str,
+        *,
+        confirm: bool = False,
+        reason: str = "",
+        by: str = "operator",
+        now: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Ends an archived twin for good: a tombstone stays. Without ``confirm`` it only says whom."""
+        tombstones.proper_by(by)
+        async with self._turn:
+            key = await asyncio.to_thread(self._archived, selector, "; archive first")
+            record, _ = await asyncio.to_thread(ledger.archived_entry, self._places, key)
+            who = _recorded(record)
+            if not confirm:
+                return _dry_run("purge", [{**who, "path": str(self._places.archived(key))}])
+            place = await asyncio.to_thread(
+                moving.purge_body,
+                self._places,
+                key,
+                at=now or datetime.now(UTC),
+                by=by,
+                reason=tombstones.proper_reason(reason),
+            )
+        return _result("purge", [{**who, "tombstone": str(place)}])
+
+    async def list_archived(self) -> list[dict[str, Any]]:
+        """Each archived twin's ``archived.json`` and its ``path``."""
+        return await asyncio.to_thread(ledger.list_archived, self._places)
+
+    async def list_purged(self) -> list[dict[str, Any]]:
+        """Every tombstone."""
+        return await asyncio.to_thread(ledger.list_purged, self._places)
+
+    async def recover(self) -> list[str]:
+        """At start-up: finishes or undoes what a crash cut off; a sentence for each."""
+        async with self._turn:
+            return await asyncio.to_thread(self._settle)
+
+    async def migrate(self, *, now: datetime | None = None) -> dict[str, Any]:
+        """At start-up, after ``recover``: archives what older tools left in ``.trash``."""
+        async with self._turn:
+            return await asyncio.to_thread(migrate_trash, self._places, now=now or datetime.now(UTC))
+
+    async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
+        await asyncio.to_thread(moving.refuse_taken, self._places, twin.key, twin.name)
+        before = self._runner.presence(twin.key)
+        await self._stop(twin)
+        measured = await asyncio.to_thread(measure, twin.workspace.root)
+        record = tombstones.archived_record(
+            rappid=twin.rappid.text,
+            key=twin.key,
+            name=twin.name,
+            kind=twin.kind,
+            at=now or datetime.now(UTC),
+            by=by,
+            reason=tombstones.proper_reason(reason),
+            last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
+        )
+        place = await asyncio.to_thread(moving.archive_body, self._places, twin.workspace.root, record)
+        if self._runner.presence(twin.key).awake:  # somebody woke it between its end and its move
+            await self._stop(twin)
+        return {**_who(twin), "moved_to": str(place)}
+
+    async def _stop(self, twin: Twin) -> None:
+        await self._runner.stop(twin.key)
+        if self._runner.presence(twin.key).awake:
+            raise TwinConflict(f"{twin.name} does not stop; it was left as it is.", do="rappd twins stop")
+
+    # In threads from here on.
+
+    def _settle(self) -> list[str]:
+        with held(self._places) as settled:
+            return settled
+
+    def _active(self, selector: str) -> Twin:
+        self._settle()
+        return active_one(self._places, selector)
+
+    def _archived(self, selector: str, when_active: str) -> str:
+        self._settle()
+        return archived_one(self._places, selector, when_active=when_active)
+
+
+def _quiet_since(twin: Twin, presence: Presence) -> datetime | None:
+    if presence.awake:
+        return None
+    touched = measure(twin.workspace.root).touched
+    return datetime.fromtimestamp(max(touched, presence.last_talk or 0.0), UTC)
+
+
+def _who(twin: Twin) -> dict[str, Any]:
+    return {"hash": twin.key, "name": twin.name, "kind": twin.kind}
+
+
+def _recorded(record: dict[str, Any]) -> dict[str, Any]:
+    return {field: record[field] for field in ("hash", "name", "kind")}
+
+
+def _result(action: str, done: list[dict[str, Any]], errors: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {
+        "ok": not errors,
+        "action": action,
+        "mode": "execute",
+        f"{action}d": done,
+        "errors": list(errors),
+    }
+
+
+def _dry_run(action: str, would: list[dict[str, Any]]) -> dict[str, Any]:
+    return {**_result(action, []), "mode": "dry-run", f"would_{action}": would}

@@ -1,0 +1,60 @@
+"""What a workspace holds, and when anything in it was last touched."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twins.errors import NoSuchTwin
+
+
+@dataclass(slots=True, frozen=True)
+class Measured:
+    """``bytes`` and ``files`` of everything, ``agents`` the agent files, ``touched`` Unix seconds."""
+
+    bytes: int
+    files: int
+    agents: tuple[str, ...]
+    touched: float
+
+    def as_known(self) -> dict[str, Any]:
+        """Its part of a record's ``last_known``."""
+        return {
+            "workspace_bytes": self.bytes,
+            "workspace_files": self.files,
+            "agents": list(self.agents),
+        }
+
+
+def measure(root: Path) -> Measured:
+    """Walks the workspace at ``root``; links are counted and never followed.
+
+    What vanishes or cannot be read meanwhile is left out: the figures inform, nothing rests on them.
+    Raises ``NoSuchTwin`` when there is no such folder.
+    """
+    size = files = 0
+    agents = []
+    try:
+        touched = root.stat().st_mtime
+    except FileNotFoundError as error:
+        raise NoSuchTwin(f"{root.name[:16]} is not there any more.", do="rappd twins list") from error
+    folders = [os.fspath(root)]
+    agents_folder = os.path.join(root, "agents")  # noqa: PTH118 - a thousand twins are walked in one go
+    while folders:
+        folder = folders.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    about = entry.stat(follow_symlinks=False)
+                    touched = max(touched, about.st_mtime)
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                        continue
+                    size += about.st_size
+                    files += 1
+                    if entry.name.endswith("_agent.py") and folder.startswith(agents_folder):
+                        agents.append(entry.name)
+    return Measured(size, files, tuple(sorted(agents)), touched)

@@ -1,0 +1,135 @@
+"""Which twins a bulk verb means: the filter's clauses, all of which must hold (RAPP v1 §18.13.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
+
+from twins.lifecycle.errors import BadFilter
+from twins.lifecycle.patterns import check_pattern, matching
+
+CLAUSES = ("kind", "name_prefix", "name_regex", "stopped_for_days", "exclude_kinds")
+MAX_DAYS = 36_500
+
+_TEXTS = ("kind", "name_prefix", "name_regex")
+
+
+class Named(Protocol):
+    """What a clause looks at."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+@dataclass(slots=True, frozen=True)
+class Selection:
+    """A filter that was read and found sound: at least one clause, every clause known.
+
+    ``kind`` and ``exclude_kinds`` match exactly, ``name_prefix`` with case, ``name_regex`` anywhere in
+    the name. ``stopped_for_days`` means: not running, and untouched for at least that many days.
+    """
+
+    kind: str | None = None
+    name_prefix: str | None = None
+    name_regex: str | None = None
+    stopped_for_days: int | None = None
+    exclude_kinds: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_filter(cls, given: object) -> Selection:
+        """Reads the ``filter`` object of a request. Raises ``BadFilter``; an unknown clause is never skipped."""
+        if not isinstance(given, Mapping):
+            raise BadFilter("The filter is not an object of clauses.", do=_known())
+        unknown = [str(clause) for clause in given if clause not in CLAUSES]
+        if unknown:
+            raise BadFilter(f'The filter has no clause "{unknown[0][:40]}".', do=_known())
+        if not given:
+            raise BadFilter("The filter is empty, and would mean every twin.", do=_known())
+        for clause in _TEXTS:
+            if clause in given and not (isinstance(given[clause], str) and given[clause]):
+                raise BadFilter(f"{clause} needs a text.", do=f"{clause}=…")
+        if "name_regex" in given:
+            check_pattern(given["name_regex"])
+        if "stopped_for_days" in given:
+            days = given["stopped_for_days"]
+            if type(days) is not int or not 0 <= days <= MAX_DAYS:
+                raise BadFilter("stopped_for_days needs a whole number of days.", do="stopped_for_days=30")
+        clauses: dict[str, Any] = dict(given)
+        if "exclude_kinds" in given:
+            kinds = given["exclude_kinds"]
+            if (
+                not isinstance(kinds, list | tuple)
+                or not kinds
+                or not all(isinstance(kind, str) and kind for kind in kinds)
+            ):
+                raise BadFilter("exclude_kinds needs a list of kinds.", do="exclude_kinds=memorial,personal")
+            clauses["exclude_kinds"] = tuple(kinds)
+        return cls(**clauses)
+
+    @classmethod
+    def from_options(cls, texts: Iterable[str]) -> Selection:
+        """Reads ``CLAUSE=VALUE`` texts of a command line.
+
+        ``exclude_kinds`` takes kinds with commas between them, and may be given again; the others once.
+        """
+        given: dict[str, Any] = {}
+        for text in texts:
+            clause, equals, value = text.partition("=")
+            clause = clause.strip()
+            if not equals:
+                raise BadFilter(f'"{text[:40]}" is not CLAUSE=VALUE.', do=_known())
+            if clause == "exclude_kinds":
+                kinds = [kind.strip() for kind in value.split(",")]
+                given[clause] = [*given.get(clause, []), *filter(None, kinds)]
+            elif clause in given:
+                raise BadFilter(f"{clause} is given twice; all clauses must hold.", do="Give it once.")
+            else:
+                given[clause] = _whole_number(value) if clause == "stopped_for_days" else value
+        return cls.from_filter(given)
+
+    def as_filter(self) -> dict[str, Any]:
+        """The ``filter`` object again, for a request to another machine."""
+        clauses = {clause: getattr(self, clause) for clause in CLAUSES}
+        if self.exclude_kinds is not None:
+            clauses["exclude_kinds"] = list(self.exclude_kinds)
+        return {clause: value for clause, value in clauses.items() if value is not None}
+
+    def choose(
+        self, twins: Iterable[T], *, quiet_since: Callable[[T], datetime | None], now: datetime
+    ) -> list[T]:
+        """Those for which every clause holds, in the order given.
+
+        ``quiet_since(twin)`` is when it was last touched, None while it runs; it may be slow, and is asked
+        only where its answer decides. Blocks for ``name_regex`` (see ``patterns``).
+        """
+        chosen = [twin for twin in twins if self._fits(twin)]
+        if self.name_regex is not None:
+            found = matching(self.name_regex, [twin.name for twin in chosen])
+            chosen = [twin for twin, fits in zip(chosen, found, strict=True) if fits]
+        if self.stopped_for_days is not None:
+            limit = now - timedelta(days=self.stopped_for_days)
+            chosen = [twin for twin in chosen if (since := quiet_since(twin)) is not None and since <= limit]
+        return chosen
+
+    def _fits(self, twin: Named) -> bool:
+        return (
+            (self.kind is None or twin.kind == self.kind)
+            and (self.name_prefix is None or twin.name.startswith(self.name_prefix))
+            and (self.exclude_kinds is None or twin.kind not in self.exclude_kinds)
+        )
+
+
+def _whole_number(text: str) -> int | str:
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) < 10 else text
+
+
+def _known() -> str:
+    return f"Clauses: {', '.join(CLAUSES)}."
