@@ -28,7 +28,8 @@ Installer = Callable[[list[str]], Awaitable[str]]
 
 class Describer:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
-    sha256)`` says whether exactly these bytes may change structure."""
+    sha256)`` says whether exactly these bytes may change structure; ``held(path, sha256)`` why they must
+    not run at all, "" when they may."""
 
     def __init__(
         self,
@@ -37,19 +38,22 @@ class Describer:
         kept: Path,
         deps: Path,
         trusted: Callable[[Origin, str], bool],
+        held: Callable[[Path, str], str],
         installer: Installer | None,
     ) -> None:
         self._crew = crew
         self._kept = kept
         self._deps = deps
         self._is_trusted = trusted
+        self._held = held
         self._installer = installer
 
     async def describe(
         self, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
     ) -> dict[Key, FileState]:
         """The state of each file now; a broken one keeps serving the version of ``before``."""
-        done = {}
+        done = await asyncio.to_thread(self._quarantined, todo)
+        todo = [one for one in todo if one[0] not in done]
         for start in range(0, len(todo), _BATCH):
             batch = todo[start : start + _BATCH]
             outcomes = await self._ask(batch)
@@ -62,6 +66,17 @@ class Describer:
                         continue
                 done[key] = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
         return done
+
+    def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
+        """The files that must not even be loaded: nothing of them runs."""
+        states = {}
+        for key, file in todo:
+            if key[0] == "shipped":
+                continue
+            why = self._held(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+            if why:
+                states[key] = FileState(file, key[0], [], [Failure(why)], held=True)
+        return states
 
     async def _from_kept(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""

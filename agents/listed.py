@@ -106,6 +106,7 @@ class FileState:
     failures: list[Failure] = field(default_factory=list)
     good_since: float = 0.0
     lacks: str = ""  # the module that it failed to import; it may come without this file changing
+    held: bool = False  # it came from elsewhere and waits for the operator's approval
 
 
 @dataclass(slots=True, frozen=True)

@@ -25,9 +25,12 @@ class Roster:
         kept: Path,
         deps: Path,
         trusted: Callable[[Origin, str], bool],
+        held: Callable[[Path, str], str],
         installer: Installer | None = None,
     ) -> None:
-        self._describer = Describer(crew, kept=kept, deps=deps, trusted=trusted, installer=installer)
+        self._describer = Describer(
+            crew, kept=kept, deps=deps, trusted=trusted, held=held, installer=installer
+        )
         self._folders = folders
         self._deps = deps
         self._deps_seen = 0

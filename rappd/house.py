@@ -63,9 +63,9 @@ class House:
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
         workspace.create()
+        self.held = Held(home.held, home.root)
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin)
-        self.held = Held(home.held, home.root)
         self.twins = TwinVerbs(
             self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
         )
@@ -165,6 +165,7 @@ class House:
             gate=self.gate,
             private_root=self.home.root,
             approvals=self.home.approvals,
+            held=self.held,
             title=title,
             address=address,
             watched=watched,

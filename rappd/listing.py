@@ -21,6 +21,7 @@ def listing(roster: Roster) -> list[dict[str, Any]]:
             "quarantined": bool(failure) and not state.agents,
             "reason": failure.reason if failure else "",
             "line": failure.line if failure else None,
+            "held": state.held,
         }
         rows.extend({**_described(agent), **common} for agent in state.agents)
         if not state.agents:

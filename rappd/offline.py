@@ -78,6 +78,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
     from rappd.tenant import LIBRARY, crew_plan, folders_of
+    from twins.importer.holding import Held
     from twins.sources import Sources
 
     settings = Settings.load(home)
@@ -98,6 +99,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
                 kept=workspace.kept / "good",
                 deps=workspace.deps,
                 trusted=lambda origin, digest: origin == LIBRARY,
+                held=Held(home.held, home.root).why,
             )
             return await work(roster, crew)
         finally:

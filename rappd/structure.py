@@ -104,9 +104,18 @@ class Structure:
         return self._report(filename, changes)
 
     async def approve(self, name: str) -> dict[str, Any]:
-        """Lets exactly the present bytes of an agent's file change structure."""
+        """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
+
+        ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``).
+        """
         state = self._state(name)
         filename = name if state is None else state.file.rel
+        released = await asyncio.to_thread(self._release, filename)
+        if released:
+            await self._tenant.roster.forget(YOURS, filename)
+            changes = await self._tenant.refresh()
+            report = self._report(filename, changes)
+            return {**report, "status": "ok", "message": f"{filename} is approved, and runs."}
         content = await asyncio.to_thread(self._tenant.files.read, filename)
         await asyncio.to_thread(self._tenant.files.approve, filename, sha256(content))
         await self._tenant.roster.forget(YOURS, filename)
@@ -117,6 +126,15 @@ class Structure:
             "file": filename,
             "sha256": sha256(content),
         }
+
+    def _release(self, filename: str) -> bool:
+        """Ends the hold on a file of this workspace; False when it has none."""
+        held, workspace = self._tenant.held, self._tenant.workspace
+        for folder in (workspace.agents, workspace.services, workspace.root / "senses", workspace.root):
+            path = folder / filename
+            if path.is_file() and held.why(path, sha256(path.read_bytes())):
+                return bool(held.release(path, sha256(path.read_bytes())))
+        return False
 
     async def source(self, name: str) -> dict[str, Any]:
         """The text of an agent's file, by file name or agent name."""

@@ -27,11 +27,12 @@ from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
 from envelopes.record import DONE, ERROR, HELP, Envelope, new_id
 from rappd.callbacks import Callbacks
-from rappd.errors import NotFound
+from rappd.errors import NotFound, Refused
 from rappd.gate import Caller, Gate, Passage
 from rappd.settings.load import Settings, worker_environment
 from rappd.structure import Structure
-from twins.agent_files import AgentFiles
+from twins.agent_files import AgentFiles, sha256
+from twins.importer.holding import Held
 from twins.sources import Sources
 from twins.workspace import Workspace
 
@@ -80,6 +81,7 @@ class Tenant:
         gate: Gate,
         private_root: Path,
         approvals: Path,
+        held: Held,
         title: str = "",
         address: str = "",
         watched: bool = True,
@@ -100,6 +102,7 @@ class Tenant:
         self.modes = Modes.from_settings(settings)
         self.files = AgentFiles(workspace, approvals=approvals)
         self.sources = Sources(workspace)
+        self.held = held
         self._services = ServiceIndex(workspace.services)
         self._node = node
         self._gate = gate
@@ -118,6 +121,7 @@ class Tenant:
             kept=workspace.kept / "good",
             deps=workspace.deps,
             trusted=self._trusts,
+            held=held.why,
             installer=self._install,
         )
         self.runner = AgentRunner(self._crews, self.modes)
@@ -193,6 +197,9 @@ class Tenant:
         file = await asyncio.to_thread(self._services.find, name)
         if file is None:
             return None
+        why = await asyncio.to_thread(self._why_held, file)
+        if why:
+            raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}")
         found = await self._crew.request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
@@ -270,8 +277,11 @@ class Tenant:
             self._gate.answer(passage, request, ERROR, told)
         return ran
 
-    def _trusts(self, origin: str, sha256: str) -> bool:
-        return origin == LIBRARY or self.files.is_approved(sha256)
+    def _why_held(self, file: Path) -> str:
+        return self.held.why(file, sha256(file.read_bytes()))
+
+    def _trusts(self, origin: str, digest: str) -> bool:
+        return origin == LIBRARY or self.files.is_approved(digest)
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:

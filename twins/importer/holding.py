@@ -73,6 +73,14 @@ class Held:
         known = self._file.content()
         return sha256 in known.hashes and sha256 in known.holds.get(self.key_of(path), ())
 
+    def why(self, path: Path | str, sha256: str) -> str:
+        """Why the file at ``path`` must not run with that content; "" when it may."""
+        known = self._file.content()
+        if sha256 not in known.hashes:
+            return ""
+        one = known.holds.get(self.key_of(path), {}).get(sha256)
+        return one.why if one else ""
+
     def holds_content(self, sha256: str) -> bool:
         """Whether any file of this home is held with the content of that hash."""
         return sha256 in self._file.content().hashes

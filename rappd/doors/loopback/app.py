@@ -29,8 +29,20 @@ from rappd.tenant import Tenant
 def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, house.hosts)
-    tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
-    tables.append(twins)
+    tables = [
+        chat,
+        health,
+        agent_files,
+        models,
+        modes,
+        sources,
+        rapps,
+        operator,
+        page,
+        openapi,
+        services,
+        twins,
+    ]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

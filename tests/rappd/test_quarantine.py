@@ -1,0 +1,73 @@
+"""Code that came from elsewhere is kept and not run until the operator approves exactly those bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from daemon_under_test import RunningDaemon, agent_source
+
+from twins.importer.holding import Held
+
+SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
+
+
+def hold(daemon: RunningDaemon, name: str, source: str) -> None:
+    """As the importer leaves it: the file in place, and its hash held."""
+    path = daemon.home / "brainstem" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = Held(daemon.home / "held.json", daemon.home)
+    held.hold(path, hashlib.sha256(source.encode()).hexdigest(), "It came in an egg of kitchen.", "kitchen.egg")
+    path.write_text(source)
+
+
+def row(daemon: RunningDaemon, file: str) -> dict[str, object]:
+    files = daemon.get("/agents").json()["files"]
+    found: dict[str, object] = next(card for one in files for card in one["cards"] if card["file"] == file)
+    return found
+
+
+def test_a_quarantined_agent_is_listed_readable_and_not_even_loaded(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    trace = daemon.home / "brainstem" / ".brainstem_data" / "loaded"
+    source = f'open({str(trace)!r}, "w").close()\n' + agent_source("Oven")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    hold(daemon, "agents/oven_agent.py", source)
+    daemon.start()
+    card = row(daemon, "oven_agent.py")
+    assert (card["quarantined"], card["held"], card["reason"]) == (True, True, "It came in an egg of kitchen.")
+    assert daemon.get("/agents/source/oven_agent.py").json()["source"] == source
+    assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).status == 404
+    assert not trace.exists()
+
+    done = daemon.post("/agents/approve", {"filename": "oven_agent.py"}, control=True).json()
+    assert done["message"] == "oven_agent.py is approved, and runs."
+    assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).json()["result"] == "done"
+    assert trace.exists()
+
+
+def test_one_changed_byte_from_an_egg_is_held_and_the_owners_own_edit_is_not(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    hold(daemon, "agents/oven_agent.py", agent_source("Oven"))
+    daemon.start()
+    assert row(daemon, "oven_agent.py")["held"] is True
+    daemon.drop("oven_agent.py", agent_source("Oven", 'return "mine"'))
+    daemon.wait_for(lambda: row(daemon, "oven_agent.py")["held"] is False)
+    assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).json()["result"] == "mine"
+
+
+def test_a_quarantined_service_answers_nobody(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    hold(daemon, "services/oven_service.py", SERVICE)
+    daemon.start()
+    refused = daemon.get("/api/oven")
+    assert refused.status == 403
+    assert refused.json()["error"] == "oven_service.py is quarantined: It came in an egg of kitchen."
+    daemon.post("/agents/approve", {"filename": "oven_service.py"}, control=True)
+    assert daemon.get("/api/oven").json() == {"warm": True}
