@@ -19,6 +19,8 @@ from rappd.gate import Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.operations.eggs import EggVerbs
+from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.twins import TwinVerbs
 from rappd.operator import OperatorSessions
 from rappd.settings.load import Settings
@@ -27,6 +29,7 @@ from rappd.store.reading import Reader
 from rappd.store.store import Store
 from rappd.tenant import Tenant
 from rappd.tenants import Tenants
+from rappd.transcript.frames import RestoredConversations
 from twins.importer.holding import Held
 from twins.rappid import label
 from twins.workspace import Workspace
@@ -66,6 +69,9 @@ class House:
         self.held = Held(home.held, home.root)
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin)
+        conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
+        verbs = EggVerbs(home, workspace, identity, machine=self.name, conversations=conversations)
+        self.eggs = LivingEggs(verbs, self.tenants, store, self._look_at_host)
         self.twins = TwinVerbs(
             self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
         )
@@ -101,6 +107,7 @@ class House:
 
     async def start(self) -> None:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
+        await asyncio.to_thread(self.eggs.verbs.importer.recover)
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
@@ -110,10 +117,12 @@ class House:
         self.spawn(watch(self))
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation by its name, for approved agents: ``twins.<verb>``."""
+        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``."""
         kind, _, verb = operation.partition(".")
         if kind == "twins":
             return await self.twins.perform(verb, arguments)
+        if kind == "eggs":
+            return await self.eggs.perform(verb, arguments)
         raise NotFound(f'There is no operation "{operation[:40]}".')
 
     def spawn(self, work: Any) -> None:
@@ -180,7 +189,11 @@ class House:
         for sentence in await self.twins.lifecycle.recover():
             log.info("%s", sentence)
         await self.twins.lifecycle.migrate()
+        await asyncio.to_thread(self.eggs.verbs.importer.deliver_waiting)
         await self.tenants.wake_remembered()
+
+    async def _look_at_host(self) -> None:
+        self.tell(await self.host.refresh())
 
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:

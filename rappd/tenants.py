@@ -6,16 +6,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from rappd.home import Home
 from rappd.tenant import Tenant
-from twins.errors import NoSuchTwin
-from twins.listing import Presence, find
+from rappd.wakes import Wakes
+from twins.errors import NoSuchTwin, TwinConflict
+from twins.lifecycle.finding import active_one
+from twins.listing import Presence
 from twins.places import TwinPlaces
 from twins.twin import Twin
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Tenants:
         self.host = host
         self.places = TwinPlaces(home.root)
         self.doors: Doors | None = None
-        self._home = home
+        self._wakes = Wakes(home)
         self._make = make
         self._open: dict[str, Tenant] = {}
         self._used: dict[str, float] = {}
@@ -57,31 +58,39 @@ class Tenants:
         """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
         tenant = self._open.get(selector)  # a whole key, mostly
         if tenant is None:
-            twin = await asyncio.to_thread(find, self.places, selector)
+            twin = await asyncio.to_thread(active_one, self.places, selector)
             tenant = self._open.get(twin.key) or await self._open_twin(twin)
         self._used[tenant.name] = time.monotonic()
         return tenant
 
     async def boot(self, selector: str) -> int:
         """Gives a twin a port and returns it; one that is awake keeps its own."""
-        tenant = await self.twin(selector)
-        async with self._lock(tenant.name):
-            if tenant.name in self._ports:
-                return self._ports[tenant.name]
-            assert self.doors is not None
-            port = await self.doors.open(tenant, self._last_ports.get(tenant.name))
-            self._ports[tenant.name] = self._last_ports[tenant.name] = port
-            await asyncio.to_thread(self._remember, tenant.name, port)
-        log.info("%s is awake on port %d", tenant.title, port)
-        return port
+        while True:
+            tenant = await self.twin(selector)
+            async with self._lock(tenant.name):
+                if self._open.get(tenant.name) is not tenant:
+                    continue  # it was stopped while we waited
+                if tenant.name in self._ports:
+                    return self._ports[tenant.name]
+                assert self.doors is not None
+                port = await self.doors.open(tenant, self._last_ports.get(tenant.name))
+                self._ports[tenant.name] = self._last_ports[tenant.name] = port
+                await asyncio.to_thread(self._wakes.remember, tenant.name, port)
+                log.info("%s is awake on port %d", tenant.title, port)
+                return port
 
     async def stop(self, key: str) -> None:
         """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error."""
         async with self._lock(key):
             if self._ports.pop(key, None) is not None and self.doors is not None:
                 await self.doors.close(key)
-            await asyncio.to_thread(self._forget, key)
+            await asyncio.to_thread(self._wakes.forget, key)
             await self._close(key)
+
+    def renamed(self, key: str, name: str) -> None:
+        """Tells what people call a twin from now on."""
+        if key in self._open:
+            self._open[key].title = name
 
     def presence(self, key: str) -> Presence:
         """What is known of a twin now; its last port also while it sleeps."""
@@ -101,12 +110,13 @@ class Tenants:
 
     async def wake_remembered(self) -> None:
         """Boots the twins that were awake when the daemon last ended."""
-        for key, port in (await asyncio.to_thread(self._remembered)).items():
+        for key, port in (await asyncio.to_thread(self._wakes.all)).items():
             self._last_ports[key] = port
             try:
                 await self.boot(key)
-            except NoSuchTwin:
-                await asyncio.to_thread(self._forget, key)
+            except (NoSuchTwin, TwinConflict) as problem:  # gone, or set aside
+                log.info("the twin %s sleeps on: %s", key, problem)
+                await asyncio.to_thread(self._wakes.forget, key)
             except Exception:
                 log.exception("the twin %s could not be booted", key)
 
@@ -118,13 +128,25 @@ class Tenants:
             tenant = self._make(twin.key, twin.name, twin.workspace)
             self._open[twin.key] = tenant
             self._used[twin.key] = time.monotonic()
-            await tenant.start()
-        resting = [key for key in self._open if key not in self._ports]
-        if len(resting) > MOST_OPEN:
-            longest = min(resting, key=lambda key: self._used[key])
-            if not self._open[longest].under_way:
-                await self._close(longest)
+            try:
+                await tenant.start()
+            except BaseException:  # else all who speak to it later would wait for this start
+                await self._close(twin.key)
+                raise
+        await self._close_longest_resting()
         return tenant
+
+    async def _close_longest_resting(self) -> None:
+        resting = [key for key in self._open if key not in self._ports]
+        if len(resting) <= MOST_OPEN:
+            return
+        longest = min(resting, key=lambda key: self._used[key])
+        used = self._used[longest]
+        # Locked, for whoever opens it anew must get workers of its own and not those that are leaving.
+        async with self._lock(longest):
+            tenant = self._open.get(longest)
+            if tenant and not tenant.under_way and longest not in self._ports and self._used[longest] == used:
+                await self._close(longest)
 
     async def _close(self, key: str) -> None:
         tenant = self._open.pop(key, None)
@@ -134,19 +156,3 @@ class Tenants:
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
-
-    def _file(self, key: str) -> Path:
-        return self._home.root / "ports" / f"{key}.port"
-
-    def _remember(self, key: str, port: int) -> None:
-        write_atomically(self._file(key), f"{port}\n".encode())
-
-    def _forget(self, key: str) -> None:
-        self._file(key).unlink(missing_ok=True)
-
-    def _remembered(self) -> dict[str, int]:
-        found = {}
-        for path in sorted((self._home.root / "ports").glob("*.port")):
-            text = path.read_text(errors="replace").strip()
-            found[path.stem] = int(text) if text.isdecimal() else 0
-        return found

@@ -1,4 +1,4 @@
-"""When two values are equal, and which comes first."""
+"""When two values are equal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from agents.lispy.state import State
 from agents.lispy.values import Pair, Symbol
 
 _NUMBERS = frozenset({int, float})
+_ATOMS = frozenset({int, float, str, Symbol})
+_WITH_PARTS = frozenset({list, Pair, dict})
 
 
 def is_same(a: Any, b: Any) -> bool:
     """``eq?``: the very same object, or the same atom; 1 and 1.0 differ."""
-    if a is b:
-        return True
-    kind = type(a)
-    return kind is type(b) and kind in (int, float, str, Symbol) and bool(a == b)
+    return a is b or (type(a) is type(b) and type(a) in _ATOMS and bool(a == b))
 
 
 def are_equal(state: State, a: Any, b: Any) -> bool:
@@ -24,12 +23,13 @@ def are_equal(state: State, a: Any, b: Any) -> bool:
     Two values that share their parts are compared part by part once, so that the work stays below
     their size.
     """
-    kind, other = type(a), type(b)
-    if kind is not other:
-        return kind in _NUMBERS and other in _NUMBERS and bool(a == b)
-    if kind not in (list, Pair, dict):
-        return a is b or (kind in (int, float, str, Symbol) and bool(a == b))
+    if type(a) is not type(b) or type(a) not in _WITH_PARTS:
+        return _are_equal_atoms(a, b)
     return _compare(state, a, b)
+
+
+def _are_equal_atoms(a: Any, b: Any) -> bool:
+    return is_same(a, b) or (type(a) in _NUMBERS and type(b) in _NUMBERS and bool(a == b))
 
 
 def _compare(state: State, a: Any, b: Any) -> bool:
@@ -38,34 +38,29 @@ def _compare(state: State, a: Any, b: Any) -> bool:
     looked = 0
     while waiting:
         a, b = waiting.pop()
-        if a is b:
-            continue
-        looked += 1
         kind = type(a)
-        if kind is not type(b):
-            if kind not in _NUMBERS or type(b) not in _NUMBERS or a != b:
+        if kind is not type(b) or kind not in _WITH_PARTS:
+            if not _are_equal_atoms(a, b):
                 return _found(state, looked, are=False)
-        elif kind is list or kind is Pair or kind is dict:
-            first, second = _class_of(classes, id(a)), _class_of(classes, id(b))
-            if first == second:
-                continue
-            classes[first] = second
-            if kind is Pair:
-                waiting.append((a.cdr, b.cdr))
-                waiting.append((a.car, b.car))
-            elif len(a) != len(b):
-                return _found(state, looked, are=False)
-            elif kind is list:
-                looked += len(a)
-                waiting.extend(zip(a, b, strict=True))
-            else:
-                looked += len(a)
-                for key, value in a.items():
-                    if key not in b:
-                        return _found(state, looked, are=False)
-                    waiting.append((value, b[key]))
-        elif kind not in (int, float, str, Symbol) or a != b:
+            continue
+        one, other = _class_of(classes, id(a)), _class_of(classes, id(b))
+        if one == other:
+            continue
+        classes[one] = other
+        looked += 1
+        if kind is Pair:
+            waiting += ((a.cdr, b.cdr), (a.car, b.car))
+            continue
+        if len(a) != len(b):
             return _found(state, looked, are=False)
+        looked += len(a)
+        if kind is list:
+            waiting.extend(zip(a, b, strict=True))
+            continue
+        for key, value in a.items():
+            if key not in b:
+                return _found(state, looked, are=False)
+            waiting.append((value, b[key]))
     return _found(state, looked, are=True)
 
 

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import Mistyped, NotFound, NotRunning
+from rappd.wakes import Wakes
 from twins import souls
 from twins.errors import NoSuchTwin
 from twins.forking import fork
 from twins.identity_file import DEFAULT_KIND
 from twins.importer.holding import Held
+from twins.lifecycle.finding import active_one
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.selection import Selection
 from twins.lineage import Families
@@ -35,17 +37,28 @@ class Living(Protocol):
         """Ends it."""
         ...
 
+    def renamed(self, key: str, name: str) -> None:
+        """Tells what people call it from now on."""
+        ...
+
 
 class Asleep:
-    """Twins while no daemon runs."""
+    """Twins while no daemon runs: one that was awake when it ended can only be kept from waking again."""
+
+    def __init__(self, wakes: Wakes) -> None:
+        self._wakes = wakes
+        self._ports = wakes.all()
 
     def presence(self, key: str) -> Presence:
-        return Presence()
+        return Presence(port=self._ports.get(key) or None)
 
     async def boot(self, selector: str) -> int:
-        raise NotFound("rappd isn't running here.", do="rappd start")
+        raise NotRunning("rappd isn't running here.", do="rappd start")
 
     async def stop(self, key: str) -> None:
+        await asyncio.to_thread(self._wakes.forget, key)
+
+    def renamed(self, key: str, name: str) -> None:
         return None
 
 
@@ -84,12 +97,13 @@ class TwinVerbs:
 
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Another name; identity and folder stay."""
-        twin = await asyncio.to_thread(lambda: rename(find(self._places, selector), name))
+        twin = await asyncio.to_thread(lambda: rename(active_one(self._places, selector), name))
+        self._living.renamed(twin.key, twin.name)
         return {**self._who(twin), "message": f"It is {twin.name} now."}
 
     async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
         """A new twin that begins as a copy; the original sleeps meanwhile, and is woken again."""
-        original = await asyncio.to_thread(find, self._places, selector)
+        original = await asyncio.to_thread(active_one, self._places, selector)
         was_awake = self._living.presence(original.key).awake
         await self._living.stop(original.key)
         try:
@@ -105,13 +119,13 @@ class TwinVerbs:
 
     async def boot(self, selector: str) -> dict[str, Any]:
         """Wakes a twin on a port of its own."""
-        twin = await asyncio.to_thread(find, self._places, selector)
+        twin = await asyncio.to_thread(active_one, self._places, selector)
         port = await self._living.boot(twin.key)
         return {**self._who(twin), "port": port, "message": f"{twin.name} is awake on port {port}."}
 
     async def stop(self, selector: str) -> dict[str, Any]:
         """Lets a twin sleep."""
-        twin = await asyncio.to_thread(find, self._places, selector)
+        twin = await asyncio.to_thread(active_one, self._places, selector)
         await self._living.stop(twin.key)
         return {**self._who(twin), "message": f"{twin.name} sleeps."}
 
@@ -121,14 +135,14 @@ class TwinVerbs:
 
     async def edit_soul(self, selector: str, text: str, *, reason: str = "") -> dict[str, Any]:
         """Puts a text in force; the one before joins the history."""
-        twin = await asyncio.to_thread(find, self._places, selector)
+        twin = await asyncio.to_thread(active_one, self._places, selector)
         kept = await asyncio.to_thread(souls.edit_soul, twin.workspace, text, reason=reason)
         version = kept.number if kept else 0
         return {**self._who(twin), "kept_as": version, "message": f"{twin.name} has a new soul."}
 
     async def restore_soul(self, selector: str, number: int) -> dict[str, Any]:
         """Puts an earlier soul in force again."""
-        twin = await asyncio.to_thread(find, self._places, selector)
+        twin = await asyncio.to_thread(active_one, self._places, selector)
         await asyncio.to_thread(souls.restore_soul, twin.workspace, number)
         return {**self._who(twin), "message": f"{twin.name} has soul {number} again."}
 
@@ -235,7 +249,7 @@ class TwinVerbs:
         }
 
     def _soul(self, selector: str) -> dict[str, Any]:
-        twin = find(self._places, selector)
+        twin = active_one(self._places, selector)
         history = [
             {"number": kept.number, "at": kept.at.strftime("%Y-%m-%dT%H:%M:%SZ"), "reason": kept.reason}
             for kept in souls.soul_history(twin.workspace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -95,6 +96,20 @@ class Reader:
                 (caller, id),
             ).fetchone()
         return None if row is None else bytes(row[0])
+
+    def threads_of(self, workspace: str) -> list[ThreadRow]:
+        """Every thread of a workspace, the oldest first."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} WHERE workspace = ? ORDER BY created, id", (workspace,)
+            ).fetchall()
+        return [ThreadRow(*row) for row in rows]
+
+    def events_of(self, thread: str) -> Iterator[Event]:
+        """A thread's events in order, one after the other: for what is too long to hold at once."""
+        with in_words(self._path):
+            for row in self._db.execute(f"{_EVENT} WHERE threads.id = ? ORDER BY n", (thread,)):
+                yield Event(*row)
 
     def last_talks(self) -> dict[str, float]:
         """When each workspace last talked, in seconds since 1970."""

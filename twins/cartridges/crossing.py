@@ -20,7 +20,7 @@ from typing import Any
 
 from twins.cartridges import buddy_words, edits, egg_spec, seed_words, spec_words
 from twins.cartridges.documents import Document, same
-from twins.cartridges.shapes import CARRIED, ORGANISM, Shape, checked
+from twins.cartridges.shapes import CARRIED, ORGANISM, Shape, check_fields, checked, shape_of
 from twins.errors import BadCartridge
 
 
@@ -58,15 +58,23 @@ def _cross(document: Document, shape: Shape, to: Shape) -> Document:
     old, carried = _unpacked(document, shape)
     try:
         new = _translated(old, shape, to)
-        kept = carried.pop(to, None)
+        kept = carried.pop(to.value, None)
         if kept is not None:
             edits.check(kept["edits"])
             new = edits.apply(kept["edits"], new)
+            if not isinstance(new, dict):
+                raise ValueError("the edits leave no document")
+        check_fields(new, to, unfinished=True)
         known = copy.deepcopy(new)
         _WORDS[to].complete(new)
         for path in kept["without"] if kept is not None else ():
             if not edits.has(known, path):
                 edits.remove(new, path)
+        if to is Shape.SPEC:
+            egg_spec.seal(new)
+        if shape_of(new) is not to:
+            raise ValueError("the edits make another document of it")
+        check_fields(new, to)
         rest = _lost(old, new, shape, to)
     except ValueError as error:
         raise BadCartridge(
@@ -74,12 +82,9 @@ def _cross(document: Document, shape: Shape, to: Shape) -> Document:
             do=f"Take out {CARRIED}, or get it again.",
         ) from error
     if rest is not None:
-        carried[shape] = rest
+        carried[shape.value] = rest
     if carried:
         _holder(new, to)[CARRIED] = carried
-    if to is Shape.SPEC:
-        egg_spec.seal(new)
-    checked(new)
     return _ordered(new, to)
 
 
@@ -126,8 +131,8 @@ def _unpacked(document: Document, shape: Shape) -> tuple[Document, dict[str, Any
     if not isinstance(carried, dict) or not all(
         isinstance(kept, dict)
         and kept.keys() == {"edits", "without"}
-        and isinstance(kept["edits"], list)
         and isinstance(kept["without"], list)
+        and all(isinstance(path, list) for path in kept["without"])
         for kept in carried.values()
     ):
         raise BadCartridge(

@@ -120,6 +120,11 @@ _TABLES = {
         ("_schema_version", "organism", "body", "body.kind", "body.content", "body.sha256"),
     ),
 }
+_FRAMEWORK = {
+    Shape.SEED: (),
+    Shape.BUDDY: ("_meta", "organism"),
+    Shape.SPEC: ("organism", "body", "body.kind", "body.content"),
+}
 
 
 def shape_of(document: Document) -> Shape | None:
@@ -148,11 +153,19 @@ def checked(document: Document, *, name: str = "The cartridge") -> Shape:
     shape = shape_of(document)
     if shape is None:
         raise BadCartridge(f"{name} is no .rappter.egg.", do=f"rappd egg inspect {name}")
+    check_fields(document, shape, name=name)
+    return shape
+
+
+def check_fields(
+    document: Document, shape: Shape, *, unfinished: bool = False, name: str = "The cartridge"
+) -> None:
+    """Raises ``BadCartridge`` unless the fields are what this shape wants; an ``unfinished`` document may
+    still lack some."""
     fields, required = _TABLES[shape]
     if shape is Shape.SPEC:
         fields = {**fields, "body.content": _CONTENT.get(_kind(document), OBJECT)}
-    check(document, fields, required=required, name=name)
-    return shape
+    check(document, fields, required=_FRAMEWORK[shape] if unfinished else required, name=name)
 
 
 def _kind(document: Document) -> str:

@@ -6,7 +6,7 @@ the journal in it:
     none           nothing outside was touched: the folder is thrown away
     moving.json    decided: every move is made, by whoever finds it
     undoing.json   a move failed: every move is taken back
-    done.json      finished: the folder is thrown away
+    done.json      every move is made: what is left is to tidy up
 
 so that a change of state is one rename, which needs no room on a full disk. Every move can be made, and
 taken back, any number of times.
@@ -29,6 +29,7 @@ from twins.workspace import write_atomically
 
 PREFIX = ".hatch-"
 MOVING, UNDOING, DONE = "moving.json", "undoing.json", "done.json"
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _INHABITED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 
 
@@ -58,6 +59,9 @@ def resume(staging: Path, held: Held, home: Path) -> str:
         except PlanChanged:
             return "undone"
         return "finished"
+    if (staging / DONE).exists():
+        _finish(staging, Journal.decode((staging / DONE).read_bytes()), home)
+        return "finished"
     shutil.rmtree(staging)
     return "cleared"
 
@@ -74,14 +78,19 @@ def _forward(staging: Path, journal: Journal, held: Held, home: Path) -> list[st
                     Spot(spot.base, split(spot.path)[0]) for spot in (move.target, move.aside) if spot
                 }
             _sync_all(touched, opened)
+        (staging / MOVING).rename(staging / DONE)
     except BaseException:
         (staging / MOVING).rename(staging / UNDOING)
         _back(staging, journal, held, home)
         raise
+    return _finish(staging, journal, home)
+
+
+def _finish(staging: Path, journal: Journal, home: Path) -> list[str]:
+    """Tidies up. What resists is not worth failing for: it is told, and tried again at the next start."""
     left = _remove_empty(journal.pruned, home)
     left += _tidy(*(home / spot.base / spot.path for spot in journal.dropped))
-    (staging / MOVING).rename(staging / DONE)
-    return left + _tidy(staging)
+    return left or _tidy(staging)
 
 
 def _back(staging: Path, journal: Journal, held: Held, home: Path) -> None:
@@ -102,8 +111,9 @@ def _sync_all(folders: Iterable[Spot], opened: Walks) -> None:
     for spot in folders:
         try:
             os.fsync(opened[spot.base].folder(spot.path))
-        except FileNotFoundError:
-            continue
+        except OSError as error:
+            if error.errno not in _GONE:  # somebody put something else there meanwhile
+                raise
 
 
 def _sync(folder: Path) -> None:
@@ -132,7 +142,7 @@ def _remove_empty(folders: Iterable[Spot], home: Path) -> list[str]:
 
 
 def _tidy(*folders: Path) -> list[str]:
-    """Throws folders away. What resists is not worth failing for: it is told, and goes at the next start."""
+    """Throws folders away; sentences about what resists."""
     left = []
     for folder in folders:
         try:

@@ -154,6 +154,8 @@ class Held:
             for path, by_hash in sorted(known.items())
             if by_hash
         }
+        for left in self._path.parent.glob(f".{self._path.name}.*.tmp"):  # by a writer that was killed
+            left.unlink(missing_ok=True)
         write_atomically(
             self._path, orjson.dumps({"schema": SCHEMA, "held": rows}, option=orjson.OPT_INDENT_2)
         )

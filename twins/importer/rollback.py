@@ -146,6 +146,7 @@ class _Undoing:
                 folder = root.parent / f".{folder.name}"  # a folder cannot be renamed to another disk
             aside = Spot(name_of(folder, self._home), root.name)
             self._done.aside = str(folder / root.name)
+            journal.made.append(Spot(name_of(folder.parent, self._home), folder.name))
         journal.moves.append(
             Move(Spot(name_of(root.parent, self._home), root.name), aside=aside, folder=True)
         )
@@ -153,6 +154,7 @@ class _Undoing:
 
     def _put_back(self, journal: Journal, staging: Path, opened: Walks) -> None:
         done = self._done
+        made: set[Spot] = set()
         for number, file in enumerate(self._receipt.files):
             target = self._spot(file)
             there = opened[target.base].find(target.path)
@@ -165,6 +167,7 @@ class _Undoing:
             if file.path in self.changed and now:
                 aside = self._own(f"{self._receipts.undone(self._receipt.id).name}/{file.path}")
                 done.aside = str(self._receipts.undone(self._receipt.id))
+                made |= {Spot(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)}
             if file.old:
                 source = self._kept(file, staging, opened)
                 journal.moves.append(Move(target, source, aside if now else None, now, file.old))
@@ -172,6 +175,7 @@ class _Undoing:
             elif now:
                 journal.moves.append(Move(target, aside=aside, old=now))
                 done.removed.append(file.path)
+        journal.made = sorted(made, key=lambda spot: spot.path)
         journal.pruned = [Spot(base, path) for base, path in self._receipt.made]
         journal.dropped = [self._own(self._receipts.kept(self._receipt.id).name)]
 

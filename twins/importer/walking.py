@@ -117,11 +117,13 @@ class Walk:
         """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
         above, name = split(path)
         handle = os.open(name, _FILE, dir_fd=self.folder(above))
-        with os.fdopen(handle, "rb", buffering=0) as file:
+        try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, "Not a file", name)
-            while chunk := file.read(_CHUNK):
+            while chunk := os.read(handle, _CHUNK):
                 yield chunk
+        finally:
+            os.close(handle)
 
     def sha256(self, path: str) -> str:
         """SHA-256 of the file at ``path``; "" when no file lies there."""

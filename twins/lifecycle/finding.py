@@ -9,15 +9,19 @@ from twins.places import TwinPlaces
 from twins.twin import Twin
 
 
-def active_one(places: TwinPlaces, selector: str) -> Twin:
-    """The active twin that is meant. Raises ``NoSuchTwin``; ``TwinConflict`` when it is in another state."""
+def active_one(places: TwinPlaces, selector: str, *, when_archived: str = "") -> Twin:
+    """The active twin that is meant.
+
+    Raises ``NoSuchTwin``; ``TwinConflict`` when it is in another state, with ``when_archived`` after "is
+    archived" where it is that.
+    """
     try:
         return find(places, selector)
     except NoSuchTwin:
         other = _found(places, selector, archived=True)
         if other is not None:
             raise TwinConflict(
-                f"{other.name} is archived already.", do=f"rappd twins unarchive {other.key[:12]}"
+                f"{other.name} is archived{when_archived}.", do=f"rappd twins unarchive {other.key[:12]}"
             ) from None
         _refuse_purged(places, selector)
         raise

@@ -163,8 +163,7 @@ class Lifecycle:
             last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
         )
         place = await asyncio.to_thread(moving.archive_body, self._places, twin.workspace.root, record)
-        if self._runner.presence(twin.key).awake:  # somebody woke it between its end and its move
-            await self._stop(twin)
+        await self._stop(twin)  # somebody may have spoken to it, or woken it, between its end and its move
         return {**_who(twin), "moved_to": str(place)}
 
     async def _stop(self, twin: Twin) -> None:
@@ -180,7 +179,7 @@ class Lifecycle:
 
     def _active(self, selector: str) -> Twin:
         self._settle()
-        return active_one(self._places, selector)
+        return active_one(self._places, selector, when_archived=" already")
 
     def _archived(self, selector: str, when_active: str) -> str:
         self._settle()

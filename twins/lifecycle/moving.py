@@ -95,7 +95,7 @@ def purge_body(places: TwinPlaces, key: str, *, at: datetime, by: str, reason: s
             _told(f"{name} could not be purged; it stays archived"),
             _marked(purging_mark(places, key), octets),
         ):
-            places.archived(key).rename(doomed_body(places, key)); write_atomically(places.tombstone(key), octets)
+            write_atomically(places.tombstone(key), octets)
         with _told(f"{name} is purged, but its body is not deleted yet"):
             finish_purging(places, key)
     return places.tombstone(key)

@@ -8,6 +8,7 @@ from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import (
     agent_files,
     chat,
+    eggs,
     health,
     http_tools,
     models,
@@ -29,20 +30,8 @@ from rappd.tenant import Tenant
 def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, house.hosts)
-    tables = [
-        chat,
-        health,
-        agent_files,
-        models,
-        modes,
-        sources,
-        rapps,
-        operator,
-        page,
-        openapi,
-        services,
-        twins,
-    ]
+    tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
+    tables += [twins, eggs]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

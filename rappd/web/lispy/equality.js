@@ -13,32 +13,34 @@ export function isSame(a, b) {
  * that share their parts are compared part by part once, so that the work stays below their size.
  */
 export function areEqual(state, a, b) {
-  if (!hasParts(a) || !hasParts(b)) return areEqualAtoms(a, b);
+  if (!areBothWithParts(a, b)) return areEqualAtoms(a, b);
   const looked = { count: 0 };
   const are = compare(a, b, looked);
-  if (a.constructor === b.constructor) state.work(looked.count);
+  state.work(looked.count);
   return are;
 }
 
-const hasParts = (value) => Array.isArray(value) || value instanceof Pair || value instanceof Map;
+const areBothWithParts = (a, b) =>
+  (Array.isArray(a) && Array.isArray(b)) ||
+  (a instanceof Pair && b instanceof Pair) ||
+  (a instanceof Map && b instanceof Map);
 
-const areEqualAtoms = (a, b) => isSame(a, b) || (isNumber(a) && isNumber(b) && a == b); // eslint-disable-line eqeqeq
+// A BigInt and a number are compared by what they stand for.
+const areEqualAtoms = (a, b) => isSame(a, b) || (isNumber(a) && isNumber(b) && a == b);
 
 function compare(first, second, looked) {
   const classes = new Map(); // of objects found equal as far as one has looked; each points to another
   const waiting = [[first, second]];
   while (waiting.length) {
     const [a, b] = waiting.pop();
-    if (a === b) continue;
-    looked.count += 1;
-    if (!hasParts(a) || !hasParts(b)) {
+    if (!areBothWithParts(a, b)) {
       if (!areEqualAtoms(a, b)) return false;
       continue;
     }
-    if (a.constructor !== b.constructor) return false;
     const [one, other] = [classOf(classes, a), classOf(classes, b)];
     if (one === other) continue;
     classes.set(one, other);
+    looked.count += 1;
     if (a instanceof Pair) {
       waiting.push([a.cdr, b.cdr], [a.car, b.car]);
     } else if (Array.isArray(a)) {

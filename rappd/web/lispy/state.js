@@ -118,11 +118,7 @@ export class State {
 
   /** A new integer of the program's: checked, and charged for when it is long. */
   madeInteger(number) {
-    if (-SMALL < number && number < SMALL) {
-      const bits = bitLength(number);
-      if (bits > this.limits.max_integer_bits) throw passed("integer_bits", this.limits.max_integer_bits, bits);
-      return number;
-    }
+    if (-SMALL < number && number < SMALL) return number;
     const bits = bitLength(number);
     const limit = this.limits.max_integer_bits;
     if (bits > limit) throw passed("integer_bits", limit, bits);

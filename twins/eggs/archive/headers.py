@@ -19,6 +19,7 @@ from twins.eggs.archive.spelling import spelled
 from twins.eggs.archive.window import Window
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
+_BLOCK = 16 << 10  # records of small files are read several at once
 _SPEED_BITS = 0x0006  # how hard the compressor tried; writers forget it in one place or the other
 
 
@@ -52,20 +53,26 @@ def locate(window: Window, directory: Directory, deviations: dict[str, None]) ->
     starts = [*(entries[place].offset for place in order), directory.start]
     if starts[0] != 0:
         raise window.hostile("Something else stands in front of this archive")
+    block, block_at = b"", 0
     for place, end in zip(order, starts[1:], strict=True):
         entry = entries[place]
-        head = window.read(entry.offset, LOCAL.size + len(entry.raw))
+        length = LOCAL.size + len(entry.raw)
+        at = entry.offset - block_at
+        if at + length > len(block):
+            block_at, at = entry.offset, 0
+            block = window.read(block_at, max(length, min(_BLOCK, window.length - block_at)))
+        head = block[at : at + length]
         if not head.startswith(LOCAL_SIGN):
             raise window.damaged(shown(entry.name))
         extra_length = head[28] | head[29] << 8
-        data = entry.offset + len(head) + extra_length
+        data = entry.offset + length + extra_length
         rest = end - data - entry.compressed
         same = head[4:28] == entry.head[6:30] and head[30:] == entry.raw
         if not (same and directory.bare) or extra_length or rest or entry.flags & SIZES_FOLLOW:
             bare = False
             if rest < 0:
                 raise window.hostile(f"{shown(entry.name)} shares bytes with another file")
-            extra = window.read(entry.offset + len(head), extra_length)
+            extra = window.read(data - extra_length, extra_length)
             found = fields(extra, entry.name, window)
             _compare(head, entry, found, window, deviations)
             _descriptor(entry, data, rest, window, deviations)

@@ -56,7 +56,7 @@ class ArchiveWriter:
     """Writes a ZIP archive into ``file``, which is seekable, empty, and stays the caller's to close.
 
     ``stored`` gives the exact layout of RAPP/1 eggs (nothing deflated, no ZIP64). ``at`` is the time of
-    all members, UTC, 1980-01-01 without one. The bytes depend on nothing but these and on what is added,
+    all members (UTC if it names no zone), 1980-01-01 without one. The bytes depend on nothing but these and on what is added,
     in the order it is added; ISA-L and zlib deflate differently, so compare contents across machines,
     not archives. What ``Limits`` would refuse to read is refused here: ``BadFile``. After any error the
     file holds a piece of an archive and is to be thrown away.
@@ -136,7 +136,7 @@ class ArchiveWriter:
                 raise BadFile(f"{shown(name)} is no regular file", do="leave it out")
             size = status.st_size
             if size <= PIECE:
-                return self._add_whole(name, b"".join(_read(handle, name, size)))
+                return self._add_whole(name, _exactly(handle, name, size))
             return self._add_pieces(name, _read(handle, name, size), room=size >= _NEAR_4GB)
         finally:
             os.close(handle)
@@ -261,7 +261,7 @@ def _moment(at: datetime | None) -> tuple[int, int]:
     """DOS time and date, to two seconds; what ZIP cannot say is brought to its first or last year."""
     if at is None:
         return EPOCH
-    at = at.astimezone(UTC)
+    at = at.astimezone(UTC) if at.tzinfo else at
     if at.year < 1980:
         return EPOCH
     year = min(at.year, 2107)
@@ -292,14 +292,15 @@ def _regrouped(source: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _read(handle: int, name: str, size: int) -> Iterator[bytes]:
-    left = size
-    while left:
-        wanted = min(left, PIECE)
-        piece = os.read(handle, wanted)
-        while len(piece) < wanted:
-            more = os.read(handle, wanted - len(piece))
-            if not more:
-                raise BadFile(f"{shown(name)} changed while it was packed", do="try again")
-            piece += more
-        left -= wanted
-        yield piece
+    for at in range(0, size, PIECE):
+        yield _exactly(handle, name, min(PIECE, size - at))
+
+
+def _exactly(handle: int, name: str, count: int) -> bytes:
+    piece = os.read(handle, count)
+    while len(piece) < count:
+        more = os.read(handle, count - len(piece))
+        if not more:
+            raise BadFile(f"{shown(name)} changed while it was packed", do="try again")
+        piece += more
+    return piece

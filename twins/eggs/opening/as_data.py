@@ -8,7 +8,7 @@ from twins.eggs.archive.names import safe_component, safe_path, shown
 from twins.eggs.opened import Family, Opened
 from twins.eggs.opening.endings import data
 from twins.eggs.opening.families import CUBBY, ESTATE, GATE, OLD_SWARM, SCALES
-from twins.eggs.opening.found import Found, inside, text
+from twins.eggs.opening.found import Found, component, inside
 from twins.eggs.opening.identity import lenient, said_by
 from twins.eggs.opening.wholeness import Wholeness
 
@@ -46,11 +46,11 @@ def cubby(found: Found) -> Opened:
     wholeness.leave_out(found.manifest_name)
     for one in _rows(found, found.manifest.get("files", []), "its list of files"):
         wholeness.expect(f"cubby/{safe_path(_text(found, one, 'path'))}", one.get("sha256"))
-    owner = text((found.manifest, "owner")).lstrip("@")
+    owner = component((found.manifest, "owner")).lstrip("@")
     if not owner:
         raise found.damaged("it names no owner")
     rappid = lenient(found, said_by(found.manifest))
-    return data(found, CUBBY, wholeness.settle(), rappid=rappid, key=safe_component(owner), below="cubby/")
+    return data(found, CUBBY, wholeness.settle(), rappid=rappid, key=owner, below="cubby/")
 
 
 def estate(found: Found) -> Opened:
@@ -87,7 +87,7 @@ def _by_rappid(found: Found, family: Family, answer: str) -> Opened:
     manifest = found.manifest
     given = found.read_object("rappid.json").get("rappid") if "rappid.json" in found else None
     rappid = lenient(found, given, said_by(manifest))
-    key = "" if rappid else text((manifest, "hash"))
+    key = "" if rappid else component((manifest, "hash"))
     return data(found, family, wholeness.settle(), rappid=rappid, key=key, answer=answer)
 
 

@@ -10,6 +10,7 @@ import re
 
 from twins.cartridges.documents import Document
 from twins.cartridges.egg_spec import body_octets
+from twins.cartridges.nest import SHELL
 from twins.cartridges.shapes import Shape, checked, shape_of
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
@@ -20,7 +21,7 @@ from twins.eggs.opening.identity import Whose, lenient, minted
 from twins.eggs.opening.placing import Placing
 from twins.errors import BadCartridge, BadEgg
 
-BUDDY_FILE = ".brainstem_data/buddy.rappter.egg"
+BUDDY_FILE = f".brainstem_data/{SHELL}"
 """Where a twin of kind buddy keeps its cartridge, below its workspace."""
 
 

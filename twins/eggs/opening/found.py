@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from twins.eggs.archive.names import shown
+from twins.eggs.archive.names import safe_component, shown
 from twins.eggs.archive.reading import Archive
 from twins.eggs.opened import Part, Role
 from twins.eggs.opening.strict_json import parse_object
@@ -97,6 +97,16 @@ def text(*places: tuple[Any, str], most: int = _LINE) -> str:
             line = " ".join(_UNSHOWN.sub(" ", value).split())[:most]
             if line:
                 return line
+    return ""
+
+
+def component(*places: tuple[Any, str]) -> str:
+    """The first of these (object, key) that holds text, exactly as it stands there, fit to name one file or
+    folder; "" for none. Raises ``HostileEgg`` for text that is not."""
+    for holder, key in places:
+        value = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(value, str) and value:
+            return safe_component(value)
     return ""
 
 

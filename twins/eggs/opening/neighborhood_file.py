@@ -10,7 +10,7 @@ from twins.eggs.archive.names import safe_component, safe_path, shown
 from twins.eggs.opened import Opened, Role, Seal
 from twins.eggs.opening.endings import answering
 from twins.eggs.opening.families import NEIGHBORHOOD_FILE
-from twins.eggs.opening.found import Found, inside, text
+from twins.eggs.opening.found import Found, component, inside, text
 from twins.eggs.opening.identity import lenient
 from twins.eggs.opening.places import in_workspace
 from twins.eggs.opening.placing import Placing
@@ -24,7 +24,7 @@ def neighborhood_file(found: Found) -> Opened:
     organism = inside(found.manifest, "organism")
     roster = inside(organism, "neighborhood")
     rappid = lenient(found, inside(roster, "rappid.json").get("rappid"), organism.get("rappid"))
-    key = rappid.key if rappid else safe_component(text((organism, "hash")) or found.seed().hex())
+    key = rappid.key if rappid else component((organism, "hash")) or found.seed().hex()
     if key.startswith("."):
         raise found.damaged("it names no folder of its own")
     own = f"neighborhoods/{key}"

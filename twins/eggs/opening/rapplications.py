@@ -10,11 +10,10 @@ from collections.abc import Callable
 
 import orjson
 
-from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role
 from twins.eggs.opening.endings import plain
 from twins.eggs.opening.families import BINDER, MERGED, RAPPLICATION, quoted, unknown
-from twins.eggs.opening.found import Found, part_of, text
+from twins.eggs.opening.found import Found, component, part_of, text
 from twins.eggs.opening.identity import lenient, said_by
 from twins.eggs.opening.places import Place, in_host, in_memory
 from twins.eggs.opening.placing import UNPLACED, Placing
@@ -33,8 +32,8 @@ def binder(found: Found) -> Opened:
     """``agent.py service.py ui/** state/**``, named by the manifest; some have ``<id>_agent.py`` instead."""
     rapp = rapp_id(found, "id")
     manifest = found.manifest
-    agent = text((manifest, "agent_filename"))
-    service = text((manifest, "service_filename"))
+    agent = component((manifest, "agent_filename"))
+    service = component((manifest, "service_filename"))
     page = text((manifest, "ui_filename"))
 
     def place(name: str) -> Place | None:
@@ -110,8 +109,7 @@ def in_brainstem(
 
 def rapp_id(found: Found, *keys: str) -> str:
     """The id that names folders, from the manifest; the file's name where it has none."""
-    given = text(*((found.manifest, key) for key in keys))
-    return safe_component(given or _word(found.file.removesuffix(".egg")))
+    return component(*((found.manifest, key) for key in keys)) or _word(found.file.removesuffix(".egg"))
 
 
 def page_place(rapp: str, below: str) -> Place | None:
@@ -133,7 +131,7 @@ def _file_name(name: str, told: str, rapp: str, suffix: str) -> str:
     """The name to install a file under: as the manifest tells, as it is, or made from the id."""
     for one in (told, name):
         if one.endswith(suffix):
-            return safe_component(one)
+            return one
     return f"{_word(rapp)}{suffix}"
 
 

@@ -53,7 +53,7 @@ def blanked(content: bytes) -> bytes:
         return b""
     if "\0" in text:
         return b""
-    return "".join(f"{line}\n" for line in _kept(_logical(text))).encode()
+    return "".join(f"{line}\n" for line in _kept(_logical(text.rstrip("\r\n")))).encode()
 
 
 def is_secret_key(key: str) -> bool:

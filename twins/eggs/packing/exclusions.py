@@ -20,6 +20,7 @@ class Why(StrEnum):
     LINK = "is a link, and links are not followed"
     NO_FILE = "is no regular file"
     MEMORY = "is memory, which was to stay"
+    BLANKED = "goes without its secret values"
     NO_PLACE = "has no place in this kind of egg"
     ELSEWHERE = "goes in by another way"
     """Not left out at all: only passed over by whoever walks."""

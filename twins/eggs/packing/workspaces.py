@@ -32,6 +32,7 @@ _MEANT = frozenset({*CODE_FOLDERS, IDENTITY, SOUL, "utils", "rapps", "members.js
 _TAKEN = frozenset(
     {"data", "repo", "rapp_ui", "manifest.json", "integrity.json", "egg.json", "egg-manifest.json"}
 )
+_ENV = ".env"
 _RECEIPT = "placed.json"
 
 
@@ -61,11 +62,12 @@ def whole_workspace(
     passed_over = {IDENTITY, agents, soul}
 
     def verdict(path: str) -> Why | None:
-        if path in passed_over:
+        if path in passed_over or (published_only and path == _ENV):
             return Why.ELSEWHERE
         first, slash, rest = path.partition("/")
         if slash:
-            return _within(first, rest)
+            deep = published_only and first == TOOLS and "/" in rest
+            return _within(first, rest) or (Why.NO_PLACE if deep else None)
         if first == MEMORY:
             return Why.MEMORY if exclude_memory else None
         return _at_root(first) or (Why.NO_PLACE if published_only and first not in _PUBLISHED else None)
@@ -74,9 +76,10 @@ def whole_workspace(
     _put_soul(load, workspace.soul, soul, tree, held)
     _put_agents(load, workspace, tree, held)
     if published_only:
-        env = tree.read(".env", MAX_ENV_BYTES)
+        env = tree.read(_ENV, MAX_ENV_BYTES)
         if env is not None:
-            load.put(".env", blanked(env))
+            load.put(_ENV, blanked(env))
+            load.leave(_ENV, Why.BLANKED)
     if conversations is not None and not exclude_memory:
         _put_conversations(load, conversations, identity.rappid.key)
     return load

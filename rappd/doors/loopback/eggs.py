@@ -1,0 +1,225 @@
+"""``/eggs``: packing, looking, planning, hatching and taking back, for the operator."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from rappd.doors.answer import ok
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import BadBody, json_object, text_field
+from rappd.doors.loopback.guard import operator_only
+from rappd.errors import NotFound
+from rappd.house import House
+from rappd.operations.eggs import Order
+
+routes = web.RouteTableDef()
+
+MAX_BYTES = 8 << 30
+_KEEP_SECONDS = 24 * 3600
+_ID = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+
+
+@routes.post("/eggs")
+@operator_only
+async def lay_down(request: web.Request) -> web.Response:
+    """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
+
+    It waits, unhatched, under `id`, for a day.
+    """
+    house = request.app[HOUSE]
+    folder = _waiting(house)
+    await asyncio.to_thread(_sweep, folder)
+    part = folder / f"{secrets.token_hex(8)}.part"
+    try:
+        digest = await _receive(request, part)
+        path = folder / f"{digest}.egg"
+        await asyncio.to_thread(part.replace, path)
+    finally:
+        await asyncio.to_thread(part.unlink, missing_ok=True)
+    try:
+        found = await asyncio.to_thread(house.eggs.verbs.verify, path)
+        plan = await house.eggs.plan(path)
+    except BaseException:
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+        raise
+    return ok({"id": digest, "file": request.query.get("name", ""), **found, **plan})
+
+
+@routes.post("/eggs/plan")
+@operator_only
+async def plan(request: web.Request) -> web.Response:
+    """What hatching an egg (`id`, or `path` on this machine) would do, with `overwrite` as it is given."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    return ok(await house.eggs.plan(_egg(house, body), _overwrite(body)))
+
+
+@routes.post("/eggs/hatch")
+@operator_only
+async def hatch(request: web.Request) -> web.Response:
+    """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    path = _egg(house, body)
+    source = str(body.get("source") or "")[:200]
+    approved = str(body.get("approved") or "")
+    return ok(await house.eggs.hatch(path, overwrite=_overwrite(body), approved=approved, source=source))
+
+
+@routes.post("/eggs/pack")
+@operator_only
+async def pack(request: web.Request) -> web.Response:
+    """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`."""
+    body = await json_object(request)
+    text = {key: value for key, value in body.items() if isinstance(value, str)}
+    allow = body.get("allow")
+    order = Order(
+        twin=text.get("twin", ""),
+        form=text.get("form", ""),
+        item=text.get("item", ""),
+        into=text.get("into", ""),
+        exclude_memory=body.get("exclude_memory") is True,
+        allow=frozenset(str(one) for one in allow) if isinstance(allow, list) else frozenset(),
+        overwrite=body.get("overwrite") is True,
+    )
+    return ok(await request.app[HOUSE].eggs.pack(order))
+
+
+@routes.get("/eggs/laid/{folder}/{name}")
+@operator_only
+async def laid(request: web.Request) -> web.StreamResponse:
+    """An egg that was packed here, as a download."""
+    house = request.app[HOUSE]
+    root = (house.home.root / "eggs").resolve()
+    path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
+    if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
+        raise NotFound("There is no such egg.", do="rappd egg pack")
+    return web.FileResponse(
+        path,
+        headers={
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": f'attachment; filename="{path.name}"',
+        },
+    )
+
+
+@routes.post("/eggs/diff")
+@operator_only
+async def diff(request: web.Request) -> web.Response:
+    """What differs between two eggs: `before` and `after`, each `{id}` or `{path}`."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    before, after = body.get("before"), body.get("after")
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        raise BadBody("before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.')
+    return ok(await asyncio.to_thread(house.eggs.verbs.diff, _egg(house, before), _egg(house, after)))
+
+
+@routes.get("/eggs/hatchings")
+@operator_only
+async def hatchings(request: web.Request) -> web.Response:
+    """Every hatching that has a receipt, the latest first."""
+    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.receipts))
+
+
+@routes.post("/eggs/rollback")
+@operator_only
+async def rollback(request: web.Request) -> web.Response:
+    """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since."""
+    body = await json_object(request)
+    forced = body.get("even_if_changed") is True
+    return ok(await request.app[HOUSE].eggs.rollback(text_field(body, "receipt"), even_if_changed=forced))
+
+
+@routes.get("/eggs/signers")
+@operator_only
+async def signers(request: web.Request) -> web.Response:
+    """Whose eggs run without being read first, and this machine's own key."""
+    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.list_signers))
+
+
+@routes.post("/eggs/signers")
+@operator_only
+async def trust(request: web.Request) -> web.Response:
+    """Trusts the key with `fingerprint`, called `name`."""
+    body = await json_object(request)
+    verbs = request.app[HOUSE].eggs.verbs
+    fingerprint, name = text_field(body, "fingerprint"), text_field(body, "name")
+    return ok(await asyncio.to_thread(verbs.trust_signer, fingerprint, name))
+
+
+@routes.delete("/eggs/signers/{fingerprint}")
+@operator_only
+async def revoke(request: web.Request) -> web.Response:
+    """Ends the trust in a key."""
+    verbs = request.app[HOUSE].eggs.verbs
+    return ok(await asyncio.to_thread(verbs.revoke_signer, request.match_info["fingerprint"]))
+
+
+@routes.delete("/eggs/{id}")
+@operator_only
+async def discard(request: web.Request) -> web.Response:
+    """Throws away an egg that waits here unhatched."""
+    path = _egg(request.app[HOUSE], {"id": request.match_info["id"]})
+    await asyncio.to_thread(path.unlink)
+    return ok({"status": "ok"})
+
+
+def _egg(house: House, body: dict[str, Any]) -> Path:
+    ident, path = body.get("id"), body.get("path")
+    if isinstance(ident, str) and _ID.fullmatch(ident):
+        found = _waiting(house) / f"{ident}.egg"
+        if not found.is_file():
+            raise NotFound("That egg does not wait here any more.", do="Open it again.")
+        return found
+    if isinstance(path, str) and Path(path).is_absolute():
+        return Path(path)
+    raise BadBody("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
+
+
+def _overwrite(body: dict[str, Any]) -> list[str]:
+    given = body.get("overwrite")
+    return [str(one) for one in given] if isinstance(given, list) else []
+
+
+def _waiting(house: House) -> Path:
+    folder = house.home.root / "eggs" / ".waiting"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _sweep(folder: Path) -> None:
+    """What was looked at and not hatched goes after a day."""
+    for path in folder.iterdir():
+        if time.time() - path.stat().st_mtime > _KEEP_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+async def _receive(request: web.Request, part: Path) -> str:
+    """Streams the body into a new file and returns its SHA-256."""
+    digest, size = hashlib.sha256(), 0
+    handle = await asyncio.to_thread(
+        os.open, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+    )
+    with os.fdopen(handle, "wb") as file:
+        async for chunk in request.content.iter_chunked(_CHUNK):
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise BadBody(
+                    f"The egg has more than {MAX_BYTES >> 30} GB.", do="Hatch it with rappd egg hatch."
+                )
+            await asyncio.to_thread(file.write, chunk)
+            digest.update(chunk)
+    if not size:
+        raise BadBody("No file was sent", do="The body is the egg.")
+    return digest.hexdigest()

@@ -1,0 +1,268 @@
+"""Eggs: packed, looked at, compared, planned, hatched, taken back; and whose are trusted (RAPP v1 §18.10).
+
+Everything here blocks on the disk and needs no daemon. While one runs, it calls these in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from envelopes.keys import IdentityKey
+from rappd.errors import Mistyped
+from rappd.home import Home
+from rappd.transcript.frames import RecordedConversations
+from rappd.version import __version__
+from twins.eggs.frames import ConversationSink
+from twins.eggs.opened import Opened
+from twins.eggs.opening import open_egg
+from twins.eggs.packing.forms import Form, Maker, Packed
+from twins.importer.holding import Held
+from twins.importer.importer import Importer
+from twins.importer.rules import Category
+from twins.importer.signers import Signers
+from twins.listing import find
+from twins.places import TwinPlaces
+from twins.workspace import Workspace
+
+Progress = Callable[[int, int], None]
+"""(bytes done, bytes in all), as often as there is something to tell."""
+
+HOST_FORMS = frozenset({Form.BRAINSTEM, Form.AGENT, Form.RAPPLICATION, Form.RAPP1_RAPPLICATION})
+"""What is packed out of the host's workspace when no twin is named."""
+
+
+@dataclass(slots=True, frozen=True)
+class Order:
+    """What to pack. ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a
+    file, or "" for a place among the home's eggs. ``allow``: ids of findings that may travel."""
+
+    twin: str = ""
+    form: str = ""
+    item: str = ""
+    into: str = ""
+    exclude_memory: bool = False
+    allow: frozenset[str] = frozenset()
+    overwrite: bool = False
+
+
+class EggVerbs:
+    """One home's eggs. Answers are JSON objects; raises ``Problem``."""
+
+    def __init__(
+        self,
+        home: Home,
+        host: Workspace,
+        identity: IdentityKey,
+        *,
+        machine: str,
+        conversations: ConversationSink | None = None,
+    ) -> None:
+        self._home = home
+        self._host = host
+        self._key = identity
+        self._maker = Maker(version=__version__, host=machine)
+        self._places = TwinPlaces(home.root)
+        self._said = RecordedConversations(home.database)
+        self.signers = Signers(home.signers)
+        self.held = Held(home.held, home.root)
+        self.importer = Importer(
+            home.root,
+            held=self.held,
+            signers=self.signers,
+            fingerprint=identity.fingerprint,
+            host=host,
+            pre_bond=self._before_bond,
+            conversations=conversations,
+        )
+
+    def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
+        from twins.eggs.packing.pack import pack  # brings the archive writer along
+
+        form = _form(order)
+        workspace, name = self._workspace(order)
+        target = Path(order.into).expanduser().absolute() if order.into else self._place(name, form)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        done = pack(
+            workspace,
+            target,
+            form=form,
+            item=order.item,
+            key=self._key,
+            maker=self._maker,
+            conversations=self._said,
+            exclude_memory=order.exclude_memory,
+            allow=order.allow,
+            overwrite=order.overwrite,
+            progress=progress,
+        )
+        return {"packed": _packed(done)}
+
+    def inspect(self, path: Path) -> dict[str, Any]:
+        """What an egg is, quickly whatever its size."""
+        from twins.eggs.opening.inspecting import inspect, look_at
+
+        with look_at(path) as opened:
+            return inspect(opened)
+
+    def verify(self, path: Path) -> dict[str, Any]:
+        """The same after every byte was read and compared. Raises ``BadEgg`` when something differs."""
+        from twins.eggs.opening.inspecting import inspect
+
+        with open_egg(path) as opened:
+            return inspect(opened)
+
+    def diff(self, before: Path, after: Path) -> dict[str, Any]:
+        """What differs between two eggs, file by file."""
+        from twins.eggs.opening.comparing import compare
+
+        with open_egg(before) as old, open_egg(after) as new:
+            return {"diff": compare(old, new).as_json()}
+
+    def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
+        """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
+        with open_egg(path) as opened:
+            return {"plan": self.importer.plan(opened, overwrite=categories(overwrite)).as_json()}
+
+    def hatch(
+        self,
+        path: Path,
+        *,
+        overwrite: Iterable[str] = (),
+        approved: str = "",
+        source: str = "",
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Carries the plan out, whole or not at all; the twin sleeps meanwhile."""
+        with open_egg(path) as opened:
+            done = self.importer.hatch(
+                opened,
+                overwrite=categories(overwrite),
+                approved=approved,
+                source=source or path.name,
+                progress=(lambda _, done, whole: progress(done, whole)) if progress else None,
+            )
+            return {"hatched": {**done.as_json(), "key": opened.key, "name": opened.name}}
+
+    def extract(self, path: Path, into: Path) -> dict[str, Any]:
+        """Lays an egg's files out as they are in it, into a folder that must not exist yet."""
+        with open_egg(path) as opened:
+            return {"extracted": _extracted(opened, into)}
+
+    def key_of(self, path: Path) -> str:
+        """Which twin an egg would touch; "" for none."""
+        with open_egg(path, check_up_to=0) as opened:
+            return opened.key if opened.destination.value == "twin" else ""
+
+    def receipts(self) -> dict[str, Any]:
+        """Every hatching that has a receipt, the latest first."""
+        return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}
+
+    def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
+        """Undoes a hatching. Raises ``ChangedSince`` when files changed, unless told that it may."""
+        return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
+
+    def list_signers(self) -> dict[str, Any]:
+        """Whose eggs run without being read first."""
+        rows = [
+            {"fingerprint": one.fingerprint, "name": one.name, "since": one.since}
+            for one in self.signers.listing()
+        ]
+        return {"signers": rows, "own": self._key.fingerprint}
+
+    def trust_signer(self, fingerprint: str, name: str) -> dict[str, Any]:
+        """Trusts a key by name, until it is revoked."""
+        signer = self.signers.trust(fingerprint, name)
+        return {
+            "fingerprint": signer.fingerprint,
+            "name": signer.name,
+            "message": f"{signer.name} is trusted.",
+        }
+
+    def revoke_signer(self, fingerprint: str) -> dict[str, Any]:
+        """Ends the trust in a key."""
+        signer = self.signers.revoke(fingerprint)
+        return {"fingerprint": fingerprint, "message": f"{signer.name} is not trusted any more."}
+
+    def _workspace(self, order: Order) -> tuple[Workspace, str]:
+        if not order.twin:
+            return self._host, order.item or "brainstem"
+        twin = find(self._places, order.twin)
+        return twin.workspace, twin.key
+
+    def _place(self, name: str, form: Form) -> Path:
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+        folder = name.removesuffix(".py").replace("/", "__")
+        return self._places.eggs / folder / f"{at}-{form.value}.egg"
+
+    def _before_bond(self, root: Path) -> Path:
+        """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
+        from twins.eggs.packing.pack import pack
+        from twins.eggs.packing.secret_scan import SecretsFound
+
+        target = self._place(root.name, Form.TWIN)
+        target = target.with_name(f"{target.stem}-before.egg")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        allow: frozenset[str] = frozenset()
+        workspace = self._host if root == self._host.root else Workspace.at(root)
+        for _ in range(2):
+            try:
+                pack(
+                    workspace, target, key=self._key, maker=self._maker, conversations=self._said, allow=allow
+                )
+            except SecretsFound as found:  # it stays on this machine, in the owner's own folder
+                allow = frozenset(one.id for one in found.findings)
+                continue
+            break
+        return target
+
+
+def categories(names: Iterable[str]) -> list[Category]:
+    """Overwrite options by name. Raises ``Mistyped``."""
+    known = {one.value: one for one in Category}
+    for name in names:
+        if name not in known:
+            raise Mistyped(f'There is nothing called "{name[:40]}" to overwrite.', do=", ".join(known))
+    return [known[name] for name in names]
+
+
+def _form(order: Order) -> Form:
+    text = order.form or (
+        Form.TWIN.value if order.twin else Form.AGENT.value if order.item else Form.BRAINSTEM.value
+    )
+    try:
+        form = Form(text)
+    except ValueError as error:
+        raise Mistyped(f'There is no form "{text[:40]}".', do=", ".join(one.value for one in Form)) from error
+    if form.needs_item and not order.item:
+        raise Mistyped(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")
+    if order.item and not form.needs_item:
+        raise Mistyped(f"The form {form.value} packs a whole workspace.", do="Leave the item out.")
+    if not order.twin and form is Form.TWIN:
+        raise Mistyped("Which twin shall be packed?", do="rappd twins list")
+    return form
+
+
+def _packed(done: Packed) -> dict[str, Any]:
+    return {
+        "path": str(done.path),
+        "form": done.form.value,
+        "name": done.name,
+        "rappid": done.rappid.text if done.rappid else "",
+        "size": done.size,
+        "sha256": done.sha256,
+        "files": done.files,
+        "left_out": [{"path": one.path, "why": str(one.why.value)} for one in done.left_out],
+        "allowed": [{"path": one.path, "line": one.line, "what": one.what} for one in done.allowed],
+        "signature": str(done.signature) if done.signature else "",
+    }
+
+
+def _extracted(opened: Opened, into: Path) -> dict[str, Any]:
+    from twins.eggs.extracting import lay_out
+
+    return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}

@@ -1,0 +1,162 @@
+"""Deltas: what parallel streams did in one frame, each in its own file, added to one state.
+
+A delta is ``state/stream_deltas/frame-<N>-<stream>.json``: ``{frame, stream_id, stream_type, completed_at,
+agents_activated[], posts_created[], comments_added[], reactions_added[], discussions_engaged[],
+soul_files_updated[], observations{}, _meta{frame, node_id, timestamp}}``. The state that they are added to:
+
+    posts      every post once, by ``number``
+    counts     {posts}: how many were ever added
+    snapshots  one for each frame, {frame, completed_at, streams, agents_activated, posts, comments,
+               reactions, discussions_engaged, soul_files_updated, observations[]}, the last 200 frames
+
+Keys of the state that are not named here stay. Adding the same deltas again changes nothing. A frame's
+snapshot is made of the deltas given for it, so all of a frame's are to be given together.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from twins.cartridges.documents import Document, canonical
+from twins.cartridges.fields import COUNT, LIST, OBJECT, TEXT, check
+from twins.cartridges.life import moment
+from twins.eggs.archive.names import safe_component
+
+MAX_SNAPSHOTS = 200
+_COMMENT_BODY = 100
+"""Characters of a comment's body that make it the same comment."""
+
+FIELDS = {
+    "frame": COUNT,
+    "stream_id": TEXT,
+    "stream_type": TEXT.or_null(),
+    "completed_at": TEXT,
+    "agents_activated": LIST,
+    "posts_created": LIST,
+    "comments_added": LIST,
+    "reactions_added": LIST,
+    "discussions_engaged": LIST,
+    "soul_files_updated": LIST,
+    "observations": OBJECT,
+    "_meta": OBJECT,
+    "_meta.timestamp": TEXT.or_null(),
+}
+_SETS = ("agents_activated", "discussions_engaged", "soul_files_updated")
+
+
+@dataclass(slots=True)
+class Added:
+    """The state with the deltas in it, and the deltas that another one of the same moment stood for."""
+
+    state: Document
+    set_aside: list[Document]
+
+
+def add(state: Document, deltas: Iterable[Document]) -> Added:
+    """Adds deltas, in whatever order they come; the given ones stay untouched. Raises ``BadCartridge``."""
+    kept, set_aside = collapse(deltas)
+    new = copy.deepcopy(state)
+    posts: list[Any] = new.setdefault("posts", [])
+    counts = new.setdefault("counts", {})
+    logged = {_number(post) for post in posts}
+    fresh = [post for post in _posts(kept) if _number(post) not in logged]
+    posts += copy.deepcopy(fresh)
+    counts["posts"] = counts.get("posts", 0) + len(fresh)
+    frames: dict[int, list[Document]] = defaultdict(list)
+    for delta in kept:
+        frames[delta["frame"]].append(delta)
+    replaced = [one for one in new.get("snapshots", []) if one["frame"] not in frames]
+    replaced += [_snapshot(number, inside) for number, inside in frames.items()]
+    new["snapshots"] = sorted(replaced, key=lambda one: one["frame"])[-MAX_SNAPSHOTS:]
+    return Added(new, set_aside)
+
+
+def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]]:
+    """The deltas by when they were completed; of those with one frame and one moment the fullest, and apart
+    from them the others."""
+    best: dict[tuple[int, str], Document] = {}
+    set_aside: dict[bytes, Document] = {}
+    for delta in deltas:
+        check(delta, FIELDS, required=("frame", "stream_id", "completed_at"), name="A delta")
+        key = (delta["frame"], delta.get("_meta", {}).get("timestamp") or delta["completed_at"])
+        known = best.get(key)
+        if known is None:
+            best[key] = delta
+        else:
+            first, second = sorted((known, delta), key=_fullness, reverse=True)
+            best[key] = first
+            set_aside[canonical(second)] = second
+    kept = sorted(best.values(), key=lambda one: (_when(one["completed_at"]), canonical(one)))
+    taken = {canonical(one) for one in kept}
+    return kept, [set_aside[text] for text in sorted(set_aside) if text not in taken]
+
+
+def file_name(delta: Document) -> str:
+    """``frame-<N>-<stream>.json``. Raises ``HostileEgg`` for a stream whose name would lead elsewhere."""
+    return safe_component(f"frame-{delta['frame']}-{delta['stream_id']}.json")
+
+
+def _snapshot(number: int, deltas: list[Document]) -> Document:
+    comments = {_comment(one): one for delta in deltas for one in delta.get("comments_added", [])}
+    reactions = {canonical(one): one for delta in deltas for one in delta.get("reactions_added", [])}
+    snapshot: Document = {
+        "frame": number,
+        "completed_at": deltas[-1]["completed_at"],
+        "streams": [delta["stream_id"] for delta in deltas],
+    }
+    for key in _SETS:
+        found = {canonical(one): one for delta in deltas for one in delta.get(key, [])}
+        snapshot[key] = [found[text] for text in sorted(found)]
+    snapshot["posts"] = [_number(post) for post in _posts(deltas)]
+    snapshot["comments"] = list(comments.values())
+    snapshot["reactions"] = list(reactions.values())
+    snapshot["observations"] = [
+        {"stream_id": delta["stream_id"], "observations": delta["observations"]}
+        for delta in deltas
+        if delta.get("observations")
+    ]
+    return copy.deepcopy(snapshot)
+
+
+def _posts(deltas: list[Document]) -> list[Any]:
+    """Every post once; of two with one number the one created later."""
+    found: dict[Any, Any] = {}
+    for delta in deltas:
+        for post in delta.get("posts_created", []):
+            known = found.get(_number(post))
+            if known is None or _created(known) < _created(post):
+                found[_number(post)] = post
+    return list(found.values())
+
+
+def _number(post: Any) -> Any:
+    """What makes a post the same one: its number, or all of it."""
+    number = post.get("number") if isinstance(post, dict) else None
+    return number if isinstance(number, int | str) else canonical(post).decode()
+
+
+def _created(post: Any) -> Any:
+    said = post.get("created_at") if isinstance(post, dict) else None
+    return (_when(said if isinstance(said, str) else ""), canonical(post))
+
+
+def _comment(comment: Any) -> Any:
+    if not isinstance(comment, dict):
+        return canonical(comment)
+    body = comment.get("body")
+    begins = body[:_COMMENT_BODY] if isinstance(body, str) else body
+    return canonical([comment.get("discussion"), comment.get("author"), begins])
+
+
+def _fullness(delta: Document) -> Any:
+    many = len(delta.get("posts_created", [])) + len(delta.get("comments_added", []))
+    return (many, canonical(delta))
+
+
+def _when(text: str) -> Any:
+    found = moment(text)
+    return (0, 0.0, text) if found is None else (1, found.timestamp(), "")
