@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from rappd.home import Home
@@ -86,6 +87,17 @@ class Tenants:
                 await self.doors.close(key)
             await asyncio.to_thread(self._wakes.forget, key)
             await self._close(key)
+
+    @asynccontextmanager
+    async def resting(self, key: str) -> AsyncIterator[None]:
+        """Nothing of a twin runs meanwhile; one that was awake is woken again."""
+        was_awake = key in self._ports
+        await self.stop(key)
+        try:
+            yield
+        finally:
+            if was_awake:
+                await self.boot(key)
 
     def renamed(self, key: str, name: str) -> None:
         """Tells what people call a twin from now on."""

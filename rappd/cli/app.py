@@ -22,6 +22,7 @@ VERBS = {
     "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
+    "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
     "logs": ("rappd.cli.logs:logs", "Show the log."),
     "config": ("rappd.cli.config:config", "Show and change settings."),

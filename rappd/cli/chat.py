@@ -6,8 +6,10 @@ import re
 import sys
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import click
 
@@ -21,6 +23,8 @@ from rappd.cli.tables import cells, middle
 from rappd.errors import Mistyped, RappdError
 from rappd.home import Home
 
+Verb = TypeVar("Verb", bound=Callable[..., None])
+
 _HELP = """\
 /help    this list
 /new     forget this conversation and start anew
@@ -30,25 +34,62 @@ _KEYS = "/help  /exit"
 _REMEMBERED = 200  # messages that go along as history
 
 
+@dataclass(slots=True, frozen=True)
+class Partner:
+    """Whom one talks to: ``path`` comes before ``/chat``, ``command`` is what was typed to talk to it."""
+
+    name: str
+    path: str
+    command: str
+    agents: Callable[[], Sequence[str]]
+
+
+def talks(command: Verb) -> Verb:
+    """Gives a verb the options of all that talk; their values are what ``talk`` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.argument("text", nargs=-1),
+    click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object."),
+    click.option("--user", "user_guid", default="", help="Whose memory to use (a GUID)."),
+    click.option("--session", "session_id", default="", help="Go on with this conversation."),
+)
+
+
 @click.command()
-@click.argument("text", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object.")
-@click.option("--user", "user_guid", default="", help="Whose memory to use (a GUID).")
-@click.option("--session", "session_id", default="", help="Go on with this conversation.")
-def chat(text: tuple[str, ...], as_json: bool, user_guid: str, session_id: str) -> None:
+@talks
+def chat(**given: Any) -> None:
     """Talk. Without TEXT, a conversation."""
     daemon = Daemon(Home.here(), timeout=600)
     status = daemon.get("/operator/status")
-    talk = _Talk(daemon, str(status["name"]), session_id or str(uuid.uuid4()), user_guid)
+    host = Partner(str(status["name"]), "", "rappd chat", lambda: daemon.get("/health")["agents"])
+    talk(daemon, host, status, **given)
+
+
+def talk(
+    daemon: Daemon,
+    partner: Partner,
+    status: dict[str, Any],
+    *,
+    text: Sequence[str],
+    as_json: bool,
+    user_guid: str,
+    session_id: str,
+) -> None:
+    """One sentence and its answer, or a conversation where there is a terminal and no sentence."""
+    session = _Talk(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
     sentence = " ".join(text).strip()
     if not sentence and not sys.stdin.isatty():
         sentence = sys.stdin.read().strip()
     if not sentence and (as_json or not sys.stdin.isatty()):
-        raise Mistyped("TEXT is missing.", do='rappd chat "what can you do?"')
+        raise Mistyped("TEXT is missing.", do=f'{partner.command} "what can you do?"')
     if not sentence:
-        _converse(talk, status)
+        _converse(session, status)
         return
-    answer = talk.ask(sentence, None if as_json else Spoken(""))
+    answer = session.ask(sentence, None if as_json else Spoken(""))
     if as_json:
         print_json({"chat": answer})
 
@@ -56,9 +97,9 @@ def chat(text: tuple[str, ...], as_json: bool, user_guid: str, session_id: str) 
 class _Talk:
     """A session with its history."""
 
-    def __init__(self, daemon: Daemon, name: str, session_id: str, user_guid: str) -> None:
-        self.daemon = daemon
-        self.name = name
+    def __init__(self, daemon: Daemon, partner: Partner, session_id: str, user_guid: str) -> None:
+        self.partner = partner
+        self._daemon = daemon
         self._user_guid = user_guid
         self._session_id = session_id
         self._history: list[dict[str, str]] = []
@@ -86,7 +127,7 @@ class _Talk:
             last = self._follow(body, spoken)
         except KeyboardInterrupt:
             with suppress(Problem):  # it may have ended by itself
-                self.daemon.post("/chat/cancel", {"turn_id": turn_id})
+                self._daemon.post("/chat/cancel", {"turn_id": turn_id})
             raise
         finally:
             if spoken:
@@ -98,7 +139,7 @@ class _Talk:
     def _follow(self, body: dict[str, Any], spoken: Spoken | None) -> dict[str, Any]:
         if spoken:
             spoken.begin()
-        with closing(self.daemon.events("/chat/stream", body)) as events:
+        with closing(self._daemon.events(f"{self.partner.path}/chat/stream", body)) as events:
             for event in events:
                 kind = event["type"]
                 if kind == "error":
@@ -113,9 +154,9 @@ class _Talk:
 
 
 def _converse(talk: _Talk, status: dict[str, Any]) -> None:
-    _header(talk.name, status)
+    _header(talk.partner, status)
     _line_editing()
-    who = middle(talk.name, 12)
+    who = middle(talk.partner.name, 12)
     width = max(3, cells(who)) + 2
     label = who + " " * (width - cells(who))
     while True:
@@ -143,9 +184,9 @@ def _goes_on(talk: _Talk, label: str) -> bool:
     return True
 
 
-def _header(name: str, status: dict[str, Any]) -> None:
+def _header(partner: Partner, status: dict[str, Any]) -> None:
     who = thinking(status) if status["has_model"] else status["provider"]
-    left = f"{name}, {who}, {count(status['agents'], 'agent')}"
+    left = f"{partner.name}, {who}, {count(len(partner.agents()), 'agent')}"
     room = min(terminal_width(), EDGE) - len(_KEYS)
     say(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)
 
@@ -159,7 +200,7 @@ def _is_order(talk: _Talk, text: str) -> bool:
             talk.begin_anew()
             say(dim("A new conversation."))
         case "/agents":
-            for name in talk.daemon.get("/health")["agents"]:
+            for name in talk.partner.agents():
                 say(f"  {tame(name)}")
         case _ if re.fullmatch(r"/\w+", text):
             say(f"{text} is none of these:\n{_HELP}")

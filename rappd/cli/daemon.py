@@ -71,6 +71,10 @@ class Daemon:
         """POST as JSON."""
         return self._ask("POST", path, json.dumps(body or {}).encode(), "application/json")
 
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """PUT as JSON."""
+        return self._ask("PUT", path, json.dumps(body).encode())
+
     def delete(self, path: str) -> dict[str, Any]:
         """DELETE as JSON."""
         return self._ask("DELETE", path)

@@ -121,7 +121,7 @@ class EggVerbs:
         from twins.eggs.opening.comparing import compare
 
         with open_egg(before) as old, open_egg(after) as new:
-            return {"diff": compare(old, new).as_json()}
+            return compare(old, new).as_json()
 
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
@@ -146,6 +146,14 @@ class EggVerbs:
                 source=source or path.name,
                 progress=(lambda _, done, whole: progress(done, whole)) if progress else None,
             )
+            return {"hatched": {**done.as_json(), "key": opened.key, "name": opened.name}}
+
+    def hatch_text(self, text: str, registry: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
+        """Hatches the agents that a compact egg string stands for, out of a registry's clone."""
+        from twins.eggs.registry_clone import RegistryClone
+
+        with RegistryClone.open(registry).open_string(text) as opened:
+            done = self.importer.hatch(opened, overwrite=categories(overwrite), source=str(registry))
             return {"hatched": {**done.as_json(), "key": opened.key, "name": opened.name}}
 
     def extract(self, path: Path, into: Path) -> dict[str, Any]:

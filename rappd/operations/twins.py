@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from rappd.errors import Mistyped, NotFound, NotRunning
@@ -37,6 +38,10 @@ class Living(Protocol):
         """Ends it."""
         ...
 
+    def resting(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Nothing of it runs meanwhile; one that was awake is woken again."""
+        ...
+
     def renamed(self, key: str, name: str) -> None:
         """Tells what people call it from now on."""
         ...
@@ -57,6 +62,10 @@ class Asleep:
 
     async def stop(self, key: str) -> None:
         await asyncio.to_thread(self._wakes.forget, key)
+
+    @asynccontextmanager
+    async def resting(self, key: str) -> AsyncIterator[None]:
+        yield
 
     def renamed(self, key: str, name: str) -> None:
         return None
@@ -104,15 +113,10 @@ class TwinVerbs:
     async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
         """A new twin that begins as a copy; the original sleeps meanwhile, and is woken again."""
         original = await asyncio.to_thread(active_one, self._places, selector)
-        was_awake = self._living.presence(original.key).awake
-        await self._living.stop(original.key)
-        try:
+        async with self._living.resting(original.key):
             done = await asyncio.to_thread(
                 fork, self._places, original, held=self._held, owner=self._owner, name=name
             )
-        finally:
-            if was_awake:
-                await self._living.boot(original.key)
         left = [{"path": path, "why": why} for path, why in done.left]
         text = f"{done.twin.name} is a fork of {original.name}."
         return {**self._who(done.twin), "files": done.files, "left": left, "message": text}
@@ -137,8 +141,12 @@ class TwinVerbs:
         """Puts a text in force; the one before joins the history."""
         twin = await asyncio.to_thread(active_one, self._places, selector)
         kept = await asyncio.to_thread(souls.edit_soul, twin.workspace, text, reason=reason)
-        version = kept.number if kept else 0
-        return {**self._who(twin), "kept_as": version, "message": f"{twin.name} has a new soul."}
+        has = f"has a new soul; the one before is number {kept.number}" if kept else "has this soul"
+        return {
+            **self._who(twin),
+            "kept_as": kept.number if kept else 0,
+            "message": f"{twin.name} {has}.",
+        }
 
     async def restore_soul(self, selector: str, number: int) -> dict[str, Any]:
         """Puts an earlier soul in force again."""
@@ -226,10 +234,7 @@ class TwinVerbs:
         return {"twins": [row.as_json() for row in found.rows], "unreadable": unreadable}
 
     def _show(self, selector: str) -> dict[str, Any]:
-        try:
-            twin = find(self._places, selector)
-        except NoSuchTwin:
-            twin = find(self._places, selector, archived=True)
+        twin = self._active_or_archived(selector)
         presence = self._living.presence(twin.key)
         workspace = twin.workspace
         talked = self._last_talks().get(twin.key)
@@ -247,6 +252,14 @@ class TwinVerbs:
             "agents": sorted(path.name for path in workspace.agents.glob("*_agent.*")),
             "services": sorted(path.name for path in workspace.services.glob("*_service.py")),
         }
+
+    def _active_or_archived(self, selector: str) -> Twin:
+        for archived in (False, True):
+            try:
+                return find(self._places, selector, archived=archived)
+            except NoSuchTwin:
+                continue
+        return active_one(self._places, selector)  # which says why not
 
     def _soul(self, selector: str) -> dict[str, Any]:
         twin = active_one(self._places, selector)

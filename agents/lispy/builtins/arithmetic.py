@@ -94,9 +94,10 @@ def _remainder(a: Number, b: Number) -> Number:
     if type(a) is int and type(b) is int:
         rest = abs(a) % abs(b)
         return -rest if a < 0 else rest
-    if b == 0:
+    real, divisor = float(a), float(b)
+    if divisor == 0:
         raise ZeroDivisionError
-    return math.fmod(a, b)
+    return math.fmod(real, divisor)
 
 
 def _expt(state: State, arguments: list[Any]) -> Any:

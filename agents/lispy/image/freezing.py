@@ -113,11 +113,11 @@ class _Writing:
 
     def _written_scope(self, scope: Scope) -> dict[str, Any]:
         parent = scope.parent
-        bindings = [
-            [str(name), self._value(value)]
-            for name, value in scope.bindings.items()
-            if parent is not None or not is_unchanged(name, value)
-        ]
+        bound = list(scope.bindings.items())
+        if parent is None:  # sorted, for runtimes differ in which builtin comes first
+            bound = [one for one in bound if not is_unchanged(*one)]
+            bound.sort(key=lambda one: str(one[0]))
+        bindings = [[str(name), self._value(value)] for name, value in bound]
         return {"parent": None if parent is None else self._scope_places[id(parent)], "bindings": bindings}
 
     def _values(self, values: list[Any]) -> list[dict[str, Any]]:

@@ -33,13 +33,13 @@ function asFloat(name, number) {
 }
 
 /** An operation on two integers or, when one of them is a float, on two floats. */
-function onEither(name, ofIntegers, ofFloats) {
-  return (a, b) =>
-    isInteger(a) && isInteger(b) ? ofIntegers(a, b) : ofFloats(asFloat(name, a), asFloat(name, b));
-}
-
-function notZero(name, divisor) {
-  if (divisor == 0) throw wrong(`${name}: division by zero`); // 0n as well
+function onEither(name, ofIntegers, ofFloats, { divides = false } = {}) {
+  return (a, b) => {
+    const areIntegers = isInteger(a) && isInteger(b);
+    const [x, y] = areIntegers ? [a, b] : [asFloat(name, a), asFloat(name, b)];
+    if (divides && y == 0) throw wrong(`${name}: division by zero`); // 0n as well
+    return areIntegers ? ofIntegers(x, y) : ofFloats(x, y);
+  };
 }
 
 /** `(op a b c)` from the left; `(op)` is `empty`; `(op a)` of - and / starts from `lone`. */
@@ -67,10 +67,9 @@ function checkProduct(state, a, b) {
 }
 
 function binary(name, ofIntegers, ofFloats) {
-  const operation = onEither(name, ofIntegers, ofFloats);
+  const operation = onEither(name, ofIntegers, ofFloats, { divides: true });
   return (state, args) => {
     const [a, b] = args.map((argument) => numberOf(state, name, argument));
-    notZero(name, b);
     return checked(state, name, operation(a, b));
   };
 }
@@ -83,7 +82,7 @@ function floatRemainder(a, b) {
 }
 
 function floatFloorDivide(a, b) {
-  let rest = a % b;
+  const rest = a % b;
   let divided = (a - rest) / b;
   if (rest !== 0 && b < 0 !== rest < 0) divided -= 1;
   if (divided === 0) return a / b < 0 || Object.is(a / b, -0) ? -0 : 0;
@@ -161,7 +160,7 @@ function log(state, args) {
   if (numbers.some((number) => number <= 0)) throw wrong("log: not above zero");
   const [size, base] = numbers.map(logarithm);
   if (base === undefined) return size;
-  notZero("log", base);
+  if (base === 0) throw wrong("log: division by zero");
   return state.finite("log", size / base);
 }
 
@@ -169,13 +168,7 @@ const sign = (name, test) => (state, [value]) => test(numberOf(state, name, valu
 
 const modulo = (name) => binary(name, floorRemainder, floatRemainder);
 
-const divide = onEither("/", quotient, (a, b) => a / b);
-
-function dividing(a, b) {
-  notZero("/", b);
-  return divide(a, b);
-}
-
+const divide = onEither("/", quotient, (a, b) => a / b, { divides: true });
 const add = onEither("+", (a, b) => a + b, (a, b) => a + b);
 const subtract = onEither("-", (a, b) => a - b, (a, b) => a - b);
 const multiply = onEither("*", (a, b) => a * b, (a, b) => a * b);
@@ -184,7 +177,7 @@ export const BUILTINS = {
   "+": [folding("+", add, { empty: 0n }), 0, ANY],
   "*": [folding("*", multiply, { empty: 1n, before: checkProduct }), 0, ANY],
   "-": [folding("-", subtract, { lone: 0n }), 1, ANY],
-  "/": [folding("/", dividing, { lone: 1n }), 1, ANY],
+  "/": [folding("/", divide, { lone: 1n }), 1, ANY],
   "//": [binary("//", floorDivide, floatFloorDivide), 2, 2],
   "%": [modulo("%"), 2, 2],
   mod: [modulo("modulo"), 2, 2],

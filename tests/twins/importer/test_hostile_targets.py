@@ -47,7 +47,10 @@ _WORDS = st.sampled_from(["agents", "soul.md", ".brainstem_data", "services", "a
 _TARGETS = st.lists(_WORDS, min_size=1, max_size=4).map("/".join)
 _NASTY = st.sampled_from(["../", "/", "./", "\\", "..", "\0", "//", "C:", " ", ""])
 _HOSTILE = st.tuples(_TARGETS, _NASTY, _TARGETS).map("".join)
-_PARTS = st.lists(st.tuples(_TARGETS | _HOSTILE | st.text(max_size=8), st.sampled_from(list(Role)), st.binary(max_size=8)), max_size=5)
+_ROLES = st.sampled_from(list(Role))
+_FITTING = st.lists(st.tuples(_TARGETS, _ROLES, st.binary(max_size=8)), min_size=1, max_size=4, unique_by=lambda one: one[0])
+_ANY = st.lists(st.tuples(_TARGETS | _HOSTILE | st.text(max_size=8), _ROLES, st.binary(max_size=8)), max_size=5)
+_PARTS = _FITTING | _ANY
 _THINGS = st.dictionaries(_TARGETS, st.sampled_from(["file", "out", "in", "folder", "pipe"]), max_size=5)
 
 

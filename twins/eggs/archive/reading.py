@@ -16,14 +16,13 @@ from twins.eggs.archive.exact import departures
 from twins.eggs.archive.headers import Member, locate
 from twins.eggs.archive.limits import Allowance, Limits, amount
 from twins.eggs.archive.names import LEAVE_IT, NameSet, shown
+from twins.eggs.archive.pieces import PIECE
 from twins.eggs.archive.window import Window
 from twins.errors import BadEgg, HostileEgg
 
-PIECE = 1 << 20
-"""Most bytes that ``chunks`` hands out at once."""
 _TAKEN = 1 << 18
 
-__all__ = ["Archive", "Member"]
+__all__ = ["PIECE", "Archive", "Member"]
 
 
 class Archive:

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from twins.eggs.archive.names import LEAVE_IT
+from twins.eggs.archive.names import LEAVE_IT, shown
 from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
 
 
@@ -25,17 +25,18 @@ class Window:
     @classmethod
     def of(cls, path: Path) -> Window:
         """All of a regular file. Raises ``NoSuchFile``, and ``BadFile`` for what is none or cannot be read."""
+        label = shown(path.name)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise NoSuchFile(f"There is no file {path}", do="look at the path") from None
+        except (FileNotFoundError, ValueError):  # a name with NUL is none
+            raise NoSuchFile(f"There is no file {shown(str(path))}", do="look at the path") from None
         except OSError as error:
-            raise BadFile(f"{path.name} cannot be read: {error.strerror}", do="look at the file") from error
+            raise BadFile(f"{label} cannot be read: {error.strerror}", do="look at the file") from error
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             os.close(handle)
-            raise BadFile(f"{path.name} is no file that can be opened", do="name an egg")
-        return cls(handle, 0, status.st_size, path.name)
+            raise BadFile(f"{label} is no file that can be opened", do="name an egg")
+        return cls(handle, 0, status.st_size, label)
 
     def part(self, start: int, length: int, label: str) -> Window:
         """A stretch of this stretch, with a descriptor of its own."""

@@ -67,8 +67,8 @@ class Found:
 
     def part(self, name: str, role: Role, target: str) -> Part:
         """A member as a part."""
-        size = self.archive.member(name).size
-        return Part(name, role, target, size, partial(self.archive.chunks, name))
+        archive = self.archive
+        return Part(name, role, target, archive.member(name).size, partial(archive.chunks, name))
 
     def damaged(self, what: str) -> BadEgg:
         """The error for an egg that is not whole; ``what`` names the file or says in a clause."""

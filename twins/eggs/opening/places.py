@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from twins.eggs.archive.names import folded
 from twins.eggs.opened import Role
 
@@ -36,7 +38,7 @@ def in_workspace(name: str, *, whole: bool = True) -> Place | None:
     in_repo = name.startswith("repo/")
     path = name[5:] if in_repo else name
     first, slash, below = path.partition("/")
-    if _is_barred(path) or not path:
+    if not path or _is_barred(path, first):
         return None
     if bool(slash) != (first in _WITHIN) and first in _MEANT:
         return None  # a file in a folder's place, or the other way round
@@ -63,7 +65,7 @@ def in_host(name: str) -> Place | None:
     were here before.
     """
     first, slash, below = name.partition("/")
-    if not slash or _is_barred(name):
+    if not slash or _is_barred(name, first):
         return None
     if first == "agents" and below.endswith("_agent.py"):
         return Role.AGENT, name
@@ -79,7 +81,7 @@ def in_host(name: str) -> Place | None:
 
 def in_memory(below: str) -> Place | None:
     """The place of a file of the memory, ``below`` its folder."""
-    if not below or folded(below.partition("/")[0]) in _RESERVED_DATA:
+    if not below or _is_the_houses(below.partition("/")[0]):
         return None
     role = Role.CONVERSATIONS if below == "frames.json" else Role.MEMORY
     return role, f"{_DATA}/{below}"
@@ -90,18 +92,28 @@ def is_code(name: str) -> bool:
     return name.lower().endswith(CODE_SUFFIXES)
 
 
-def _is_barred(path: str) -> bool:
+def _is_barred(path: str, first: str) -> bool:
     """Whether nothing of that name is taken to its place.
 
-    Compiled Python is run unread instead of the source beside it. A folder spelled ``Agents`` is the
-    folder ``agents`` on some disks, and would escape what is asked of agents.
+    Compiled Python is run unread instead of the source beside it.
     """
-    first = path.partition("/")[0]
-    key = folded(first)
-    if key in _RESERVED or (key in _MEANT and key != first):
+    if _is_barred_folder(first):
         return True
     lower = path.lower()
-    return lower.endswith(_COMPILED) or "__pycache__" in lower.split("/")
+    return lower.endswith(_COMPILED) or ("__pycache__" in lower and "__pycache__" in lower.split("/"))
+
+
+@lru_cache(4096)
+def _is_barred_folder(first: str) -> bool:
+    """A folder spelled ``Agents`` is the folder ``agents`` on some disks, and would escape what is asked of
+    agents."""
+    key = folded(first)
+    return key in _RESERVED or (key in _MEANT and key != first)
+
+
+@lru_cache(4096)
+def _is_the_houses(first: str) -> bool:
+    return folded(first) in _RESERVED_DATA
 
 
 def _of_rapp(below: str) -> Place | None:

@@ -29,10 +29,8 @@ class Placing:
         """A member of the archive, to its place; without one, or where that is taken, it is set aside."""
         if place is None or not self._take(place[1]):
             self._aside.append(name)
-            target = f"{self._unplaced}/{name}"
-            self._targets.add(safe_path(target))
-            self._parts.append(self._found.part(name, Role.OTHER, target))
-            return
+            place = Role.OTHER, safe_path(f"{self._unplaced}/{name}")
+            self._targets.add(place[1])
         self._parts.append(self._found.part(name, *place))
 
     def made(self, part: Part) -> None:
@@ -63,9 +61,9 @@ class Placing:
         return tuple(self._parts)
 
     def _take(self, target: str) -> bool:
+        safe_path(target)
         try:
-            self._targets.add(safe_path(target))
-        except HostileEgg:
-            safe_path(target)  # a path that leads outside is refused, a place that is taken is not
+            self._targets.add(target)
+        except HostileEgg:  # taken, which is no harm: it is set aside
             return False
         return True

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from twins.eggs import integrity
 from twins.eggs.archive.names import shown
 from twins.eggs.opened import Seal
 from twins.eggs.opening.found import Found
 from twins.eggs.opening.provenance import file_hashes
-from twins.eggs.opening.strict_json import parse_object
 from twins.errors import BadEgg
 
+if TYPE_CHECKING:
+    from twins.eggs.integrity import Sealed
+
+# As in twins.eggs.integrity, which loads what signatures need: many eggs have none.
+_LAYER, _SCHEMA, _BESIDE = "integrity.json", b"rappd-integrity/1.", ".sig"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE_BYTES = 1 << 16
 
@@ -31,10 +35,10 @@ class Wholeness:
         self._expected: dict[str, list[tuple[bytes, str]]] = {}
         self._manifests: set[str] = set()
         self.wrapping: set[str] = set() if found.manifest_name.startswith("repo/") else {found.manifest_name}
-        self._sealed: integrity.Sealed | None = None
+        self._sealed: Sealed | None = None
         if plain:
             return
-        if integrity.MEMBER in found and self._is_ours():
+        if _LAYER in found and self._is_ours():
             self._take_in()
         for name, digest in file_hashes(found).items():
             self.expect(name, digest)
@@ -83,25 +87,22 @@ class Wholeness:
 
     def _is_ours(self) -> bool:
         """Whether ``integrity.json`` is the layer; a project's own file may have that name too."""
-        try:
-            said = parse_object(self._found.read(integrity.MEMBER), integrity.MEMBER)
-        except BadEgg:
-            said = {}
-        ours = said.get("schema") == integrity.SCHEMA
+        ours = _SCHEMA in self._found.read(_LAYER)
         if not ours:
-            self._found.notes.append(f"Its {integrity.MEMBER} is not about its files and says nothing here.")
+            self._found.notes.append(f"Its {_LAYER} is not about its files and says nothing here.")
         return ours
 
     def _take_in(self) -> None:
-        self._sealed = integrity.check(self._found.read(integrity.MEMBER))
-        names = set(self._found.names) - {integrity.MEMBER}
+        from twins.eggs.integrity import check
+
+        self._sealed = check(self._found.read(_LAYER))
+        names = set(self._found.names) - {_LAYER}
         for name in sorted(names ^ set(self._sealed.files)):
             what = "is not among those it lists" if name in names else "is missing"
             raise self._found.damaged(f"{shown(name)} {what}")
-        for name, digest in self._sealed.files.items():
-            self.expect(name, digest)
-        self.leave_out(integrity.MEMBER)
-        self.wrapping.add(integrity.MEMBER)
+        self._expected = {name: [(b"", digest)] for name, digest in self._sealed.files.items()}
+        self.leave_out(_LAYER)
+        self.wrapping.add(_LAYER)
 
 
 def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Seal:
@@ -110,14 +111,16 @@ def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Sea
     A signature over other bytes is refused; ``by_hand`` says that people may edit this kind, so that it
     only counts as unsigned, with a note. Raises ``BadEgg``.
     """
-    beside = path.with_name(path.name + integrity.SIGNATURE_SUFFIX)
+    beside = path.with_name(path.name + _BESIDE)
     if seal.signer or not beside.is_file() or not found.digest:
         return seal
+    from twins.eggs.integrity import check
+
     with beside.open("rb") as file:
         octets = file.read(_SIGNATURE_BYTES + 1)
     if len(octets) > _SIGNATURE_BYTES:
         raise BadEgg(f"{beside.name} is no signature; nothing was written.", do="Get both again.")
-    sealed = integrity.check(octets)
+    sealed = check(octets)
     try:
         sealed.covers(found.digest)
     except BadEgg:

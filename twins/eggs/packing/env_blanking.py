@@ -36,6 +36,7 @@ _ASSIGNMENT = re.compile(
 _BEGIN = re.compile(r"-----\s*BEGIN")
 _END = re.compile(r"-----\s*END")
 _SAFE_VALUE = re.compile(r"[A-Za-z0-9_.,:/\\+ *-]{0,120}")
+_WRAPPED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{16,}={1,2}")  # the last line of a wrapped key
 _SPACED = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){1,2} ?")
 _QUOTES = ("'", '"', "`")
 _PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -51,7 +52,7 @@ def blanked(content: bytes) -> bytes:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return b""
-    if "\0" in text:
+    if "\0" in text or not text.strip():
         return b""
     return "".join(f"{line}\n" for line in _kept(_logical(text.rstrip("\r\n")))).encode()
 
@@ -79,7 +80,7 @@ def _kept(lines: Iterator[str]) -> Iterator[str]:
                 yield comment
         else:
             found = _ASSIGNMENT.fullmatch(line)
-            if found and _is_name(found["key"]):
+            if found and _is_name(found["key"]) and not _WRAPPED.fullmatch(line.strip()):
                 yield _assignment(found)
 
 

@@ -151,14 +151,16 @@ def _makers_keys(content: bytes) -> Iterator[_Spot]:
         end = runs.find(b" ", begin + LEAST_RUN)
         if end < 0:
             end = len(runs)
-        # Nearly all long runs are names or lines of dashes: without a digit, and not in capitals.
         if _DIGIT.search(content, begin, end) or content[begin:end].isupper():
             heads = HEAD.finditer(content, max(begin - HEAD_ROOM, seen), min(end, begin + _HEADS_END))
-            for head in heads:
-                found = known_key(content, head.start())
-                if found:
-                    yield head.start(), *found
             seen = end
+        else:  # nearly all long runs are names or lines of dashes
+            head = HEAD.match(content, begin)
+            heads = iter((head,) if head else ())
+        for head in heads:
+            found = known_key(content, head.start())
+            if found:
+                yield head.start(), *found
         begin = runs.find(_NEEDLE, end)
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
 from twins.eggs.archive.extracting import extract
-from twins.eggs.archive.reading import PIECE, Archive
+from twins.eggs.archive.pieces import PIECE
+from twins.eggs.archive.reading import Archive
 from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
 
 TEXT = b"The tomatoes are dry.\n" * 100_000
@@ -108,6 +109,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         Archive.open(tmp_path / "missing.egg")
     with pytest.raises(BadFile, match="no file that can be opened"):
         Archive.open(tmp_path)
+    with pytest.raises(NoSuchFile, match=r"There is no file .*a\\x00\.egg"):
+        Archive.open(tmp_path / "a\0.egg")
     pipe = tmp_path / "pipe.egg"
     os.mkfifo(pipe)
     with pytest.raises(BadFile, match="no file that can be opened"):
@@ -118,6 +121,13 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     if os.geteuid():
         with pytest.raises(BadFile, match="cannot be read"):
             Archive.open(locked)
+
+
+def test_an_eggs_own_name_is_shown_safely(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[2J.egg"
+    path.write_bytes(b"PK\3\4")
+    with pytest.raises(BadEgg, match=r"^\\x1b\[2J\.egg is damaged \(its end is missing\)"):
+        Archive.open(path)
 
 
 def test_a_file_cut_while_it_is_open(egg: Path) -> None:

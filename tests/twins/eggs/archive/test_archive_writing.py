@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import Crafted, built
 from twins.eggs.archive.names import folded
+from twins.eggs.archive.pieces import PIECE
 from twins.eggs.archive.reading import Archive
-from twins.eggs.archive.writing import PIECE, ArchiveWriter
+from twins.eggs.archive.writing import ArchiveWriter
 from twins.errors import BadFile
 
 NOISE = random.Random(1).randbytes(3 * PIECE + 7)
@@ -131,7 +132,7 @@ def test_how_pieces_are_cut_does_not_show() -> None:
     [
         (None, (1980, 1, 1, 0, 0, 0)),
         (datetime(2026, 11, 21, 18, 4, 31, tzinfo=UTC), (2026, 11, 21, 18, 4, 30)),
-        (datetime(2026, 11, 21, 18, 4, 30), (2026, 11, 21, 18, 4, 30)),  # noqa: DTZ001
+        (datetime(2026, 11, 21, 18, 4, 30), (2026, 11, 21, 18, 4, 30)),
         (datetime(1970, 1, 1, tzinfo=UTC), (1980, 1, 1, 0, 0, 0)),
         (datetime(2200, 12, 31, 23, 59, 59, tzinfo=UTC), (2107, 12, 31, 23, 59, 58)),
     ],
@@ -314,6 +315,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     script = f"""
 import resource
 from pathlib import Path
+from twins.eggs.archive.pieces import PIECE
 from twins.eggs.archive.reading import Archive
 from twins.eggs.archive.writing import ArchiveWriter
 source = Path({str(source)!r})

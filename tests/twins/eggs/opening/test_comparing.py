@@ -84,19 +84,19 @@ def test_json_is_compared_as_what_it_says(eggs: Any) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\x00b", b"x" * (TEXT_BYTES + 1), b"x\n" * 2000])
 def test_no_text_for_what_is_none_or_too_large(eggs: Any, content: bytes) -> None:
-    a = twin(eggs, "a.egg", **{"data__m": content})
-    b = twin(eggs, "b.egg", **{"data__m": content + b"y"})
+    a = twin(eggs, "a.egg", data__m=content)
+    b = twin(eggs, "b.egg", data__m=content + b"y")
     (one,) = difference(a, b).files
     assert (one.what, one.text) == ("changed", ())
 
 
 def test_the_same_size_is_not_the_same(eggs: Any) -> None:
-    a, b = twin(eggs, "a.egg", **{"data__m": b"\xff1"}), twin(eggs, "b.egg", **{"data__m": b"\xff2"})
+    a, b = twin(eggs, "a.egg", data__m=b"\xff1"), twin(eggs, "b.egg", data__m=b"\xff2")
     assert [one.what for one in difference(a, b).files] == ["changed"]
 
 
 def test_a_file_that_does_not_read_is_damage_and_no_difference(eggs: Any) -> None:
-    good = twin(eggs, "a.egg", **{"data__m": "x" * 100})
+    good = twin(eggs, "a.egg", data__m="x" * 100)
     octets = good.read_bytes()
     bad = eggs.folder / "b.egg"
     at = octets.index(b"data/m") + len("data/m")

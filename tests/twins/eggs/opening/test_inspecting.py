@@ -136,3 +136,11 @@ def test_verifying_a_damaged_egg_names_the_file(eggs: Any) -> None:
     path.write_bytes(octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :])
     with pytest.raises(BadEgg, match=r"gardener\.egg is damaged \(agents/a_agent\.py\); nothing was written"):
         open_egg(path)
+
+
+def test_the_layers_names_are_those_that_are_written() -> None:
+    from twins.eggs.opening import wholeness
+
+    assert wholeness._LAYER == integrity.MEMBER
+    assert integrity.SCHEMA.encode().startswith(wholeness._SCHEMA)
+    assert wholeness._BESIDE == integrity.SIGNATURE_SUFFIX

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.packing.nest import WHOLE, Nest, contents
@@ -205,9 +205,11 @@ def test_everything_left_behind_is_named_with_its_reason(nest: Nest) -> None:
     }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_every_file_travels_or_is_named_and_nothing_else_comes(nest: Nest, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:  # fmt: skip
+def test_every_file_travels_or_is_named_and_nothing_else_comes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     fresh = Nest(tmp_path_factory.mktemp("nest"))
     component = st.text(st.sampled_from("abcKEYenv._ -é漢"), min_size=1, max_size=6).filter(
         lambda text: text.strip(". ") and text == text.strip()

@@ -43,8 +43,14 @@ def test_a_twin_has_its_members_at_the_root_and_its_memory_under_data(nest: Nest
     assert (said["rappid"], said["hash"], said["name"]) == (nest.rappid.text, nest.rappid.key, "Gärtner")
     assert (said["kind"], said["host"], said["created_by"]) == ("personal", "desk", "rappd 1.2.3")
     assert said["counts"] == {
-        **{"agents": 3, "services": 1, "senses": 1, "organs": 0, "rapps": 3, "data": 3},
-        **{"soul": 1, "conversations": 1},
+        "agents": 3,
+        "services": 1,
+        "senses": 1,
+        "organs": 0,
+        "rapps": 3,
+        "data": 3,
+        "soul": 1,
+        "conversations": 1,
     }
 
 
@@ -71,7 +77,7 @@ def test_an_agent_travels_alone(nest: Nest) -> None:
         "agent",
         "mail_agent.py",
     )
-    assert list(nest.packed(Form.AGENT, item="workspace_agents/draft_agent.py"))[0] == "draft_agent.py"
+    assert next(iter(nest.packed(Form.AGENT, item="workspace_agents/draft_agent.py"))) == "draft_agent.py"
 
 
 @pytest.mark.parametrize("item", [
@@ -118,17 +124,16 @@ def test_an_organism_has_the_manifest_last_among_the_published_members(nest: Nes
         "parent_repo": None,
         "incarnations_at_egg": 0,
         "counts": {
-            **{
-                "agents": 3,
-                "organs": 0,
-                "senses": 1,
-                "services": 1,
-                "data": 3,
-                "soul": 1,
-                "env": 1,
-                "rappid": 1,
-            },
-            **{"lan_tools": 1, "quickstart": 1},
+            "agents": 3,
+            "organs": 0,
+            "senses": 1,
+            "services": 1,
+            "data": 3,
+            "soul": 1,
+            "env": 1,
+            "rappid": 1,
+            "lan_tools": 1,
+            "quickstart": 1,
         },
         "lan_federation_ready": True,
     }

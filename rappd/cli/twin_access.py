@@ -1,0 +1,60 @@
+"""Asking for something to be done with twins: of the daemon where one runs, else on disk, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from rappd.cli.daemon import Daemon
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.twins import TwinVerbs
+
+_SECONDS = 600.0  # a twin may be large, and be copied whole
+
+Answer = dict[str, Any]
+WithDaemon = Callable[[Daemon], Answer]
+OnDisk = Callable[["TwinVerbs"], Awaitable[Answer]]
+
+
+def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
+    """The answer of the one or the other."""
+    home = Home.here()
+    daemon = Daemon(home, timeout=_SECONDS)
+    if daemon.running():
+        return with_daemon(daemon)
+    import asyncio
+
+    return asyncio.run(_on_disk(home, on_disk))
+
+
+def path_of(name: str, verb: str = "") -> str:
+    """Where a verb for the twin that ``name`` means is asked for."""
+    # Whoever looks for the twin drops the blank; it keeps one called "lineage" apart from the route.
+    return f"/twins/%20{quote(name, safe='', errors='replace')}{f'/{verb}' if verb else ''}"
+
+
+async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
+    from rappd.home import machine_name
+    from rappd.operations.twins import Asleep, TwinVerbs
+    from rappd.settings.load import Settings
+    from rappd.store.reading import Reader
+    from rappd.wakes import Wakes
+    from twins.importer.holding import Held
+    from twins.places import TwinPlaces
+
+    def last_talks() -> dict[str, float]:
+        with Reader(home.database) as record:
+            return record.last_talks()
+
+    home.create()
+    verbs = TwinVerbs(
+        TwinPlaces(home.root),
+        Asleep(Wakes(home)),
+        held=Held(home.held, home.root),
+        owner=machine_name(Settings.load(home).text("name")),
+        last_talks=last_talks,
+    )
+    return await on_disk(verbs)
