@@ -13,9 +13,10 @@ from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
 from envelopes.keys import IdentityKey
+from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
-from rappd.errors import NotFound
-from rappd.gate import Gate
+from rappd.errors import NotFound, Refused
+from rappd.gate import Caller, Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
@@ -119,6 +120,8 @@ class House:
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``."""
         kind, _, verb = operation.partition(".")
+        if operation == "twins.chat":
+            return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
         if kind == "twins":
             return await self.twins.perform(verb, arguments)
         if kind == "eggs":
@@ -183,6 +186,15 @@ class House:
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         return self._tenant(key, name, workspace, address=f"{label(name)}-{key[:8]}")
+
+    async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
+        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
+        tenant = await self.tenants.twin(selector)
+        asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
+        reply = await self.gate.turn(asked, Caller("brainstem"), session="asked by the brainstem")
+        if reply.verb == ERROR:
+            raise Refused(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
+        return {"twin": tenant.title, "response": reply.data.get("response", "")}
 
     async def _wake_twins(self) -> None:
         """What a crash cut off is settled first; then those that were awake are awake again."""

@@ -82,18 +82,15 @@ class Tenants:
 
     async def stop(self, key: str) -> None:
         """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error."""
-        async with self._lock(key):
-            if self._ports.pop(key, None) is not None and self.doors is not None:
-                await self.doors.close(key)
-            await asyncio.to_thread(self._wakes.forget, key)
-            await self._close(key)
+        # Whoever asked may be one of these workers, and is cancelled by its own end.
+        await asyncio.shield(self._stop(key))
 
     @asynccontextmanager
     async def resting(self, key: str) -> AsyncIterator[None]:
         """Nothing of a twin runs meanwhile; one that was awake is woken again."""
         was_awake = key in self._ports
-        await self.stop(key)
         try:
+            await self.stop(key)
             yield
         finally:
             if was_awake:
@@ -131,6 +128,13 @@ class Tenants:
                 await asyncio.to_thread(self._wakes.forget, key)
             except Exception:
                 log.exception("the twin %s could not be booted", key)
+
+    async def _stop(self, key: str) -> None:
+        async with self._lock(key):
+            if self._ports.pop(key, None) is not None and self.doors is not None:
+                await self.doors.close(key)
+            await asyncio.to_thread(self._wakes.forget, key)
+            await self._close(key)
 
     async def _open_twin(self, twin: Twin) -> Tenant:
         async with self._lock(twin.key):

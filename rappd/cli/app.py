@@ -22,6 +22,7 @@ VERBS = {
     "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
+    "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
     "logs": ("rappd.cli.logs:logs", "Show the log."),

@@ -11,7 +11,19 @@ from datetime import datetime
 from typing import Any
 
 from rappd.cli.phrases import ago, count, size, tilde
-from rappd.cli.screen import arrow, command, dim, say, tame, tell, terminal_width, utf8, wrapped
+from rappd.cli.screen import (
+    arrow,
+    command,
+    dim,
+    mark,
+    print_json,
+    say,
+    tame,
+    tell,
+    terminal_width,
+    utf8,
+    wrapped,
+)
 from rappd.cli.tables import cells, middle, table
 
 Row = dict[str, Any]
@@ -128,13 +140,24 @@ def show_tree(rows: Sequence[Row]) -> None:
         say(f"{left}{gap}{dim(right)}" if cells(f"{left}{gap}{right}") <= width else left)
 
 
+def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
+    """What became of a twin, and the verb that may come ``then``."""
+    if as_json:
+        print_json({"twin": found})
+        return
+    say(f"{mark('good')} {tame(found['message'])}")
+    if then:
+        typed = found["key"][:12] if found.get("namesakes") else handle(found["name"], found["key"])
+        say(f"  {arrow()} {command(f'{then} {typed}')}")
+
+
 def handle(name: str, key: str) -> str:
     """What to type for a twin: its name where that is one plain word, else the start of its rappid."""
     return name if _PLAIN.fullmatch(name) else key[:12]
 
 
 def _standing(row: Row) -> str:
-    """ "personal", "personal, archived", "purged", "elsewhere". """
+    """ "personal", "personal, archived", "purged", "elsewhere"."""
     state = "" if row["state"] == "active" else row["state"]
     looped = "its own descendant" if row["looped"] else ""
     return ", ".join(tame(word) for word in (row["kind"], state, looped) if word)
@@ -167,7 +190,9 @@ def _told_apart(rows: Sequence[Row], key: str) -> list[str]:
     names = [str(row.get("name") or row[key][:16]) for row in rows]
     often = Counter(name.casefold() for name in names)
     keys = sorted({str(row[key]) for row in rows})
-    starts = {one: _start(one, keys[max(0, at - 1) : at] + keys[at + 1 : at + 2]) for at, one in enumerate(keys)}
+    starts = {
+        one: _start(one, keys[max(0, at - 1) : at] + keys[at + 1 : at + 2]) for at, one in enumerate(keys)
+    }
     return [
         f"{name} ({starts[row[key]]})" if often[name.casefold()] > 1 and row[key] else name
         for name, row in zip(names, rows, strict=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.errors import Mistyped, NotFound
+from rappd.operations.egg_fetching import fetch_egg
 from rappd.operations.eggs import EggVerbs, Order, Progress
 from rappd.store.store import Store
 from rappd.tenants import Tenants
@@ -21,6 +22,7 @@ class LivingEggs:
 
     def __init__(self, verbs: EggVerbs, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
+        self._folder = tenants.places.eggs / ".waiting"
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host
@@ -91,7 +93,12 @@ class LivingEggs:
                 return await asyncio.to_thread(self.verbs.receipts)
             case "rollback":
                 return await self.rollback(text.get("receipt", ""))
-        path = Path(text.get("path", ""))
+        if text.get("url"):
+            expected = text.get("expect_sha256", "")
+            path = await fetch_egg(text["url"], self._folder, expect_sha256=expected)
+            text["source"] = text["url"]
+        else:
+            path = Path(text.get("path", ""))
         if not path.is_absolute():
             raise Mistyped("Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg.")
         match verb:

@@ -102,7 +102,7 @@ class TwinVerbs:
         twin = await asyncio.to_thread(
             mint, self._places, name, owner=self._owner, kind=kind or DEFAULT_KIND, soul=soul
         )
-        return {**self._who(twin), "message": f"{twin.name} is born."}
+        return {**await self._newcomer(twin), "message": f"{twin.name} is born."}
 
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Another name; identity and folder stay."""
@@ -119,7 +119,7 @@ class TwinVerbs:
             )
         left = [{"path": path, "why": why} for path, why in done.left]
         text = f"{done.twin.name} is a fork of {original.name}."
-        return {**self._who(done.twin), "files": done.files, "left": left, "message": text}
+        return {**await self._newcomer(done.twin), "files": done.files, "left": left, "message": text}
 
     async def boot(self, selector: str) -> dict[str, Any]:
         """Wakes a twin on a port of its own."""
@@ -220,6 +220,12 @@ class TwinVerbs:
             case "purge":
                 return await self.purge(selector, confirm=confirm, reason=reason)
         raise NotFound(f'There is no operation "twins.{verb[:40]}".')
+
+    async def _newcomer(self, twin: Twin) -> dict[str, Any]:
+        """Who it is, and ``namesakes``: how many others answer to its name."""
+        others = (await asyncio.to_thread(scan, self._places)).twins
+        same = [one for one in others if one.key != twin.key and one.name.casefold() == twin.name.casefold()]
+        return {**self._who(twin), "namesakes": len(same)}
 
     # In threads from here on.
 

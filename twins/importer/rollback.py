@@ -167,7 +167,9 @@ class _Undoing:
             if file.path in self.changed and now:
                 aside = self._own(f"{self._receipts.undone(self._receipt.id).name}/{file.path}")
                 done.aside = str(self._receipts.undone(self._receipt.id))
-                made |= {Spot(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)}
+                made |= {
+                    Spot(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)
+                }
             if file.old:
                 source = self._kept(file, staging, opened)
                 journal.moves.append(Move(target, source, aside if now else None, now, file.old))
@@ -182,7 +184,7 @@ class _Undoing:
     def _kept(self, file: PlacedFile, staging: Path, opened: Walks) -> Spot:
         """The earlier version, laid into the staging folder; its place beside the receipt keeps it too."""
         kept = self._own(f"{self._receipts.kept(self._receipt.id).name}/{file.kept}")
-        if False:
+        if opened[kept.base].sha256(kept.path) != file.old:
             raise BadFile(
                 f"The earlier {file.path} is not as it was kept; nothing was touched.",
                 do="Restore the workspace from its pre-bond egg.",

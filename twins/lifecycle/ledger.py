@@ -12,7 +12,7 @@ from twins.errors import BadFile, NoSuchTwin
 from twins.identity_file import DEFAULT_KIND, FILE, Identity
 from twins.lifecycle import tombstones
 from twins.lifecycle.tombstones import ARCHIVED_NAME, ARCHIVED_SCHEMA, PURGED_SCHEMA
-from twins.lifecycle.unfinished import archiving_mark, purge_is_decided
+from twins.lifecycle.unfinished import archiving_mark, is_ending
 from twins.places import TwinPlaces
 from twins.twin import Twin
 
@@ -32,7 +32,7 @@ def state_of(places: TwinPlaces, key: str) -> State | None:
     """
     if is_body(places.active(key)):
         return State.ACTIVE
-    if is_body(places.archived(key)) and not purge_is_decided(places, key):
+    if is_body(places.archived(key)) and not is_ending(places, key):
         return State.ARCHIVED
     return State.PURGED if places.tombstone(key).is_file() else None
 
@@ -93,7 +93,7 @@ def archived_entry(places: TwinPlaces, key: str) -> tuple[dict[str, Any], str]:
     Raises ``NoSuchTwin`` when none is archived under ``key``.
     """
     body = places.archived(key)
-    if not is_body(body) or purge_is_decided(places, key):
+    if not is_body(body) or is_ending(places, key):
         raise NoSuchTwin(f"{key[:16]} is not archived.", do="rappd twins list --archived")
     try:
         identity = Twin.read(body).identity

@@ -67,6 +67,14 @@ def purge_is_decided(places: TwinPlaces, key: str) -> bool:
         return False
 
 
+def is_ending(places: TwinPlaces, key: str) -> bool:
+    """Whether the body in the archive is the one that a decided purge has yet to take. Needs no hold.
+
+    Once that one is doomed, what lies in the archive came later: an egg may have brought the twin back.
+    """
+    return purge_is_decided(places, key) and not doomed_body(places, key).exists()
+
+
 def settle(places: TwinPlaces) -> list[str]:
     """Finishes or undoes every verb that was cut off. What cannot be settled stays for the next time."""
     with os.scandir(places.archive) as entries:

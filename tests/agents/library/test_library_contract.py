@@ -12,13 +12,16 @@ import agents.library
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
 
-def test_five_agents_come_with_rappd() -> None:
+def test_eight_agents_come_with_rappd() -> None:
     assert FILES == [
         "context_memory_agent.py",
         "hacker_news_agent.py",
+        "hatch_egg_agent.py",
+        "lay_egg_agent.py",
         "learn_new_agent.py",
         "manage_memory_agent.py",
         "swarm_factory_agent.py",
+        "twin_agent.py",
     ]
 
 

@@ -167,7 +167,6 @@ def test_killed_at_any_step_there_is_the_old_buddy_or_the_new_one(nest: Nest) ->
     nest.act(Action.FEED, now=NOON)
     before = nest.path.read_bytes()
     for name, when, xp in (
-        ("fdopen", "before", 0),
         ("fsync", "before", 0),
         ("fsync", "after", 0),
         ("replace", "before", 0),
@@ -190,8 +189,6 @@ def _dies(nest: Nest, name: str, when: str) -> None:
         return result
 
     setattr(workspaces.os, name, deadly)
-    lock_and_read = nest.read
-    nest.read = lambda: (setattr(os, name, original), lock_and_read(), setattr(os, name, deadly))[1]  # type: ignore[method-assign]
     nest.act(Action.PET, now=NOON)
 
 

@@ -77,7 +77,7 @@ def test_bits_that_belong_to_no_seed() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 11))
 def test_a_string_that_was_cut_off(cut: int) -> None:
-    with pytest.raises(BadEgg, match="cut off|belong to no seed"):
+    with pytest.raises(BadEgg, match=r"cut off|belong to no seed"):
         decode("__________8"[:-cut])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +16,9 @@ from twins.importer.importer import Importer
 from twins.importer.signers import Signers
 from twins.rappid import Rappid
 from twins.workspace import Workspace
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where homes are made: nearly everything here waits for the disk, and what is tested is order."""
 
 KEY = "4f2a" * 16
 RAPPID = f"rappid:@ada/gardener:{KEY}"
@@ -122,9 +124,7 @@ class AHome:
         self.receipts = root / "eggs" / "receipts"
 
     def importer(self, **more: Any) -> Importer:
-        return Importer(
-            self.root, held=self.held, signers=self.signers, fingerprint=OWN, **more
-        )
+        return Importer(self.root, held=self.held, signers=self.signers, fingerprint=OWN, **more)
 
     def live_in(self, folder: Path, files: Mapping[str, bytes]) -> None:
         for path, content in files.items():
@@ -158,4 +158,4 @@ def lies(folder: Path, *, without: Callable[[str], bool] = lambda path: False) -
 
 def leftovers(home: Path) -> list[str]:
     """Staging folders that nobody cleared, anywhere."""
-    return [os.path.join(above, name) for above, names, _ in os.walk(home) for name in names if ".hatch-" in name]
+    return [str(path) for path in home.rglob(".hatch-*")]

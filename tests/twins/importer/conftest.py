@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.twins.importer.a_home import AHome
+from tests.twins.importer.a_home import MEMORY, AHome
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> AHome:
+def home() -> Iterator[AHome]:
     """An empty home."""
-    return AHome(tmp_path / "home")
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield AHome(Path(folder) / "home")

@@ -12,9 +12,8 @@ import re
 import shutil
 import struct
 import sys
-import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from twins.errors import TwinError
 from twins.importer.errors import DiskFull, NotWritable
 from twins.workspace import Workspace
 
-_MEMORY = Path("/dev/shm")
 DIED, REFUSED, BROKE = 9, 7, 1
 _STEPS = frozenset({"os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.truncate"})
 _NEEDS_ROOM = frozenset({"os.link", "os.mkdir", "open"})
@@ -134,7 +132,11 @@ class GraftOnAnotherDisk(Scenario):
         return {**super().state(), "elsewhere": lies(self.elsewhere)}
 
     def act(self) -> None:
-        files = {"agents/k_agent.py": b"x = 1\n", "agents/l_agent.py": b"y = 1\n", "services/k_service.py": b"z = 1\n"}
+        files = {
+            "agents/k_agent.py": b"x = 1\n",
+            "agents/l_agent.py": b"y = 1\n",
+            "services/k_service.py": b"z = 1\n",
+        }
         graft = egg(files, destination=Destination.HOST, name="k")
         self.home.importer(host=self.host).hatch(graft, overwrite=["agents"], now=NOW)
 
@@ -198,13 +200,6 @@ def _nothing(count: int, event: str) -> None:
     pass
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[AHome]:
-    """In memory where there is such a place: what is tested is order, and waiting for a disk adds nothing."""
-    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else tmp_path) as folder:
-        yield AHome(Path(folder) / "home")
-
-
 @pytest.fixture(params=SCENARIOS, ids=lambda kind: kind.__name__)
 def scenario(request: pytest.FixtureRequest, home: AHome, tmp_path: Path) -> Scenario:
     made: Scenario = request.param(home, tmp_path)
@@ -250,8 +245,8 @@ def test_killed_at_any_step(scenario: Scenario) -> None:
 
 def test_killed_again_while_recovering(scenario: Scenario) -> None:
     old, new, steps = _both_states(scenario)
-    for number in range(2, steps + 1, 9):
-        for second in range(1, 40, 5):
+    for number in range(2, steps + 1, 13):
+        for second in range(1, 40, 6):
             home = scenario.reset()
             _in_child(scenario.act, _die_at(number))
             if _in_child(scenario.recover, _die_at(second))[0] != DIED:
@@ -312,7 +307,9 @@ def _twins(old: dict[str, object], new: dict[str, object], scenario: Scenario) -
     prefix = f"twins/{scenario.home.twin.name}/"
     return [
         {
-            path.removeprefix(prefix): content.encode() if isinstance(content, str) and content != "folder" else content
+            path.removeprefix(prefix): content.encode()
+            if isinstance(content, str) and content != "folder"
+            else content
             for path, content in state.items()
             if path.startswith(prefix)
         }
@@ -329,7 +326,9 @@ def test_a_file_that_changes_before_recovery_is_not_lost(home: AHome) -> None:
         (home.twin / "soul.md").unlink()
         (home.twin / "soul.md").write_bytes(b"written after the crash\n")
         scenario.recover()
-        assert (home.twin / "soul.md").read_bytes() == b"written after the crash\n", f"killed at step {number}"
+        assert (home.twin / "soul.md").read_bytes() == b"written after the crash\n", (
+            f"killed at step {number}"
+        )
         assert not leftovers(home.root)
 
 

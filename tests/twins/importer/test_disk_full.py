@@ -35,7 +35,9 @@ def test_sizes_are_said_as_people_read_them(count: int, text: str) -> None:
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "tmpfs", disk], capture_output=True
+    ).returncode:
         pytest.skip("no file system may be mounted here")
     yield disk
     subprocess.run(["umount", "-l", disk], check=True)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.twins.importer.a_home import (
-    AGENT,
-    BY_KITCHEN,
-    BY_SELF,
     GARDENER,
     KEY,
-    KITCHEN,
     LATER,
     NOW,
     OWN,
@@ -39,7 +33,7 @@ from twins.importer.importer import Importer
 from twins.importer.planning import Action
 from twins.importer.rules import Category
 from twins.rappid import Rappid, widened
-from twins.workspace import DEFAULT_SOUL, Workspace
+from twins.workspace import Workspace
 
 FRAMES = list(frames.chained("s", [("2026-11-21T09:00:00Z", "user", {"text": "dry?"})] * 3))
 
@@ -139,7 +133,9 @@ def test_each_category_is_overwritten_by_its_own_flag_alone(home: AHome, categor
     home.live_in(home.twin, {**mine, "rappid.json": files["rappid.json"]})
     home.importer().hatch(egg(files), overwrite=[category], now=NOW)
     there = lies(home.twin)
-    of_category = {path} | ({"members.json", *(one for one in files if "data/" in one)} if category == "memory" else set())
+    of_category = {path} | (
+        {"members.json", *(one for one in files if "data/" in one)} if category == "memory" else set()
+    )
     for name, content in mine.items():
         assert there[name] == (files[name] if name in of_category else content), name
 
@@ -211,9 +207,7 @@ def test_an_approval_is_for_one_plan(home: AHome) -> None:
 
 def test_a_part_that_changes_between_plan_and_staging_is_noticed(home: AHome) -> None:
     reads = iter([b"good = 1\n", b"good = 1\n", b"evil = 1\n"])
-    swapped = Part(
-        "agents/x_agent.py", Role.AGENT, "agents/x_agent.py", 9, lambda: iter([next(reads)])
-    )
+    swapped = Part("agents/x_agent.py", Role.AGENT, "agents/x_agent.py", 9, lambda: iter([next(reads)]))
     with pytest.raises(BadEgg, match="changed while it was read"):
         home.importer().hatch(egg({"rappid.json": GARDENER["rappid.json"]}, swapped))
     assert not home.twin.exists()
@@ -258,7 +252,7 @@ class TestWhoLivesThere:
         other = {"rappid": f"rappid:@bob/gardener:{KEY[:-1]}b", "name": "roses"}
         home.live_in(home.twin, {"rappid.json": json.dumps(other).encode()})
         before = lies(home.root)
-        with pytest.raises(TwinConflict, match="roses lives at .* somebody else than gardener"):
+        with pytest.raises(TwinConflict, match=r"roses lives at .* somebody else than gardener"):
             home.importer().plan(gardener())
         assert lies(home.root) == before
 
@@ -293,7 +287,11 @@ class TestWhoLivesThere:
         files = {**GARDENER, "rappid.json": json.dumps({"rappid": old}).encode()}
         home.importer().hatch(egg(files, rappid=old), now=NOW)
         new = widened(Rappid.parse(old)).text
-        files = {**files, "rappid.json": json.dumps({"rappid": new}).encode(), "agents/new_agent.py": b"x = 1\n"}
+        files = {
+            **files,
+            "rappid.json": json.dumps({"rappid": new}).encode(),
+            "agents/new_agent.py": b"x = 1\n",
+        }
         done = home.importer().hatch(egg(files, rappid=new), now=LATER)
         assert done.plan.ground.root.name == short
         assert (home.root / "twins" / short / "agents/new_agent.py").exists()
@@ -314,84 +312,6 @@ class TestWhoLivesThere:
     def test_the_folder_is_the_rappids_own(self, home: AHome, key: str) -> None:
         with pytest.raises(HostileEgg):
             home.importer().hatch(gardener(key=key))
-
-
-class TestQuarantine:
-    def test_code_that_nobody_trusted_signed_is_held(self, home: AHome) -> None:
-        done = home.importer().hatch(gardener(), now=NOW)
-        code = {"agents/water_agent.py", "services/pump_service.py"}
-        assert {row.target for row in done.plan.quarantined} == code
-        assert {hold.path for hold in home.held.listing()} == {f"twins/{KEY}/{path}" for path in code}
-        assert all(hold.origin == "gardener" and hold.at == "2026-11-21T09:40:00Z" for hold in home.held.listing())
-
-    @pytest.mark.parametrize("seal", [Seal(None, OWN), Seal(None), Seal(True), BY_KITCHEN])
-    def test_half_a_reason_to_trust_is_none(self, home: AHome, seal: Seal) -> None:
-        home.importer().hatch(gardener(seal=seal))
-        assert len(home.held.listing()) == 2
-
-    def test_what_this_home_or_a_trusted_signer_sealed_runs(self, home: AHome) -> None:
-        home.importer().hatch(gardener(seal=BY_SELF))
-        assert home.held.listing() == []
-        other = RAPPID.replace("4f", "5f")
-        files = {**GARDENER, "rappid.json": json.dumps({"rappid": other}).encode()}
-        home.signers.trust(KITCHEN, "kitchen")
-        done = home.importer().hatch(egg(files, rappid=other, seal=BY_KITCHEN))
-        assert home.held.listing() == []
-        assert done.plan.as_json()["seal"]["signer_name"] == "kitchen"
-
-    def test_trust_given_later_releases_the_same_code(self, home: AHome) -> None:
-        home.importer().hatch(gardener(seal=BY_KITCHEN))
-        home.signers.trust(KITCHEN, "kitchen")
-        done = home.importer().hatch(gardener(seal=BY_KITCHEN))
-        assert sorted(done.released) == ["agents/water_agent.py", "services/pump_service.py"]
-        assert home.held.listing() == []
-
-    def test_packing_quarantined_code_here_does_not_approve_it(self, home: AHome) -> None:
-        home.importer().hatch(gardener())
-        home.importer().hatch(gardener(seal=BY_SELF))
-        assert len(home.held.listing()) == 2
-        other = RAPPID.replace("4f", "5f")
-        files = {**GARDENER, "rappid.json": json.dumps({"rappid": other}).encode()}
-        done = home.importer().hatch(egg(files, rappid=other, seal=BY_SELF))
-        assert len(done.plan.quarantined) == 2
-
-    @pytest.mark.parametrize(
-        "target", ["agents/tool.py", "utils/x.py", "services/a.so", "agents/deep/er/x_agent.py"]
-    )
-    def test_what_would_run_is_code_whatever_the_egg_calls_it(self, home: AHome, target: str) -> None:
-        done = home.importer().hatch(egg(GARDENER, part(target, b"x = 1\n", Role.MEMORY)))
-        assert target in {row.target for row in done.plan.quarantined}
-        assert f"twins/{KEY}/{target}" in {hold.path for hold in home.held.listing()}
-
-    def test_replaced_code_is_held_and_the_approval_of_the_old_one_does_not_carry_over(self, home: AHome) -> None:
-        home.importer().hatch(gardener(seal=BY_SELF))
-        newer = {**GARDENER, "agents/water_agent.py": AGENT + b"newer = 1\n"}
-        home.importer().hatch(egg(newer), overwrite=["agents"])
-        assert [hold.path for hold in home.held.listing()] == [f"twins/{KEY}/agents/water_agent.py"]
-
-
-@pytest.mark.parametrize(
-    ("target", "why"),
-    [
-        (".deps/orjson.py", "never carried"),
-        (".remote_agents/x_agent.py", "fetched anew"),
-        (".brainstem_data/kept/generations/x.py", "stays its own"),
-        ("HATCH_RECEIPT.json", "receipt of its own"),
-        ("hatch_receipt.json", "receipt of its own"),
-        ("agents/__pycache__/x_agent.cpython-311.pyc", "compiled"),
-        ("agents/x.pth", "compiled"),
-        ("Utils/x.py", "take its folder for utils"),
-    ],
-)
-def test_places_of_the_house_are_refused_row_by_row(home: AHome, target: str, why: str) -> None:
-    done = home.importer().hatch(egg(GARDENER, part(target, b"x = 1\n")), now=NOW)
-    refused = done.plan.of(Action.REFUSE)
-    assert [row.target for row in refused] == [target]
-    assert why in refused[0].why
-    assert done.receipt is not None
-    assert done.receipt.refused == [{"path": target, "why": refused[0].why}]
-    if "receipt" not in why:
-        assert not (home.twin / target).exists()
 
 
 class TestConversations:
@@ -435,119 +355,6 @@ class TestConversations:
         threads.taken.clear()
         assert importer.hatch(_talked(), now=LATER).conversations == 3
         assert lies(home.twin) == before
-
-
-class TestTheBrainstem:
-    RAPP = {
-        "agents/kanban_agent.py": b"x = 1\n",
-        "services/kanban_service.py": b"y = 1\n",
-        "rapps/kanban/ui/index.html": b"<p>",
-        ".brainstem_data/kanban/rappid.json": b"{}",
-    }
-
-    def _rapp(self, *more: Any, **changes: Any) -> Opened:
-        return egg(self.RAPP, *more, destination=Destination.HOST, name="kanban", **changes)
-
-    def test_a_rapplication_joins_it(self, home: AHome) -> None:
-        home.start_brainstem()
-        before = lies(home.brainstem)
-        home.importer().hatch(self._rapp(), now=NOW)
-        there = lies(home.brainstem)
-        assert {path: there[path] for path in self.RAPP} == self.RAPP
-        assert {path: there[path] for path in before} == before
-        assert "HATCH_RECEIPT.json" not in there
-        assert [event["kind"] for event in events(Workspace.at(home.brainstem))] == ["graft"]
-        assert {hold.path for hold in home.held.listing()} == {
-            "brainstem/agents/kanban_agent.py",
-            "brainstem/services/kanban_service.py",
-        }
-
-    def test_it_stays_who_it_is(self, home: AHome) -> None:
-        home.start_brainstem()
-        done = home.importer().hatch(self._rapp(part("rappid.json", b"{}"), part("bonds.json", b"{}")))
-        assert [row.target for row in done.plan.of(Action.REFUSE)] == ["rappid.json", "bonds.json"]
-        assert not (home.brainstem / "rappid.json").exists()
-
-    def test_folders_that_settings_moved_are_found_also_on_another_disk(self, home: AHome, tmp_path: Path) -> None:
-        workspace = home.start_brainstem()
-        for number, base in enumerate([tmp_path, Path("/dev/shm")]):
-            if not base.is_dir():
-                continue
-            moved = base / f"my-agents-{os.getpid()}-{number}"
-            moved.mkdir()
-            try:
-                host = Workspace.at(workspace.root, agents=str(moved))
-                importer = home.importer(host=host)
-                done = importer.hatch(self._rapp(), now=NOW)
-                assert (moved / "kanban_agent.py").read_bytes() == b"x = 1\n"
-                assert not (workspace.root / "agents/kanban_agent.py").exists()
-                assert home.held.is_held(moved / "kanban_agent.py", done.plan.quarantined[0].new)
-                newer = egg({"agents/kanban_agent.py": b"newer\n"}, destination=Destination.HOST)
-                second = importer.hatch(newer, overwrite=["agents"], now=LATER)
-                assert (moved / "kanban_agent.py").read_bytes() == b"newer\n"
-                assert second.receipt is not None
-                assert done.receipt is not None
-                importer.rollback(second.receipt.id)
-                assert (moved / "kanban_agent.py").read_bytes() == b"x = 1\n"
-                importer.rollback(done.receipt.id)
-                assert list(moved.iterdir()) == []
-            finally:
-                for path in moved.iterdir():
-                    path.unlink()
-                moved.rmdir()
-
-    WHOLE = {"soul.md": b"You are a brainstem.\n", "agents/a_agent.py": b"x = 1\n", "rappid.json": GARDENER["rappid.json"]}
-
-    def _whole(self) -> Opened:
-        return egg(self.WHOLE, destination=Destination.BRAINSTEM, name="desk")
-
-    @pytest.mark.parametrize("started", [False, True])
-    def test_a_whole_one_only_into_an_empty_home(self, home: AHome, started: bool) -> None:
-        if started:
-            home.start_brainstem()
-        home.importer().hatch(self._whole(), now=NOW)
-        there = lies(home.brainstem)
-        assert {path: there[path] for path in self.WHOLE} == self.WHOLE
-        assert json.loads(there["HATCH_RECEIPT.json"])["name"] == "desk"
-
-    @pytest.mark.parametrize("path", ["rappid.json", "agents/mine_agent.py", "soul.md", ".brainstem_data/x"])
-    def test_a_home_that_is_lived_in_is_not_empty(self, home: AHome, path: str) -> None:
-        home.start_brainstem()
-        home.live_in(home.brainstem, {path: b"mine"})
-        before = lies(home.brainstem)
-        with pytest.raises(TwinConflict, match="lives in this home already"):
-            home.importer().hatch(self._whole())
-        assert lies(home.brainstem) == before
-
-    def test_the_first_soul_is_nobodys(self, home: AHome) -> None:
-        home.start_brainstem()
-        assert (home.brainstem / "soul.md").read_text() == DEFAULT_SOUL
-        plan = home.importer().plan(self._whole())
-        assert [row.target for row in plan.of(Action.REPLACE)] == ["soul.md"]
-
-
-class TestData:
-    def test_it_is_unpacked_and_nothing_of_it_runs(self, home: AHome) -> None:
-        files = {"children/twin/x/agents/a_agent.py": b"x = 1\n", "agents/b_agent.py": b"y = 1\n", ".deps/z.py": b"z"}
-        home.importer().hatch(egg(files, destination=Destination.INERT), now=NOW)
-        there = lies(home.root / "swarms" / KEY)
-        assert {path: there[path] for path in files} == files
-        assert "HATCH_RECEIPT.json" in there
-        assert "bonds.json" not in there
-        assert home.held.listing() == []
-
-    @pytest.mark.parametrize("key", ["../twins", ".hidden", "a/b", "", ".."])
-    def test_its_folder_cannot_lead_elsewhere(self, home: AHome, key: str) -> None:
-        with pytest.raises(HostileEgg):
-            home.importer().hatch(egg({"x": b"x"}, destination=Destination.INERT, key=key, rappid=""))
-        assert not (home.root / "twins").exists()
-
-    def test_a_kind_that_is_not_kept_as_data_is_refused(self, home: AHome) -> None:
-        wrong = egg({"x": b"x"}, destination=Destination.INERT)
-        wrong.family = replace(wrong.family, kind="key")
-        with pytest.raises(BadEgg, match="no kind that is kept as data"):
-            home.importer().hatch(wrong)
-        assert not (home.root / "keys").exists()
 
 
 def test_an_egg_with_an_answer_writes_nothing(home: AHome) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 import orjson
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.twins.importer.a_home import NOW, AHome
+from tests.twins.importer.a_home import MEMORY, NOW, AHome
 from twins.errors import BadFile
 from twins.importer.holding import Held
 
@@ -32,7 +33,11 @@ def test_a_hold_is_for_one_place_and_one_content(home: AHome) -> None:
     assert not home.held.is_held(path, OTHER)
     assert not home.held.is_held(path.with_name("y_agent.py"), SHA)
     [hold] = home.held.listing()
-    assert (hold.path, hold.why, hold.origin) == ("twins/ab/agents/x_agent.py", "It came in an egg.", "gardener")
+    assert (hold.path, hold.why, hold.origin) == (
+        "twins/ab/agents/x_agent.py",
+        "It came in an egg.",
+        "gardener",
+    )
     assert hold.at == "2026-11-21T09:40:00Z"
 
 
@@ -124,14 +129,14 @@ def test_a_damaged_file_lets_nothing_run(home: AHome) -> None:
     home.held.hold("twins/ab/agents/x_agent.py", SHA, "", "")
     for content in (b"", b"[]", b'{"held": {"x": []}}', b'{"held": {"x": {"y": {}}}}'):
         (home.root / "held.json").write_bytes(content)
-        with pytest.raises(BadFile, match="held.json is damaged"):
+        with pytest.raises(BadFile, match=r"held\.json is damaged"):
             home.held.is_held("twins/ab/agents/x_agent.py", SHA)
         with pytest.raises(BadFile):
             home.held.hold("twins/ab/agents/y_agent.py", SHA, "", "")
         assert (home.root / "held.json").read_bytes() == content
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/nowhere")])
 def test_what_lies_in_a_held_files_place_never_hangs_the_list(home: AHome, make: object) -> None:
     path = _put(home)
     home.held.hold(path, SHA, "", "")
@@ -140,15 +145,16 @@ def test_what_lies_in_a_held_files_place_never_hangs_the_list(home: AHome, make:
     assert home.held.listing() == []
 
 
-@given(st.dictionaries(st.text("abc./é ", min_size=1, max_size=12), st.sampled_from([SHA, OTHER]), max_size=6))
-def test_what_is_held_is_exactly_what_was_put_in(tmp_path_factory: pytest.TempPathFactory, wanted: dict[str, str]) -> None:
-    home = AHome(tmp_path_factory.mktemp("home"))
-    for path, sha256 in wanted.items():
-        home.held.hold(path, sha256, "", "")
-    fresh = Held(home.root / "held.json", home.root)
-    for path, sha256 in wanted.items():
-        assert fresh.is_held(path, sha256)
-    expected = {(fresh.key_of(path), sha256) for path, sha256 in wanted.items()}
-    for path in wanted:
-        for sha256 in (SHA, OTHER):
-            assert fresh.is_held(path, sha256) == ((fresh.key_of(path), sha256) in expected)
+@given(
+    st.dictionaries(st.text("abc./é ", min_size=1, max_size=12), st.sampled_from([SHA, OTHER]), max_size=6)
+)
+def test_what_is_held_is_exactly_what_was_put_in(wanted: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        home = AHome(Path(folder))
+        for path, sha256 in wanted.items():
+            home.held.hold(path, sha256, "", "")
+        fresh = Held(home.root / "held.json", home.root)
+        expected = {(fresh.key_of(path), sha256) for path, sha256 in wanted.items()}
+        for path in wanted:
+            for sha256 in (SHA, OTHER):
+                assert fresh.is_held(path, sha256) == ((fresh.key_of(path), sha256) in expected)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.twins.importer.a_home import GARDENER, KEY, NOW, RAPPID, AHome, egg, leftovers, lies, part
+from tests.twins.importer.a_home import GARDENER, KEY, MEMORY, NOW, RAPPID, AHome, egg, leftovers, lies, part
 from twins.eggs.opened import Destination, Part, Role
 from twins.errors import HostileEgg, TwinError
 from twins.importer.rules import Category
@@ -26,16 +26,25 @@ EVERYTHING = list(Category)
         "a\0b", "a/\nb", "x" * 300, "/".join("a" * 70), "\u202egpj.exe", "agents/../../../x_agent.py", ".../x", "a/.. /b",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("destination", [Destination.TWIN, Destination.HOST, Destination.BRAINSTEM, Destination.INERT])
-def test_a_name_that_leads_elsewhere_refuses_the_whole_egg(home: AHome, target: str, destination: Destination) -> None:
+@pytest.mark.parametrize(
+    "destination", [Destination.TWIN, Destination.HOST, Destination.BRAINSTEM, Destination.INERT]
+)
+def test_a_name_that_leads_elsewhere_refuses_the_whole_egg(
+    home: AHome, target: str, destination: Destination
+) -> None:
     with pytest.raises(HostileEgg):
-        home.importer().hatch(egg(GARDENER, part(target, b"x"), destination=destination), overwrite=EVERYTHING)
+        home.importer().hatch(
+            egg(GARDENER, part(target, b"x"), destination=destination), overwrite=EVERYTHING
+        )
     assert lies(home.root, without=lambda path: path in ("eggs", "eggs/receipts")) == {}
 
 
 @pytest.mark.parametrize(
     "pair",
-    [("a", "a"), ("a", "A"), ("a", "a/b"), ("caf\u00e9", "cafe\u0301"), ("Agents/x", "agents/y"), ("stra\u00dfe", "STRASSE"), ("rappid.json", "Rappid.json")],
+    [
+        ("a", "a"), ("a", "A"), ("a", "a/b"), ("caf\u00e9", "cafe\u0301"), ("Agents/x", "agents/y"),
+        ("stra\u00dfe", "STRASSE"), ("rappid.json", "Rappid.json"),
+    ],
 )  # fmt: skip
 def test_names_that_are_one_file_somewhere_refuse_the_whole_egg(home: AHome, pair: tuple[str, str]) -> None:
     with pytest.raises(HostileEgg):
@@ -43,13 +52,19 @@ def test_names_that_are_one_file_somewhere_refuse_the_whole_egg(home: AHome, pai
     assert not home.twin.exists()
 
 
-_WORDS = st.sampled_from(["agents", "soul.md", ".brainstem_data", "services", "a", "b", "é", "rapps", "link", ".deps"])
+_WORDS = st.sampled_from(
+    ["agents", "soul.md", ".brainstem_data", "services", "a", "b", "é", "rapps", "link", ".deps"]
+)
 _TARGETS = st.lists(_WORDS, min_size=1, max_size=4).map("/".join)
 _NASTY = st.sampled_from(["../", "/", "./", "\\", "..", "\0", "//", "C:", " ", ""])
 _HOSTILE = st.tuples(_TARGETS, _NASTY, _TARGETS).map("".join)
 _ROLES = st.sampled_from(list(Role))
-_FITTING = st.lists(st.tuples(_TARGETS, _ROLES, st.binary(max_size=8)), min_size=1, max_size=4, unique_by=lambda one: one[0])
-_ANY = st.lists(st.tuples(_TARGETS | _HOSTILE | st.text(max_size=8), _ROLES, st.binary(max_size=8)), max_size=5)
+_FITTING = st.lists(
+    st.tuples(_TARGETS, _ROLES, st.binary(max_size=8)), min_size=1, max_size=4, unique_by=lambda one: one[0]
+)
+_ANY = st.lists(
+    st.tuples(_TARGETS | _HOSTILE | st.text(max_size=8), _ROLES, st.binary(max_size=8)), max_size=5
+)
 _PARTS = _FITTING | _ANY
 _THINGS = st.dictionaries(_TARGETS, st.sampled_from(["file", "out", "in", "folder", "pipe"]), max_size=5)
 
@@ -84,7 +99,7 @@ def _furnish(twin: Path, things: dict[str, str], outside: Path) -> None:
 def test_any_parts_into_any_workspace(
     parts: list[tuple[str, Role, bytes]], things: dict[str, str], overwrite: set[Category], rolls_back: bool
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         home, outside = AHome(Path(folder) / "home"), Path(folder) / "outside"
         outside.mkdir()
         (outside / "precious").write_bytes(b"precious")
@@ -101,14 +116,21 @@ def test_any_parts_into_any_workspace(
             assert {row.target for row in done.plan.rows} == {target for target, _, _ in parts}
             for row in done.plan.placed:
                 if row.role is not Role.CONVERSATIONS:
-                    assert there[row.target] == next(content for target, _, content in parts if target == row.target)
-            links = {path: what for path, what in before.items() if isinstance(what, str) and what.startswith("->")}
+                    assert there[row.target] == next(
+                        content for target, _, content in parts if target == row.target
+                    )
+            links = {
+                path: what for path, what in before.items() if isinstance(what, str) and what.startswith("->")
+            }
             assert {path: there[path] for path in links} == links
             if rolls_back and done.receipt is not None:
                 home.importer().rollback(done.receipt.id)
                 assert lies(home.twin) == before
         assert lies(outside) == beyond
-        assert sorted(path.name for path in home.root.iterdir() if path.name != "held.json") == ["eggs", "twins"]
+        assert sorted(path.name for path in home.root.iterdir() if path.name != "held.json") == [
+            "eggs",
+            "twins",
+        ]
         assert sorted(path.name for path in (home.root / "twins").iterdir()) == [KEY]
         assert not leftovers(home.root)
 
@@ -123,9 +145,15 @@ def test_any_parts_into_any_workspace(
 def test_any_egg_at_all_stays_inside_the_home(
     destination: Destination, key: str, rappid: str, parts: list[tuple[str, Role, bytes]]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         home = AHome(Path(folder) / "home")
-        opened = egg({}, *(part(target, content, role) for target, role, content in parts), destination=destination, key=key, rappid=rappid)
+        opened = egg(
+            {},
+            *(part(target, content, role) for target, role, content in parts),
+            destination=destination,
+            key=key,
+            rappid=rappid,
+        )
         try:
             home.importer().hatch(opened, overwrite=EVERYTHING)
         except TwinError as error:
@@ -153,11 +181,16 @@ def _swapping(home: AHome, swap: Path, outside: Path, *, when: str) -> Part:
 
 
 @pytest.mark.parametrize("path", ["agents", ".brainstem_data", ""])
-def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(home: AHome, tmp_path: Path, path: str) -> None:
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    home: AHome, tmp_path: Path, path: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "rappid.json").write_bytes(GARDENER["rappid.json"])
-    home.live_in(home.twin, {"rappid.json": GARDENER["rappid.json"], "agents/mine_agent.py": b"x", ".brainstem_data/x": b"x"})
+    home.live_in(
+        home.twin,
+        {"rappid.json": GARDENER["rappid.json"], "agents/mine_agent.py": b"x", ".brainstem_data/x": b"x"},
+    )
     before = lies(outside)
     swapping = _swapping(home, home.twin / path, outside, when=".brainstem_data/a.json")
     files = {"agents/a_agent.py": b"x = 1\n", ".brainstem_data/z.json": b"{}"}
@@ -167,7 +200,9 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(home: AHome, tmp
     assert not leftovers(home.root)
 
 
-def test_twins_kept_on_another_disk_by_a_link_are_the_operators_own_doing(home: AHome, tmp_path: Path) -> None:
+def test_twins_kept_on_another_disk_by_a_link_are_the_operators_own_doing(
+    home: AHome, tmp_path: Path
+) -> None:
     big = tmp_path / "big"
     big.mkdir()
     (home.root / "twins").symlink_to(big)

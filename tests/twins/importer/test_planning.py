@@ -32,17 +32,34 @@ def test_a_plan_writes_nothing(home: AHome) -> None:
 def test_the_screen_has_all_it_needs(home: AHome) -> None:
     home.live_in(home.twin, {"rappid.json": GARDENER["rappid.json"], "soul.md": b"mine\n"})
     (home.twin / ".env").symlink_to("/etc/hostname")
-    shown = home.importer().plan(gardener(seal=BY_KITCHEN, packed_at="2026-11-20T00:00:00Z", made_by="kitchen")).as_json()
+    shown = (
+        home.importer()
+        .plan(gardener(seal=BY_KITCHEN, packed_at="2026-11-20T00:00:00Z", made_by="kitchen"))
+        .as_json()
+    )
     assert shown["egg"]["packed_at"] == "2026-11-20T00:00:00Z"
     assert shown["egg"]["packed_by"] == "kitchen"
     assert shown["seal"] == {"whole": True, "signer": KITCHEN, "signer_name": "", "standing": "unknown"}
     assert shown["create"]["count"] == 6
     assert shown["create"]["roles"] == {"agent": 1, "service": 1, "memory": 2, "page": 1, "roster": 1}
     assert shown["keep"]["files"] == [
-        {"path": "rappid.json", "role": "identity", "size": len(GARDENER["rappid.json"]), "why": "the same is there"},
-        {"path": "soul.md", "role": "soul", "size": len(GARDENER["soul.md"]), "why": "yours differs and stays"},
+        {
+            "path": "rappid.json",
+            "role": "identity",
+            "size": len(GARDENER["rappid.json"]),
+            "why": "the same is there",
+        },
+        {
+            "path": "soul.md",
+            "role": "soul",
+            "size": len(GARDENER["soul.md"]),
+            "why": "yours differs and stays",
+        },
     ]
-    assert [row["path"] for row in shown["quarantine"]["files"]] == ["agents/water_agent.py", "services/pump_service.py"]
+    assert [row["path"] for row in shown["quarantine"]["files"]] == [
+        "agents/water_agent.py",
+        "services/pump_service.py",
+    ]
     assert [(row["path"], row["why"]) for row in shown["refuse"]["files"]] == [
         (".env", "a link is there, and links are never written through")
     ]
@@ -60,7 +77,9 @@ CHANGES: list[tuple[str, Callable[[AHome], object]]] = [
 
 
 @pytest.mark.parametrize(("what", "change"), CHANGES, ids=[what for what, _ in CHANGES])
-def test_the_digest_changes_with_what_would_happen(home: AHome, what: str, change: Callable[[AHome], object]) -> None:
+def test_the_digest_changes_with_what_would_happen(
+    home: AHome, what: str, change: Callable[[AHome], object]
+) -> None:
     mine = {"rappid.json": GARDENER["rappid.json"], "soul.md": b"mine\n", "agents/water_agent.py": b"mine\n"}
     home.live_in(home.twin, mine)
     opened = gardener(seal=BY_KITCHEN)
@@ -75,7 +94,11 @@ def test_the_digest_changes_with_what_would_happen(home: AHome, what: str, chang
 def test_the_digest_changes_with_the_egg_and_the_options(home: AHome) -> None:
     digests = {
         home.importer().plan(opened, overwrite=overwrite).digest
-        for opened in (gardener(), egg({**GARDENER, "soul.md": b"You keep the gardem.\n"}), gardener(seal=BY_KITCHEN))
+        for opened in (
+            gardener(),
+            egg({**GARDENER, "soul.md": b"You keep the gardem.\n"}),
+            gardener(seal=BY_KITCHEN),
+        )
         for overwrite in ([], ["soul"], ["soul", "memory"])
     }
     assert len(digests) == 9

@@ -85,7 +85,9 @@ def test_a_twin_that_lived_on_is_only_taken_when_told_and_kept_aside(home: AHome
     receipt = _hatch(importer)
     (home.twin / ".brainstem_data/diary.md").write_bytes(b"dear diary")
     before = lies(home.root)
-    with pytest.raises(ChangedSince, match=r"diary\.md changed since gardener hatched; nothing was touched") as caught:
+    with pytest.raises(
+        ChangedSince, match=r"diary\.md changed since gardener hatched; nothing was touched"
+    ) as caught:
         importer.rollback(receipt.id)
     assert "--even-if-changed" in caught.value.do
     assert lies(home.root) == before
@@ -248,11 +250,11 @@ def test_receipts_are_listed_newest_first_and_found_by_the_start_of_their_id(hom
         importer.rollback(first.id)
 
 
-def test_a_home_that_moved_can_still_be_rolled_back(home: AHome, tmp_path: Path) -> None:
+def test_a_home_that_moved_can_still_be_rolled_back(home: AHome) -> None:
     home.live_in(home.twin, MINE)
     before = lies(home.twin)
     receipt = _hatch(home.importer(), overwrite=["soul", "memory"])
-    moved = AHome(home.root.rename(tmp_path / "elsewhere"))
+    moved = AHome(home.root.rename(home.root.with_name("elsewhere")))
     moved.importer().rollback(receipt.id)
     assert lies(moved.twin) == before
     assert not home.root.exists()

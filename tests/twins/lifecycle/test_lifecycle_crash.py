@@ -146,3 +146,28 @@ def test_a_recovery_killed_at_any_step_is_recovered_from(
         case.rewind("untouched")
         step += 1
     assert len(tried) == crashes
+
+
+def test_a_twin_brought_back_into_an_unfinished_purge_is_there_at_once_and_stays(
+    home: Any, killed_at: KilledAt
+) -> None:
+    case = Case(home, "purge")
+    step = came_back = 0
+    while killed_at(step, case.act):
+        place = case.place(State.ARCHIVED)
+        if case.check() is State.PURGED and not place.exists():
+            with home.places.stage(case.key) as staged:
+                for name, octets in case.content.items():
+                    (staged / name).parent.mkdir(parents=True, exist_ok=True)
+                    (staged / name).write_bytes(octets)
+                home.places.settle(staged, place)
+            for _ in range(2):
+                assert state_of(home.places, case.key) is State.ARCHIVED
+                assert [entry["hash"] for entry in list_archived(home.places)] == [case.key]
+                assert home.content(place) == case.content
+                home.do("recover")
+            assert home.leftovers() == []
+            came_back += 1
+        case.rewind("untouched")
+        step += 1
+    assert came_back

@@ -18,6 +18,7 @@ from twins.lifecycle.deleting import delete
 from twins.lifecycle.errors import BadFilter
 from twins.lifecycle.ledger import State, list_archived, state_of
 from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.moving import archive_body
 from twins.lifecycle.selection import Selection
 from twins.listing import scan
 
@@ -220,6 +221,23 @@ def test_a_twin_that_came_back_after_its_purge_is_not_swept_away_by_its_tombston
     assert home.do("recover") == []
     assert state_of(home.places, twin.key) is State.ARCHIVED
     assert [entry["hash"] for entry in home.do("list_archived")] == [twin.key]
+
+
+def test_a_place_that_is_taken_meanwhile_is_not_overwritten(home: Any) -> None:
+    """Even an empty folder, which the system would replace without a word."""
+    twin = home.mint("Gardener")
+    home.do("archive", twin.key)
+    record = list_archived(home.places)[0]
+    home.do("unarchive", twin.key)
+    home.places.archived(twin.key).mkdir()
+    with pytest.raises(TwinConflict, match="archived already"):
+        archive_body(home.places, twin.workspace.root, record)
+    home.places.archived(twin.key).rmdir()
+    home.do("archive", twin.key)
+    home.places.active(twin.key).mkdir()
+    with pytest.raises(TwinConflict, match="Another Gardener is active"):
+        home.do("unarchive", twin.key)
+    assert home.leftovers() == []
 
 
 # Bulk.
@@ -460,7 +478,7 @@ def test_a_purge_deletes_links_but_not_what_they_point_at(home: Any, tmp_path: P
 def test_a_tree_too_deep_to_name_is_archived_and_purged(home: Any) -> None:
     twin = home.mint("Gardener")
     handle = os.open(twin.workspace.data, os.O_RDONLY)
-    for _ in range(3000):
+    for _ in range(1200):
         os.mkdir("deep", dir_fd=handle)
         inner = os.open("deep", os.O_RDONLY, dir_fd=handle)
         os.close(handle)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 
+from twins.cartridges import lispy_file, shapes
 from twins.cartridges.documents import Document
 from twins.cartridges.egg_spec import body_octets
 from twins.cartridges.nest import SHELL
-from twins.cartridges.shapes import Shape, checked, shape_of
+from twins.cartridges.shapes import Shape, shape_of
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
 from twins.eggs.opening.endings import answering, plain, somebody
@@ -37,7 +39,7 @@ def buddy_seed(found: Found) -> Opened:
 
 def organism_file(found: Found) -> Opened:
     """``_format "egg"``: a daemon becomes a buddy; organisms of other scales have nothing here to live in."""
-    _check(found)
+    _check(found, shapes.checked)
     organism, body = inside(found.manifest, "organism"), inside(found.manifest, "body")
     _check_body(found, body)
     seal = Seal(True, listed=1)
@@ -63,6 +65,7 @@ def is_buddy(document: Document) -> bool:
 
 def lispy(found: Found) -> Opened:
     """``_meta.type "lispy-cartridge"``: an agent in LisPy, beside those in Python."""
+    _check(found, lispy_file.checked)
     meta = inside(found.manifest, "_meta")
     name = text((meta, "agent_id")) or found.file.removesuffix(".json").removesuffix(".lispy")
     target = f"agents/{safe_component(_file_name(name, 'cartridge'))}.lispy.json"
@@ -89,7 +92,7 @@ def game(found: Found) -> Opened:
 
 
 def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) -> Opened:
-    _check(found)
+    _check(found, shapes.checked)
     name = name or "buddy"
     organism, lineage = inside(found.manifest, "organism"), inside(found.manifest, "lineage")
     rappid = lenient(found, organism.get("rappid"), found.manifest.get("rappid"))
@@ -108,7 +111,7 @@ def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) ->
     return somebody(found, family, placing, Whose(rappid), seal or Seal(None), kind="buddy")
 
 
-def _check(found: Found) -> None:
+def _check(found: Found, checked: Callable[..., object]) -> None:
     try:
         checked(found.manifest, name=found.file)
     except BadCartridge as error:

@@ -7,8 +7,10 @@ from typing import Any
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
 from twins.eggs.opening.found import Found, inside, text
-from twins.eggs.opening.identity import FILE, Whose, made_file, minted
+from twins.eggs.opening.identity import Whose, made_file, minted
+from twins.eggs.opening.places import disarmed
 from twins.eggs.opening.placing import Placing
+from twins.identity_file import FILE
 from twins.rappid import Rappid
 
 _MOMENTS = (
@@ -64,7 +66,8 @@ def data(
     """
     placing = Placing(found, unplaced="unplaced")
     for member in found.names:
-        placing.put(member, (Role.ROSTER if member in _ROSTERS else Role.OTHER, member.removeprefix(below)))
+        role = Role.ROSTER if member in _ROSTERS else Role.OTHER
+        placing.put(member, (role, member.removeprefix(below)) if disarmed(member) == member else None)
     parts = placing.parts()
     key = safe_component(key or (rappid.key if rappid else found.seed().hex()))
     if key.startswith("."):

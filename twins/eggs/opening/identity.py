@@ -9,10 +9,10 @@ from typing import Any
 from twins.eggs.archive.names import shown
 from twins.eggs.opened import Part, Role
 from twins.eggs.opening.found import Found, inside, part_of, text
+from twins.eggs.opening.strict_json import parse_object
 from twins.errors import BadRappid
+from twins.identity_file import FILE, MAX_BYTES
 from twins.rappid import MAX_OWNER, Rappid, label, same
-
-FILE = "rappid.json"
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +35,7 @@ def whose(found: Found, member: str = FILE, *, contradiction: str = "note") -> W
     fields: dict[str, Any] = {}
     there = member in found
     if there:
-        fields = found.read_object(member)
+        fields = parse_object(found.archive.read(member, limit=MAX_BYTES), f"{found.file}, {shown(member)},")
     own = _first(fields, "rappid", "rappid_uuid")
     said = _said(found.manifest)
     if own:

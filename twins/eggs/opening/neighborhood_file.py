@@ -35,7 +35,7 @@ def neighborhood_file(found: Found) -> Opened:
     for folder, files in twins.items():
         if not isinstance(files, dict):
             raise found.damaged(f"the twin {shown(folder)}")
-        _twin(found, placing, own, folder, files)
+        _twin(found, placing, folder, files)
     agents = organism.get("fleet_agents")
     if isinstance(agents, dict):
         for name, content in agents.items():
@@ -54,7 +54,7 @@ def neighborhood_file(found: Found) -> Opened:
     return answering(found, NEIGHBORHOOD_FILE, seal, answer, rappid=rappid, name=name, parts=placing.parts())
 
 
-def _twin(found: Found, placing: Placing, own: str, folder: str, files: dict[str, Any]) -> None:
+def _twin(found: Found, placing: Placing, folder: str, files: dict[str, Any]) -> None:
     safe_component(folder)
     identity = files.get("rappid.json")
     if isinstance(identity, str):
@@ -65,12 +65,8 @@ def _twin(found: Found, placing: Placing, own: str, folder: str, files: dict[str
         raise found.damaged(f"the twin {shown(folder)}")
     for path, content in files.items():
         place = in_workspace(safe_path(path))
-        name = f"twins/{folder}/{path}"
-        if place is None:
-            found.notes.append(f"{shown(name)} has no place here and is kept in {own}/unplaced.")
-            placing.text(name, (Role.OTHER, f"{own}/unplaced/{folder}/{path}"), _text(content))
-        else:
-            placing.text(name, (place[0], f"twins/{key}/{place[1]}"), _text(content))
+        target = (place[0], f"twins/{key}/{place[1]}") if place else None
+        placing.text(f"twins/{folder}/{path}", target, _text(content))
 
 
 def _objects(found: Found, holder: dict[str, Any], key: str) -> dict[str, Any]:

@@ -23,7 +23,8 @@ _FOLDERS = {
 }
 _DATA = ".brainstem_data"
 # What only the house may put there: packages and sources that run unread, notes about files, receipts.
-_RESERVED = frozenset({".deps", ".remote_agents", ".git", ".staging", "archived.json", "hatch_receipt.json"})
+_RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
+_REPOSITORY = (".git", "git~1")
 _RESERVED_DATA = frozenset({"kept", "unplaced"})
 _WITHIN = frozenset({*_FOLDERS, _DATA, "data", "rapp_ui", "rapps"})
 _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
@@ -92,12 +93,19 @@ def is_code(name: str) -> bool:
     return name.lower().endswith(CODE_SUFFIXES)
 
 
+def disarmed(path: str) -> str:
+    """The path without a folder that git would take for a repository: its settings name programs to run."""
+    if path.isascii() and "git" not in path.lower():
+        return path
+    return "/".join("_git" if folded(one) in _REPOSITORY else one for one in path.split("/"))
+
+
 def _is_barred(path: str, first: str) -> bool:
     """Whether nothing of that name is taken to its place.
 
     Compiled Python is run unread instead of the source beside it.
     """
-    if _is_barred_folder(first):
+    if _is_barred_folder(first) or disarmed(path) != path:
         return True
     lower = path.lower()
     return lower.endswith(_COMPILED) or ("__pycache__" in lower and "__pycache__" in lower.split("/"))

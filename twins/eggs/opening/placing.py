@@ -5,7 +5,7 @@ from __future__ import annotations
 from twins.eggs.archive.names import NameSet, safe_path, shown
 from twins.eggs.opened import Part, Role
 from twins.eggs.opening.found import Found, part_of
-from twins.eggs.opening.places import Place
+from twins.eggs.opening.places import Place, disarmed
 from twins.errors import HostileEgg
 
 UNPLACED = ".brainstem_data/unplaced"
@@ -28,9 +28,7 @@ class Placing:
     def put(self, name: str, place: Place | None) -> None:
         """A member of the archive, to its place; without one, or where that is taken, it is set aside."""
         if place is None or not self._take(place[1]):
-            self._aside.append(name)
-            place = Role.OTHER, safe_path(f"{self._unplaced}/{name}")
-            self._targets.add(place[1])
+            place = self._set_aside(name)
         self._parts.append(self._found.part(name, *place))
 
     def made(self, part: Part) -> None:
@@ -38,9 +36,10 @@ class Placing:
         if self._take(part.target):
             self._parts.append(part)
 
-    def text(self, name: str, place: Place, content: str) -> None:
-        """A file that an egg in JSON holds as text. Raises ``HostileEgg`` where two have one place."""
-        self._targets.add(safe_path(place[1]))
+    def text(self, name: str, place: Place | None, content: str) -> None:
+        """A file that an egg in JSON holds as text. ``name`` is a path that was checked."""
+        if place is None or not self._take(place[1]):
+            place = self._set_aside(name)
         self._parts.append(part_of(name, place[0], place[1], content.encode()))
 
     def holds(self, role: Role) -> bool:
@@ -59,6 +58,12 @@ class Placing:
                 else f"{shown_names} has no place here and is kept in {self._unplaced}."
             )
         return tuple(self._parts)
+
+    def _set_aside(self, name: str) -> Place:
+        self._aside.append(name)
+        target = safe_path(f"{self._unplaced}/{disarmed(name)}")
+        self._targets.add(target)
+        return Role.OTHER, target
 
     def _take(self, target: str) -> bool:
         safe_path(target)

@@ -12,6 +12,7 @@ from twins.eggs.opened import Seal
 from twins.eggs.opening.found import Found
 from twins.eggs.opening.provenance import file_hashes
 from twins.errors import BadEgg
+from twins.identity_file import read_regular
 
 if TYPE_CHECKING:
     from twins.eggs.integrity import Sealed
@@ -109,17 +110,14 @@ def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Sea
     """``seal`` with what ``FILE.sig`` adds, where one lies beside the egg.
 
     A signature over other bytes is refused; ``by_hand`` says that people may edit this kind, so that it
-    only counts as unsigned, with a note. Raises ``BadEgg``.
+    only counts as unsigned, with a note. Raises ``BadEgg``, ``BadFile``.
     """
     beside = path.with_name(path.name + _BESIDE)
-    if seal.signer or not beside.is_file() or not found.digest:
+    octets = None if seal.signer or not found.digest else read_regular(beside, _SIGNATURE_BYTES)
+    if octets is None:
         return seal
     from twins.eggs.integrity import check
 
-    with beside.open("rb") as file:
-        octets = file.read(_SIGNATURE_BYTES + 1)
-    if len(octets) > _SIGNATURE_BYTES:
-        raise BadEgg(f"{beside.name} is no signature; nothing was written.", do="Get both again.")
     sealed = check(octets)
     try:
         sealed.covers(found.digest)

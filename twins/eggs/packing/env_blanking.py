@@ -36,6 +36,7 @@ _ASSIGNMENT = re.compile(
 _BEGIN = re.compile(r"-----\s*BEGIN")
 _END = re.compile(r"-----\s*END")
 _SAFE_VALUE = re.compile(r"[A-Za-z0-9_.,:/\\+ *-]{0,120}")
+_ASSIGNING = re.compile(r"[=:\"`]|(?<![A-Za-z])'|'(?![A-Za-z])")  # or quotes, which may be the end of a value
 _WRAPPED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{16,}={1,2}")  # the last line of a wrapped key
 _SPACED = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){1,2} ?")
 _QUOTES = ("'", '"', "`")
@@ -106,7 +107,7 @@ def _comment(line: str) -> str | None:
         key = found["key"].strip()
         return f"# {key}{'=' if found['sign'] == '=' else ':'}"
     words = re.findall(r"[A-Za-z]+", body)
-    telling = "=" in body or ":" in body or any(is_secret_key(word) for word in words)
+    telling = _ASSIGNING.search(body) or any(is_secret_key(word) for word in words)
     return None if telling or any(looks_secret(word) for word in body.split()) else f"# {body}".rstrip()
 
 
@@ -118,30 +119,33 @@ def _is_name(key: str) -> bool:
 
 
 def _logical(text: str) -> Iterator[str]:
-    """Lines as a reader of variables joins them: over an open quote, a backslash at the end, a PEM block."""
-    lines = iter(re.split(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text))
+    """Lines as a reader of variables joins them: over an open quote, and a backslash at the end."""
+    lines = _without_blocks(iter(re.split(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text)))
     for line in lines:
-        begin = _BEGIN.search(line)
-        if begin:
-            before = line[: begin.start()]
-            while not _END.search(line):
-                following = next(lines, None)
-                if following is None:
-                    break
-                line = following
-            yield before.rstrip("\"'` ")
-            continue
         while line.endswith("\\"):
             line = line[:-1] + next(lines, "")
         quote = _open_quote(line)
-        while quote:
-            following = next(lines, None)
-            if following is None:
-                break
+        for following in lines if quote else ():
             line += "\n" + following
             if _closes(following, quote):
                 break
         yield line
+
+
+def _without_blocks(lines: Iterator[str]) -> Iterator[str]:
+    """The lines with every ``-----BEGIN`` block cut out, up to the end of the line that ends it."""
+    for line in lines:
+        begin = _BEGIN.search(line)
+        if begin is None:
+            yield line
+            continue
+        before = line[: begin.start()].rstrip("\"'` ")
+        while not _END.search(line):
+            following = next(lines, None)
+            if following is None:
+                break
+            line = following
+        yield before
 
 
 def _open_quote(line: str) -> str:

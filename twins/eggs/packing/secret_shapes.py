@@ -108,6 +108,7 @@ _COMMON = re.compile(
 _IDENTIFIER = re.compile(
     rb"(?:[A-Za-z]{2,}[0-9]{0,2}|[0-9]{1,4})(?:[-_.:/ ]+(?:[A-Za-z]+[0-9]{0,2}|v?[0-9]{1,4}))*/?"
 )
+_PATHS = (b"/", b"./", b"../", b"~/")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _SIGN = re.compile(rb"[!@#$^&+=~]")
@@ -152,13 +153,11 @@ def assigned(content: bytes, at: int, kind: str, *, code: bool) -> tuple[int, in
     if sign == b"," and not (match["close"] and quoted and _LOOKED_UP.search(content, max(0, at - 80), at)):
         return None
     value = plain if quoted is None else quoted
-    if b" " in value or _MADE_UP.search(value) or _COMMON.fullmatch(value):
+    if b" " in value or value.startswith(_PATHS) or _MADE_UP.search(value) or _COMMON.fullmatch(value):
         return None
     if kind == PASSWORD:
         told = quoted is not None and b"=" in sign and sign != b"=>"
-        likely = _is_chosen(value) or (
-            told and value.isascii() and not _IDENTIFIER.fullmatch(value[:-1] + b".")
-        )
+        likely = _is_chosen(value) or (told and value.isascii())
     else:
         likely = looks_random(value, least=10 if match["name"][:6].lower() == b"secret" else 16)
     return match.span("plain" if quoted is None else "quoted") if likely else None
@@ -170,7 +169,6 @@ def looks_random(value: bytes, *, least: int) -> bool:
         len(value) >= least
         and _DIGIT.search(value) is not None
         and _LETTER.search(value) is not None
-        and not value.startswith(b"/")
         and b"://" not in value
         and not _IDENTIFIER.fullmatch(value)
         and entropy(value) >= 2.8
@@ -189,6 +187,5 @@ def _is_chosen(value: bytes) -> bool:
         len(value) >= 6
         and _LETTER.search(value) is not None
         and (_DIGIT.search(value) is not None or _SIGN.search(value) is not None)
-        and not value.startswith(b"/")
         and b"(" not in value
     )

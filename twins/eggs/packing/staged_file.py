@@ -17,26 +17,27 @@ from twins.errors import TwinConflict
 @contextmanager
 def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
     """A file beside ``target`` that takes its place when all went well, and is gone otherwise."""
-    _check_free(target, overwrite)
     staged = target.with_name(f".egg.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(
-            os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b"
-        ) as file:
-            yield file
         _check_free(target, overwrite)
-        # A signature that lies there is about another egg.
-        target.with_name(target.name + SIGNATURE_SUFFIX).unlink(missing_ok=True)
-        staged.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                yield file
+            _check_free(target, overwrite)
+            # A signature that lies there is about another egg.
+            target.with_name(target.name + SIGNATURE_SUFFIX).unlink(missing_ok=True)
+            staged.replace(target)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
         _sync_folder(target.parent)
     except OSError as error:
         raise TwinConflict(
             f"{target.name} cannot be written: {error.strerror or error}; nothing was packed.",
             do="Make room, or write it elsewhere.",
         ) from error
-    finally:
-        staged.unlink(missing_ok=True)
 
 
 def _check_free(target: Path, overwrite: bool) -> None:

@@ -68,7 +68,7 @@ def test_eggs_of_different_families_are_compared_by_where_files_would_lie(eggs: 
     )
     found = difference(a, b)
     assert found.files == ()
-    assert dict((what, new) for what, _, new in found.facts)["schema"] == "brainstem-egg/2.1"
+    assert {what: new for what, _, new in found.facts}["schema"] == "brainstem-egg/2.1"
 
 
 def test_json_is_compared_as_what_it_says(eggs: Any) -> None:

@@ -253,7 +253,7 @@ def test_a_neighborhood_in_one_json_file(eggs: Any) -> None:
         assert found["twins/rose/rappid.json"] == ("identity", f"{twin}/rappid.json")
         assert found["twins/rose/agents/rose_agent.py"] == ("agent", f"{twin}/agents/rose_agent.py")
         own = f"neighborhoods/{eggs.key}"
-        assert found["twins/rose/.deps/evil.py"] == ("other", f"{own}/unplaced/rose/.deps/evil.py")
+        assert found["twins/rose/.deps/evil.py"] == ("other", f"{own}/unplaced/twins/rose/.deps/evil.py")
         assert found["members.json"] == ("roster", f"{own}/members.json")
         assert found["fleet_agents/fleet_agent.py"] == ("other", f"{own}/fleet_agents/fleet_agent.py")
         rest = next(part for part in opened.parts if part.name == "organism.json")

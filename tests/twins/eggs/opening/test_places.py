@@ -18,7 +18,6 @@ BARRED = [
     "repo/.deps/x.py",
     ".Deps/x.py",
     ".remote_agents/a_agent.py",
-    ".git/hooks/post-checkout",
     "archived.json",
     "HATCH_RECEIPT.json",
     "Agents/a_agent.py",
@@ -142,6 +141,19 @@ def test_two_files_with_one_place_are_both_kept(eggs: Any) -> None:
         assert found["services/x_service.py"].role is Role.OTHER
         assert found[".brainstem_data/a"].target == ".brainstem_data/unplaced/.brainstem_data/a"
         assert any("2 files have no place here" in note for note in opened.notes)
+
+
+@pytest.mark.parametrize("schema", ["rapp-egg/2.0", "brainstem-egg/2.3-neighborhood"])
+@pytest.mark.parametrize(
+    "name", [".git/config", "sub/.Git/hooks/x", "repo/.git", "git~1/x", ".GI\u200cT/config"]
+)
+def test_no_folder_becomes_a_repository(eggs: Any, schema: str, name: str) -> None:
+    members = {"manifest.json": {"schema": schema}, "rappid.json": {"rappid": eggs.rappid}, name: "[core]"}
+    with open_egg(eggs.zip(members)) as opened:
+        (part,) = (part for part in opened.parts if part.name == name)
+        assert "unplaced/" in part.target
+        assert not any(folded(one) in (".git", "git~1") for one in part.target.split("/"))
+        assert part.read() == b"[core]"
 
 
 @pytest.mark.parametrize("name", [name for name in BARRED if name != "RAPPID.json"])

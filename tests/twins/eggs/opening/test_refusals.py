@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from envelopes.keys import IdentityKey
+from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs import integrity
 from twins.eggs.opening import open_egg
 from twins.eggs.opening.families import FAMILIES, table
@@ -297,3 +298,12 @@ def test_a_refused_egg_leaves_no_open_file(eggs: Any) -> None:
         with pytest.raises(UnknownEgg):
             open_egg(path)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
+
+
+@pytest.mark.parametrize("one", HOSTILE, ids=repr)
+def test_every_archive_made_to_do_harm_is_refused(eggs: Any, one: Hostile) -> None:
+    path = eggs.folder / "hostile.egg"
+    path.write_bytes(one.octets)
+    with pytest.raises(BadEgg) as caught:
+        open_egg(path)
+    assert "nothing was written" in str(caught.value) or "refused whole" in str(caught.value)

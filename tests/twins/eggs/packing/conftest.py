@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,11 @@ from tests.twins.eggs.packing.nest import Nest
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Nest:
-    """A newborn twin."""
-    return Nest(tmp_path)
+def bare(tmp_path: Path) -> Iterator[Nest]:
+    """A newborn twin; in memory where there is such a disk, since every packing waits for the disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
+        yield Nest(Path(folder))
 
 
 @pytest.fixture

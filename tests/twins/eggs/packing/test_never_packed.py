@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.packing.nest import WHOLE, Nest, contents
@@ -205,12 +206,10 @@ def test_everything_left_behind_is_named_with_its_reason(nest: Nest) -> None:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_every_file_travels_or_is_named_and_nothing_else_comes(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    fresh = Nest(tmp_path_factory.mktemp("nest"))
+def test_every_file_travels_or_is_named_and_nothing_else_comes(bare: Nest, data: st.DataObject) -> None:
+    fresh = Nest(Path(tempfile.mkdtemp(dir=bare.folder)))
     component = st.text(st.sampled_from("abcKEYenv._ -é漢"), min_size=1, max_size=6).filter(
         lambda text: text.strip(". ") and text == text.strip()
     ) | st.sampled_from([*FILES, *FOLDERS, "agents", ".brainstem_data", "services", "data", "rapps"])

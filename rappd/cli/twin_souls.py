@@ -1,0 +1,77 @@
+"""``rappd twins soul``: the text that shapes a twin, printed, replaced, and taken back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rappd.cli.screen import print_json, say, tame
+from rappd.cli.twin_access import Answer, ask, path_of
+from rappd.cli.twin_rows import show_done, show_history
+from rappd.errors import Mistyped, NotFound
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--edit", "file", metavar="FILE", default="", help="Put a text in force; - reads it from stdin."
+)
+@click.option("--reason", default="", help="Why it is edited; kept with the soul before.")
+@click.option("--history", is_flag=True, help="The souls before.")
+@click.option("--restore", "number", type=click.IntRange(1), metavar="N", help="Put soul N in force again.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def soul(name: str, file: str, reason: str, history: bool, number: int | None, as_json: bool) -> None:
+    """Print a twin's soul, or change it. The next turn goes by the new one."""
+    if bool(file) + history + (number is not None) > 1:
+        raise Mistyped("Only one of --edit, --history and --restore goes at a time.", do="Take one of them.")
+    if file:
+        show_done(_edit(name, text_of(file), reason), as_json)
+    elif number is not None:
+        show_done(_restore(name, number), as_json)
+    else:
+        found = ask(lambda daemon: daemon.get(path_of(name, "soul")), lambda verbs: verbs.soul(name))
+        if as_json:
+            print_json({"twin": found})
+        elif history:
+            show_history(found["name"], found["history"])
+        elif sys.stdout.isatty():
+            say(tame(found["soul"]).rstrip("\n"))
+        else:
+            sys.stdout.buffer.write(found["soul"].encode())  # the file as it is, to be edited and given back
+            sys.stdout.buffer.flush()
+
+
+def _edit(name: str, text: str, reason: str) -> Answer:
+    return ask(
+        lambda daemon: daemon.put(path_of(name, "soul"), {"soul": text, "reason": reason}),
+        lambda verbs: verbs.edit_soul(name, text, reason=reason),
+    )
+
+
+def _restore(name: str, number: int) -> Answer:
+    return ask(
+        lambda daemon: daemon.post(path_of(name, "soul/restore"), {"number": number}),
+        lambda verbs: verbs.restore_soul(name, number),
+    )
+
+
+def text_of(file: str) -> str:
+    """The text of a file, or of stdin. Raises ``NotFound``, ``BadFile``."""
+    from twins.errors import BadFile
+
+    if file == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        try:
+            content = Path(file).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise NotFound(f'No file "{file}".', do="- reads it from stdin") from error
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFile("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
+    if not text.strip():
+        raise BadFile("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
+    return text

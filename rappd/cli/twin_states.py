@@ -1,0 +1,144 @@
+"""``rappd twins archive``, ``unarchive`` and ``purge``: set aside, brought back, ended for good."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from rappd.cli.phrases import count
+from rappd.cli.screen import arrow, command, dim, interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.twin_access import Answer, ask, path_of
+from rappd.cli.twin_rows import handle, show_chosen
+from rappd.errors import Mistyped, NeedsYes
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_REASON = click.option("--reason", default="", help="Why; it is kept.")
+
+_PARTLY = 7
+
+
+@click.command()
+@click.argument("name", required=False, default="")
+@click.option(
+    "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; may be given again."
+)
+@_REASON
+@_YES
+@_JSON
+def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json: bool) -> int:
+    """Set a twin aside, or all that fit. It is stopped first, and stays whole.
+
+    Clauses, all of which must hold: kind=KIND, name_prefix=TEXT, name_regex=PATTERN,
+    stopped_for_days=N, exclude_kinds=KIND,KIND.
+    """
+    if bool(name) == bool(clauses):
+        raise Mistyped("Say one NAME, or --filter.", do="rappd twins archive --filter stopped_for_days=30")
+    if name:
+        found = ask(
+            lambda daemon: daemon.post(path_of(name, "archive"), {"reason": reason}),
+            lambda verbs: verbs.archive(selector=name, reason=reason),
+        )
+    else:
+        from twins.lifecycle.selection import Selection
+
+        matching = Selection.from_options(clauses).as_filter()
+        if not yes:
+            meant = _archive(matching, reason, confirm=False)
+            if not meant["would_archive"] or not _agreed(meant, "archive", as_json):
+                return _nothing_done(meant, "archive", as_json)
+        found = _archive(matching, reason, confirm=True)
+    return _told(found, "archive", as_json)
+
+
+@click.command()
+@click.argument("name")
+@_JSON
+def unarchive(name: str, as_json: bool) -> int:
+    """Bring a twin back; it is asleep."""
+    found = ask(lambda daemon: daemon.post(path_of(name, "unarchive")), lambda verbs: verbs.unarchive(name))
+    return _told(found, "unarchive", as_json)
+
+
+@click.command()
+@click.argument("name")
+@_REASON
+@_YES
+@_JSON
+def purge(name: str, reason: str, yes: bool, as_json: bool) -> int:
+    """End an archived twin for good: all it had is deleted."""
+    meant = _purge(name, "", confirm=False)
+    if not yes and not _agreed(meant, "purge", as_json):
+        return _nothing_done(meant, "purge", as_json)
+    # The very one that was shown, whatever is called so by now.
+    return _told(_purge(meant["would_purge"][0]["hash"], reason, confirm=True), "purge", as_json)
+
+
+def _archive(matching: dict[str, Any], reason: str, *, confirm: bool) -> Answer:
+    body = {"filter": matching, "reason": reason, "confirm": confirm}
+    return ask(
+        lambda daemon: daemon.post("/twins/archive", body),
+        lambda verbs: verbs.archive(matching=matching, confirm=confirm, reason=reason),
+    )
+
+
+def _purge(name: str, reason: str, *, confirm: bool) -> Answer:
+    return ask(
+        lambda daemon: daemon.post(path_of(name, "purge"), {"reason": reason, "confirm": confirm}),
+        lambda verbs: verbs.purge(name, confirm=confirm, reason=reason),
+    )
+
+
+def _agreed(meant: Answer, action: str, as_json: bool) -> bool:
+    """Shows whom the verb means and asks. Raises ``NeedsYes`` where nobody can be asked."""
+    rows = meant[f"would_{action}"]
+    if as_json:
+        print_json({action: meant})
+    else:
+        show_chosen(rows)
+    if as_json or not interactive():
+        raise NeedsYes(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
+    more = " All it had is deleted; only an egg brings it back." if action == "purge" else ""
+    question = f"{action.capitalize()} {_whom(rows)}?{more}"
+    return click.confirm(question, default=False, err=True)
+
+
+def _nothing_done(meant: Answer, action: str, as_json: bool) -> int:
+    none_fits = not meant[f"would_{action}"]
+    if as_json:
+        print_json({action: meant})
+    elif none_fits:
+        say("No twin fits; nothing was archived.")
+    else:
+        note("Nothing was done.")
+    return 0 if none_fits else NeedsYes.exit_code
+
+
+def _told(found: Answer, action: str, as_json: bool) -> int:
+    """Says what was done; returns the exit code."""
+    done, errors = found[f"{action}d"], found["errors"]
+    if as_json:
+        print_json({action: found})
+    elif done:
+        typed = handle(done[0]["name"], done[0]["hash"]) if len(done) == 1 else "NAME"
+        is_ = "is" if len(done) == 1 else "are"
+        what, then = {
+            "archive": (f"{is_} archived, whole.", f"rappd twins unarchive {typed}"),
+            "unarchive": (f"{is_} back, asleep.", f"rappd twins boot {typed}"),
+            "purge": (f"{is_} purged; a tombstone stays.", ""),
+        }[action]
+        say(f"{mark('good')} {_whom(done)} {what}")
+        if then:
+            say(f"  {dim('to bring it back:') if action == 'archive' else arrow()} {command(then)}")
+    if not as_json:
+        for one in errors:
+            tell("bad", f"{one['name']}: {one['error']}", stream=sys.stderr)
+    if not errors:
+        return 0
+    return _PARTLY if done else 1
+
+
+def _whom(rows: list[dict[str, Any]]) -> str:
+    return tame(str(rows[0]["name"])) if len(rows) == 1 else count(len(rows), "twin")

@@ -1,0 +1,183 @@
+"""``rappd twins``: list, show, new, chat, boot, stop, rename, fork, soul, lineage, archive, unarchive, purge."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.chat import Partner, talk, talks
+from rappd.cli.daemon import Daemon
+from rappd.cli.progress import progress
+from rappd.cli.screen import dim, print_json, say, tame
+from rappd.cli.twin_access import Answer, ask, path_of
+from rappd.cli.twin_rows import (
+    handle,
+    show_archived,
+    show_done,
+    show_one,
+    show_purged,
+    show_tree,
+    show_twins,
+)
+from rappd.cli.twin_souls import soul, text_of
+from rappd.cli.twin_states import archive, purge, unarchive
+from rappd.cli.verbs import Verbs
+from rappd.errors import Conflict
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_NAME = click.argument("name")
+
+_LEFT_SHOWN = 10
+
+
+@click.group(cls=Verbs)
+def twins() -> None:
+    """Whoever lives here: talk, boot, fork, archive.
+
+    NAME is a twin's name, or the first digits of its rappid.
+    """
+
+
+@twins.command("list")
+@click.option("--archived", "state", flag_value="archived", help="Those set aside.")
+@click.option("--purged", "state", flag_value="purged", help="Those that are gone.")
+@_JSON
+def list_(state: str | None, as_json: bool) -> None:
+    """Every twin. A folder that should be one and cannot be read is told of, too."""
+
+    async def on_disk(verbs: Any) -> Answer:
+        if state is None:
+            return dict(await verbs.listing())
+        lifecycle = verbs.lifecycle
+        return {state: await (lifecycle.list_archived() if state == "archived" else lifecycle.list_purged())}
+
+    found = ask(lambda daemon: daemon.get(f"/twins?state={state or 'active'}"), on_disk)
+    if as_json:
+        print_json(found)
+    elif state == "archived":
+        show_archived(found["archived"])
+    elif state == "purged":
+        show_purged(found["purged"])
+    else:
+        show_twins(found)
+
+
+@twins.command()
+@_NAME
+@_JSON
+def show(name: str, as_json: bool) -> None:
+    """One twin: who it is, what it has, where it lies."""
+    found = ask(lambda daemon: daemon.get(path_of(name)), lambda verbs: verbs.show(name))
+    if as_json:
+        print_json(found)
+    else:
+        show_one(found["twin"])
+
+
+@twins.command()
+@_NAME
+@click.option("--kind", default="", help="personal (as without it), project, place, memorial, buddy …")
+@click.option("--soul", "soul_file", metavar="FILE", default="", help="Its soul; - reads it from stdin.")
+@_JSON
+def new(name: str, kind: str, soul_file: str, as_json: bool) -> None:
+    """Bring a twin into the world."""
+    text = text_of(soul_file) if soul_file else ""
+    body = {"name": name, "kind": kind, "soul": text}
+    found = ask(
+        lambda daemon: daemon.post("/twins", body), lambda verbs: verbs.new(name, kind=kind, soul=text)
+    )
+    show_done(found, as_json, then="rappd twins chat")
+
+
+@twins.command("chat")
+@_NAME
+@talks
+def chat(name: str, **given: Any) -> None:
+    """Talk to a twin. Without TEXT, a conversation."""
+    daemon = Daemon(Home.here(), timeout=600)
+    twin = daemon.get(path_of(name))["twin"]
+    typed = handle(twin["name"], twin["key"])
+    if twin["state"] == "archived":
+        raise Conflict(f"{twin['name']} is archived.", do=f"rappd twins unarchive {typed}")
+    path = f"/twins/{quote(twin['key'])}"
+
+    def agents() -> list[str]:
+        cards = [card for file in daemon.get(f"{path}/agents")["files"] for card in file["cards"]]
+        return sorted(card["name"] for card in cards if card["name"] and not card["shadowed_by"])
+
+    partner = Partner(twin["name"], path, f"rappd twins chat {typed}", agents)
+    talk(daemon, partner, daemon.get("/operator/status"), **given)
+
+
+@twins.command()
+@_NAME
+@_JSON
+def boot(name: str, as_json: bool) -> None:
+    """Wake a twin on a port of its own. It wakes with every start, until it is stopped."""
+    show_done(Daemon(Home.here()).post(path_of(name, "boot")), as_json)
+
+
+@twins.command()
+@_NAME
+@_JSON
+def stop(name: str, as_json: bool) -> None:
+    """Let a twin sleep. Its port closes, what it runs ends, nothing is lost."""
+    found = ask(lambda daemon: daemon.post(path_of(name, "stop")), lambda verbs: verbs.stop(name))
+    show_done(found, as_json)
+
+
+@twins.command()
+@_NAME
+@click.argument("new_name", metavar="NEW")
+@_JSON
+def rename(name: str, new_name: str, as_json: bool) -> None:
+    """Call a twin something else; who it is stays."""
+    found = ask(
+        lambda daemon: daemon.post(path_of(name, "rename"), {"name": new_name}),
+        lambda verbs: verbs.rename(name, new_name),
+    )
+    show_done(found, as_json)
+
+
+@twins.command()
+@_NAME
+@click.option("--name", "new_name", default="", help="What the fork is called.")
+@_JSON
+def fork(name: str, new_name: str, as_json: bool) -> None:
+    """A new twin that begins as a copy and goes its own way."""
+    with progress() as line:
+        line(f"Forking {name}…")
+        found = ask(
+            lambda daemon: daemon.post(path_of(name, "fork"), {"name": new_name}),
+            lambda verbs: verbs.fork(name, new_name),
+        )
+    show_done(found, as_json, then="rappd twins chat")
+    if as_json:
+        return
+    left = [one for one in found["left"] if one["why"] != "its own"]  # the fork has such papers of its own
+    for one in left[:_LEFT_SHOWN]:
+        say(dim(f"  left behind: {tame(one['path'])}, {one['why']}"))
+    if len(left) > _LEFT_SHOWN:
+        say(dim(f"  and {len(left) - _LEFT_SHOWN} more"))
+
+
+@twins.command()
+@click.argument("name", required=False, default="")
+@_JSON
+def lineage(name: str, as_json: bool) -> None:
+    """Who descends from whom. The family of one twin, or every family."""
+    found = ask(
+        lambda daemon: daemon.get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}"),
+        lambda verbs: verbs.lineage(name),
+    )
+    if as_json:
+        print_json(found)
+    else:
+        show_tree(found["lineage"])
+
+
+for verb in (soul, archive, unarchive, purge):
+    twins.add_command(verb)

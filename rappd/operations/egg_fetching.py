@@ -1,0 +1,88 @@
+"""Eggs from the web: fetched whole into a file of the home, compared with the hash that is known of them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+from pathlib import Path
+
+import aiohttp
+import orjson
+
+from rappd.errors import Mistyped, RappdError
+from twins.errors import BadEgg
+
+MAX_BYTES = 2 << 30
+_CHUNK = 1 << 20
+_TIMES = aiohttp.ClientTimeout(total=900, connect=15, sock_read=30)
+_SIDECAR_BYTES = 1 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class EggUnreachable(RappdError):
+    """The address of an egg does not answer, or answers something else."""
+
+    code = "unreachable"
+    status = 502
+
+
+async def fetch_egg(url: str, folder: Path, *, expect_sha256: str = "") -> Path:
+    """The file that ``url`` (http or https) gives, in ``folder``. It is only as trusted as what signs it.
+
+    ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
+    (the published hub's shape). Raises ``EggUnreachable``, ``BadEgg`` on another hash, ``Mistyped``.
+    """
+    if not re.match(r"https?://[^\s]+$", url):
+        raise Mistyped(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
+    wanted = {expect_sha256.lower()} if expect_sha256 else set()
+    if any(not _SHA256.fullmatch(one) for one in wanted):
+        raise Mistyped("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
+    await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+    part = folder / f"{secrets.token_hex(8)}.part"
+    try:
+        async with aiohttp.ClientSession(timeout=_TIMES, trust_env=True) as session:
+            if not wanted and re.search(r"/eggs/[^/?#]+\.egg$", url):
+                wanted = await _beside(session, url)
+            digest = await _download(session, url, part)
+        if wanted and digest not in wanted:
+            raise BadEgg("The egg at that address is not the one that is expected; nothing was written.",
+                         do="Ask whoever offers it.")  # fmt: skip
+        path = folder / f"{digest}.egg"
+        await asyncio.to_thread(part.replace, path)
+        return path
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise EggUnreachable(
+            f"{url[:120]} does not answer.", do="Check the address and the network."
+        ) from error
+    finally:
+        await asyncio.to_thread(part.unlink, missing_ok=True)
+
+
+async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str:
+    digest, size = hashlib.sha256(), 0
+    async with session.get(url) as response:
+        if response.status != 200:
+            raise EggUnreachable(f"{url[:120]} answered {response.status}.", do="Check the address.")
+        with await asyncio.to_thread(part.open, "xb") as file:
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise BadEgg(f"The egg has more than {MAX_BYTES >> 30} GB.", do="Fetch it by hand.")
+                await asyncio.to_thread(file.write, chunk)
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+async def _beside(session: aiohttp.ClientSession, url: str) -> set[str]:
+    async with session.get(url.removesuffix(".egg") + ".json") as response:
+        if response.status != 200:
+            return set()
+        raw = await response.content.read(_SIDECAR_BYTES)
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return set()
+    digest = found.get("sha256") if isinstance(found, dict) else None
+    return {digest} if isinstance(digest, str) and _SHA256.fullmatch(digest) else set()
