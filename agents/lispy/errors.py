@@ -26,7 +26,7 @@ class Fault(Exception):
     """The error a LisPy program ends with. There is nothing in the language that catches one.
 
     ``category`` is one of CATEGORIES. Limits that were passed also have ``resource``, ``limit`` and
-    ``used``.
+    ``used``; text that cannot be read, the ``line`` of it.
     """
 
     CATEGORIES = frozenset(
@@ -50,6 +50,7 @@ class Fault(Exception):
         resource: str | None = None,
         limit: int | None = None,
         used: int | None = None,
+        line: int | None = None,
     ) -> None:
         super().__init__(message)
         self.category = category
@@ -57,6 +58,7 @@ class Fault(Exception):
         self.resource = resource
         self.limit = limit
         self.used = used
+        self.line = line
 
     def as_json(self) -> dict[str, Any]:
         """``{category, message, resource, limit, used}``."""

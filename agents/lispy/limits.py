@@ -13,7 +13,7 @@ class Limits:
 
     ``max_collection_items`` also bounds the characters of a string. ``max_cells`` is what may be alive
     at once (a list item, a binding, 32 characters: one cell each); ``max_integer_bits`` how large an
-    integer may grow.
+    integer may grow, 256 at least.
     """
 
     max_steps: int = 100_000

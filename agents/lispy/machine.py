@@ -14,6 +14,7 @@ from agents.lispy.image.freezing import freeze, image_text
 from agents.lispy.image.thawing import thaw
 from agents.lispy.inspecting import inspect
 from agents.lispy.limits import CEILING, Limits
+from agents.lispy.plain import check
 from agents.lispy.printer import TooLong, printed
 from agents.lispy.profiles import BEGINS
 from agents.lispy.reader import read
@@ -82,11 +83,12 @@ class Machine:
 
         ``profile``: core or rappterbook. ``inputs`` are values that the program takes with
         ``(next-input)``; None: it cannot. ``bindings`` are globals of its own; ``named`` stands before the
-        place of a mistake in the text.
+        place of a mistake in the text. Raises ``BadValue`` for what is no value of the language.
         """
         if profile not in BEGINS:
             raise BadValue(f"There is no LisPy profile {profile!r}.", do="Use core or rappterbook.")
         waiting = None if inputs is None else list(inputs)
+        check([*(waiting or ()), *(bindings or {}).values()])
         scope = starting_globals(with_input=waiting is not None)
         scope.bindings.update((Symbol(name), value) for name, value in (bindings or {}).items())
         self._state = state = State(limits or Limits(), profile, scope, waiting)
@@ -145,6 +147,7 @@ class Machine:
         """Hands in values for ``next-input``. Raises ``BadValue`` where the program cannot ask for any."""
         if self._state.inputs is None:
             raise BadValue("This program takes no input.", do="Start it with inputs.")
+        check(values)
         self._state.inputs += values
 
     def lookup(self, name: str) -> Any:
@@ -162,6 +165,7 @@ class Machine:
             raise BadValue("The program is still running.", do="Let it end first.")
         if not is_procedure(procedure):
             raise BadValue(f"The program has no procedure {name}.", do=f"Add (define ({name} …) …).")
+        check(arguments)
         state.steps = state.peak_call_depth = state.output_bytes = 0
         state.output = []
         state.value = state.fault = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.lispy.errors import passed
+from agents.lispy.numerals import SMALL
 from agents.lispy.state import State
 from agents.lispy.values import Closure, Combined, Macro, Pair, Scope, Symbol
 
@@ -42,7 +43,7 @@ def _alive(state: State, enough: int) -> int:
         if kind is str or kind is Symbol:
             total += len(value) >> 5
         elif kind is int:
-            total += 0 if -(1 << 256) < value < 1 << 256 else value.bit_length() >> 8
+            total += 0 if -SMALL < value < SMALL else value.bit_length() >> 8
         elif kind in _COMPOUND:
             if id(value) in seen:
                 continue

@@ -10,6 +10,10 @@ FLOAT = re.compile(
     r"[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?"
 )
 
+SMALL_BITS = 256
+SMALL = 1 << SMALL_BITS
+"""Integers below are never held to a limit, and cost nothing beyond their step."""
+
 # Python refuses to convert more than 4300 digits at once (or 640, where it is told so).
 _PIECE = 600
 _BASE = 10**_PIECE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agents.lispy.errors import Fault, malformed, passed
+from agents.lispy.errors import Fault, passed
 from agents.lispy.limits import Limits
 from agents.lispy.numerals import number_in
 from agents.lispy.values import Symbol
@@ -117,4 +117,4 @@ class _Reading:
     def _malformed(self, place: int, what: str) -> Fault:
         line = self._source.count("\n", 0, place) + 1
         column = place - self._source.rfind("\n", 0, place)
-        return malformed(f"{self._named}:{line}:{column}: {what}")
+        return Fault("syntax", f"{self._named}:{line}:{column}: {what}", line=line)

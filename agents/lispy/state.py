@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.lispy.errors import Fault, passed, wrong
 from agents.lispy.limits import Limits
+from agents.lispy.numerals import SMALL_BITS
 from agents.lispy.values import Pair, Scope
 
 LANGUAGE = "lispy-core@1"
@@ -139,7 +140,7 @@ class State:
     def made_integer(self, number: int) -> int:
         """A new integer of the program's: checked, and charged for when it is long."""
         bits = number.bit_length()
-        if bits > 256:
+        if bits > SMALL_BITS:
             limit = self.limits.max_integer_bits
             if bits > limit:
                 raise passed("integer_bits", limit, bits)

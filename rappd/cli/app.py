@@ -26,6 +26,8 @@ VERBS = {
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
     "logs": ("rappd.cli.logs:logs", "Show the log."),
+    "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
+    "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),
     "config": ("rappd.cli.config:config", "Show and change settings."),
     "service": ("rappd.cli.service:service", "Keep it running after you log out."),
     "completion": ("rappd.cli.completion:completion", "Print shell completion."),

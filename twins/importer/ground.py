@@ -88,11 +88,16 @@ def _twin_ground(opened: Opened, places: TwinPlaces) -> Ground:
         raise BadEgg(f"{opened.name} does not say who it is; nothing was written.", do="Get it again.")
     if opened.key != rappid.key or not _KEY.fullmatch(opened.key):
         raise HostileEgg("This egg names a folder that is not its own; refused whole", do="don't use it")
-    for folder, state, way in (
-        (places.archive, "is archived here", f"rappd twins unarchive {opened.key[:12]}"),
-        (places.purged, "was purged here and stays gone", f"Read {places.purged}/{opened.key[:12]}…json"),
+    for folder, suffix, state, way in (
+        (places.archive, "", "is archived here", f"rappd twins unarchive {opened.key[:12]}"),
+        (
+            places.purged,
+            ".json",
+            "was purged here and stays gone",
+            f"Read {places.purged}/{opened.key[:12]}…json",
+        ),
     ):
-        if _places_of(rappid, folder):
+        if _places_of(rappid, folder, suffix=suffix):
             raise TwinConflict(f"{opened.name} {state}; nothing was written.", do=way)
     active = _places_of(rappid, places.twins)
     if len(active) > 1:
@@ -129,22 +134,22 @@ def _inhabited(opened: Opened, root: Path, rappid: Rappid) -> Ground:
     return Ground(root, new=False, identity=there)
 
 
-def _places_of(rappid: Rappid, folder: Path) -> list[str]:
-    """Names of folders (or tombstones) that belong to this identity, whatever form named them."""
+def _places_of(rappid: Rappid, folder: Path, *, suffix: str = "") -> list[str]:
+    """Names in ``folder`` that belong to this identity, whatever form of the rappid gave them."""
     if not folder.is_dir():
         return []
-    found = []
-    for entry in os.scandir(folder):
-        name = entry.name.removesuffix(".json").lower()
-        if not _TAIL.fullmatch(name):
-            continue
-        try:
-            other = Rappid.parse(f"rappid:{name}")
-        except BadRappid:
-            continue
-        if name == rappid.key or same(other, rappid):
-            found.append(entry.name)
-    return sorted(found)
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(suffix))
+    return [name for name in names if _is_tail_of(rappid, name.removesuffix(suffix).lower())]
+
+
+def _is_tail_of(rappid: Rappid, name: str) -> bool:
+    if name == rappid.key:
+        return True
+    try:
+        return bool(_TAIL.fullmatch(name)) and same(Rappid.parse(f"rappid:{name}"), rappid)
+    except BadRappid:
+        return False
 
 
 def _host_ground(host: Workspace) -> Ground:

@@ -111,7 +111,7 @@ class _Known:
         self.frames: dict[Ident, Frame] = {}
         self.held: list[set[Ident]] = [set() for _ in sides]
         self.labels: dict[Ident, set[str]] = defaultdict(set)
-        self.told: dict[Ident, set[str]] = defaultdict(set)
+        self.told: dict[Ident, str] = {}
         for held, side in zip(self.held, sides, strict=True):
             for frame in side.frames:
                 ident = self._take(frame)
@@ -120,8 +120,8 @@ class _Known:
             for dimension in side.aside:
                 for frame in dimension.frames:
                     self.labels[self._take(frame)].update(dimension.seen_in)
-                if dimension.instead_of is not None:
-                    self.told[_ident(dimension.frames[0])].add(dimension.instead_of)
+                first = _ident(dimension.frames[0])
+                self.told[first] = max(self.told.get(first, ""), dimension.instead_of or "")
 
     def together(self, one: Ident, other: Ident) -> bool:
         """Whether a side had both: then they do not contradict each other."""
@@ -201,8 +201,9 @@ class _Canon:
         self._open(ident, previous, dimension.idents[position + 1][1])
 
     def _open(self, ident: Ident, after: str | None, instead_of: str | None) -> None:
+        # What is on record stays: who held both of two frames is no longer to be seen once one lies aside.
         told = self.known.told.get(ident)
-        opened = _Open([ident], after, min(told) if told else instead_of)
+        opened = _Open([ident], after, instead_of if told is None else told or None)
         self.dimensions.append(opened)
         self.placed[ident] = opened
 

@@ -9,20 +9,19 @@ from typing import Any
 
 from agents.lispy import reals
 from agents.lispy.errors import passed, wrong
+from agents.lispy.numerals import SMALL
 from agents.lispy.printer import shortly
 from agents.lispy.state import State
 from agents.lispy.values import ANY
 
 Number = int | float
 
-_SMALL = 1 << 256
-
 
 def number_of(state: State, name: str, value: Any) -> Number:
     """``value``, if it is a number; long ones are charged for."""
     kind = type(value)
     if kind is int:
-        if not -_SMALL < value < _SMALL:
+        if not -SMALL < value < SMALL:
             bits = value.bit_length()
             if bits >= 1024:
                 state.work(bits >> 2)
@@ -40,7 +39,7 @@ def _checked(state: State, name: str, operation: Callable[..., Number], *numbers
     except OverflowError:
         raise wrong(f"{name}: the result is out of range") from None
     if type(result) is int:
-        return result if -_SMALL < result < _SMALL else state.made_integer(result)
+        return result if -SMALL < result < SMALL else state.made_integer(result)
     return state.finite(name, result)
 
 
@@ -55,7 +54,7 @@ def _folding(
             a, b = arguments
             if type(a) is int and type(b) is int and name in "+-":
                 result = operation(a, b)
-                if -_SMALL < result < _SMALL:
+                if -SMALL < result < SMALL:
                     return result
         if not arguments:
             return empty

@@ -8,16 +8,16 @@ import orjson
 
 from agents.lispy.builtins.table import is_unchanged
 from agents.lispy.frames import FIELDS
+from agents.lispy.numerals import SMALL
 from agents.lispy.state import APPLY, DONE, EVALUATE, LANGUAGE, State
 from agents.lispy.values import Builtin, Closure, Combined, Macro, Pair, Scope, Symbol
 from agents.lispy.wire import atom_to_wire
 
 SCHEMA = "lispy-image/1.0"
 LONG = 64
-"""Strings and names with more characters are written once, in the heap; so are integers beyond 256 bits."""
+"""Strings and names with more characters are written once, in the heap; so are integers that are not small."""
 
 _WITH_PARTS = frozenset({list, Pair, dict, Closure, Macro, Combined})
-_LONG_INTEGER = 1 << 256
 
 
 def freeze(state: State) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class _Writing:
             place = self._places.get(id(value))
             return {"tag": "ref", "id": self._added(value) if place is None else place}
         if kind is int:
-            if -_LONG_INTEGER < value < _LONG_INTEGER:
+            if -SMALL < value < SMALL:
                 return {"tag": "integer", "value": str(value)}
             return self._long_atom(value)
         if kind is str:

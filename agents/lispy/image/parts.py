@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from agents.lispy.errors import BadImage, Fault
 from agents.lispy.limits import Limits
-from agents.lispy.numerals import most_digits
+from agents.lispy.numerals import SMALL_BITS, most_digits
 from agents.lispy.values import (
     COMBINATIONS,
     Builtin,
@@ -33,8 +33,8 @@ class Parts:
     """Reads the heap, then gives the values that the rest of the image speaks of."""
 
     def __init__(self, limits: Limits, builtins: dict[str, Builtin], first: Scope) -> None:
-        self._limits = limits
         self._builtins = builtins
+        self._most_digits = most_digits(max(limits.max_integer_bits, SMALL_BITS)) + 1
         # What was read from a source is not held to the limit on what a program makes.
         self._longest = max(limits.max_collection_items, limits.max_source_bytes) + _SPARE
         self._heap: list[Any] = []
@@ -79,7 +79,7 @@ class Parts:
             return found
         if tag == "integer" or tag == "string" or tag == "symbol":
             text = self.text(written.get("value"), where)
-            if tag == "integer" and len(text) > most_digits(self._limits.max_integer_bits) + 1:
+            if tag == "integer" and len(text) > self._most_digits:
                 bad(where, "an integer longer than its limit")
         elif tag not in ("nil", "boolean", "float64"):
             bad(where, "not a value")

@@ -1,12 +1,11 @@
 /** Numbers: integers of any size and finite floats. A boolean is none. */
 
 import { passed, wrong } from "./errors.js";
-import { bitLength, floorDivide, floorRemainder, quotient } from "./numerals.js";
+import { bitLength, floorDivide, floorRemainder, quotient, SMALL } from "./numerals.js";
 import { shortly } from "./printer.js";
 import { cosine, logarithm, NoPower, power, sine } from "./reals.js";
 import { ANY, isNumber } from "./values.js";
 
-const SMALL = 1n << 256n;
 const isInteger = (value) => typeof value === "bigint";
 const isSmall = (number) => -SMALL < number && number < SMALL;
 

@@ -2,6 +2,7 @@
 
 import { compare, length } from "./characters.js";
 import { FIELDS } from "./frames.js";
+import { SMALL } from "./numerals.js";
 import { APPLY, DONE, EVALUATE, LANGUAGE } from "./state.js";
 import { isUnchanged } from "./table.js";
 import { Builtin, Closure, Combined, Macro, Name, Pair } from "./values.js";
@@ -9,9 +10,8 @@ import { atomToWire } from "./wire.js";
 
 export const SCHEMA = "lispy-image/1.0";
 
-// Longer strings and names are written once, in the heap; so are integers beyond 256 bits.
+// Longer strings and names are written once, in the heap; so are integers that are not small.
 const LONG = 64;
-const LONG_INTEGER = 1n << 256n;
 
 /** The image. The same state always gives the same one, in this runtime and in others. */
 export const freeze = (state) => new Writing(state).image();
@@ -128,7 +128,7 @@ class Writing {
   }
 
   isLong(value) {
-    if (typeof value === "bigint") return value >= LONG_INTEGER || value <= -LONG_INTEGER;
+    if (typeof value === "bigint") return value >= SMALL || value <= -SMALL;
     const text = value instanceof Name ? value.text : value;
     return typeof text === "string" && text.length > LONG && length(text) > LONG;
   }

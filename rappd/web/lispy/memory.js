@@ -2,11 +2,10 @@
 
 import { length } from "./characters.js";
 import { passed } from "./errors.js";
-import { bitLength } from "./numerals.js";
+import { bitLength, SMALL } from "./numerals.js";
 import { Closure, Combined, Name, Pair, Scope } from "./values.js";
 
 export const FRAME_CELLS = 8;
-const SMALL = 1n << 256n;
 
 /**
  * Counts what is alive, once as many cells were made as may be alive. Throws Fault when it is too much, and

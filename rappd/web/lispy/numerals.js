@@ -4,6 +4,10 @@ export const INTEGER = /^[+-]?[0-9]+(?:_[0-9]+)*$/;
 const FLOAT =
   /^[+-]?(?:[0-9]+(?:_[0-9]+)*\.?(?:[0-9]+(?:_[0-9]+)*)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?$/;
 
+/** Integers below are never held to a limit, and cost nothing beyond their step. */
+export const SMALL_BITS = 256;
+export const SMALL = 1n << 256n;
+
 /** An integer has more bits than it may. */
 export class TooManyBits extends Error {}
 

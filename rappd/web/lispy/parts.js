@@ -2,7 +2,7 @@
 
 import { isWhole } from "./characters.js";
 import { BadImage, Fault } from "./errors.js";
-import { mostDigits } from "./numerals.js";
+import { mostDigits, SMALL_BITS } from "./numerals.js";
 import { Closure, COMBINATIONS, Combined, isProcedure, Macro, Name, Pair, Scope } from "./values.js";
 import { atomFromWire } from "./wire.js";
 
@@ -16,8 +16,8 @@ export function bad(where, what) {
 /** Reads the heap, then gives the values that the rest of the image speaks of. */
 export class Parts {
   constructor(limits, builtins, first) {
-    this.limits = limits;
     this.builtins = builtins;
+    this.mostDigits = mostDigits(Math.max(limits.max_integer_bits, SMALL_BITS)) + 1;
     // What was read from a source is not held to the limit on what a program makes.
     this.longest = Math.max(limits.max_collection_items, limits.max_source_bytes) + SPARE;
     this.heap = [];
@@ -62,7 +62,7 @@ export class Parts {
     }
     if (tag === "integer" || tag === "string" || tag === "symbol") {
       const text = this.text(written.value, where);
-      if (tag === "integer" && text.length > mostDigits(this.limits.max_integer_bits) + 1)
+      if (tag === "integer" && text.length > this.mostDigits)
         bad(where, "an integer longer than its limit");
     } else if (tag !== "nil" && tag !== "boolean" && tag !== "float64") {
       bad(where, "not a value");

@@ -2,7 +2,7 @@
 
 import { byteLength, length } from "./characters.js";
 import { passed, wrong } from "./errors.js";
-import { bitLength } from "./numerals.js";
+import { bitLength, SMALL } from "./numerals.js";
 import { Pair } from "./values.js";
 
 export const LANGUAGE = "lispy-core@1";
@@ -15,8 +15,6 @@ export const FAILED = "failed"; // there is a `fault`
 /** Stand for a value that is not there yet: the state says which form, or application, gives it. */
 export const FORM_NEXT = Symbol("form next");
 export const APPLICATION_NEXT = Symbol("application next");
-
-const SMALL = 1n << 256n;
 
 /** Everything a machine consists of; between two steps, nothing else is needed to go on. */
 export class State {

@@ -343,3 +343,15 @@ def test_the_next_hatching_clears_what_a_crash_left(home: AHome) -> None:
             path: content for path, content in new.items() if path.startswith("twins/")
         }
         assert not leftovers(home.root)
+
+
+def test_a_journal_that_cannot_be_read_is_told_and_kept(home: AHome) -> None:
+    staging = home.root / "twins" / ".hatch-20261121T094000Z-abcdef"
+    home.live_in(staging, {"moving.json": b"{", "new/soul.md": b"x"})
+    before = lies(staging)
+    [found] = home.importer().recover()
+    assert (found.folder, found.outcome) == (staging, "stuck")
+    assert found.reason
+    assert lies(staging) == before
+    home.importer().hatch(egg(GARDENER))
+    assert lies(staging) == before

@@ -174,7 +174,6 @@ def test_patterns_mean_what_pythons_re_makes_of_them(pattern: str, names: list[s
     assert matching(pattern, names) == [re.search(pattern, name) is not None for name in names]
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa)+$"])
-def test_a_pattern_that_would_hang_is_given_up(pattern: str) -> None:
+def test_a_pattern_that_would_hang_is_given_up() -> None:
     with pytest.raises(BadFilter, match="too long"):
-        matching(pattern, ["a" * 120 + "!"])
+        matching("(a|aa)+$", ["a" * 120 + "!"])

@@ -19,6 +19,8 @@ def utc(second: int) -> str:
 
 said = st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abc")), max_size=4)
 """What happened in a stream: seconds since the last frame, and what was said."""
+starts = st.sampled_from([0, 0, 0, 0, 1, 3])
+"""How many of the first frames of a stream a machine has lost."""
 
 
 def told(
@@ -35,7 +37,7 @@ def told(
 @st.composite
 def lives(draw: st.DrawFn, machines: int = 2) -> list[list[Frame]]:
     """[what was before, what each machine has]. Each has the beginning and then its own; now and then a
-    machine does word for word what another did."""
+    machine does word for word what another did, or lost the beginning."""
     before: list[Frame] = []
     each: list[list[Frame]] = [[] for _ in range(machines)]
     for stream in draw(st.sampled_from([STREAMS[:1], STREAMS])):
@@ -44,7 +46,7 @@ def lives(draw: st.DrawFn, machines: int = 2) -> list[list[Frame]]:
         for mine in each:
             kept = shared[: draw(st.integers(0, len(shared)))] if draw(st.integers(0, 5)) == 0 else shared
             who = draw(st.sampled_from(["one", "two"]))
-            mine += kept + told(stream, kept[-1] if kept else None, 30, draw(said), who)
+            mine += (kept + told(stream, kept[-1] if kept else None, 30, draw(said), who))[draw(starts) :]
     return [before, *each]
 
 

@@ -62,14 +62,13 @@ def test_the_same_moment_lived_twice_is_a_contradiction_and_one_side_cannot_cont
     assert (alone.shared, alone.contradicting) == (2, 0)
 
 
-@pytest.mark.parametrize("number", range(12))
-def test_what_was_contradicted_stays_on_record(number: int) -> None:
-    ours = list(chained("garden", [(utc(1), "k", f"x{number}"), (utc(1), "k", "y"), (utc(1), "k", "z")]))
-    theirs = list(chained("kitchen", [(utc(1), "k", "other")]))
-    once = merge(side("desk", ours), side("pi", theirs))
-    assert once.contradicting
-    assert merge(again("x", once), side("pi", theirs)).aside == once.aside
-    assert merge(again("x", once), side("desk", ours)).aside == once.aside
+def test_what_was_found_about_a_dimension_stays_on_record() -> None:
+    whole = told("garden", None, 0, [(1, letter) for letter in "abcde"], "both")
+    meanwhile = list(chained("kitchen", [(whole[4]["utc"], "k", "at that moment, and on the same machine")]))
+    ours, theirs = side("desk", whole[4:] + meanwhile), side("pi", whole[:2])
+    once = merge(ours, theirs)
+    assert [one.instead_of for one in once.aside] == [None]
+    assert merge(again("x", once), theirs).aside == once.aside
 
 
 def test_the_base_is_canon_whatever_came_earlier() -> None:

@@ -8,7 +8,6 @@ from twins.eggs.opening.families import APPLICATION
 from twins.eggs.opening.found import Found, text
 from twins.eggs.opening.identity import whose
 from twins.eggs.opening.places import Place, in_memory, in_workspace
-from twins.eggs.opening.placing import Placing
 from twins.eggs.opening.wholeness import Wholeness
 
 EGG = "EGG.json"
@@ -24,13 +23,9 @@ def application(found: Found) -> Opened:
     found.manifest = {**application, **egg}
     member = "twin/rappid.json" if "twin/rappid.json" in found else "rappid.json"
     who = whose(found, member)
-    placing = Placing(found)
-    for name in found.names:
-        if name not in wholeness.wrapping and name != who.member:
-            placing.put(name, _place(name))
-    return somebody(
-        found, APPLICATION, placing, who, wholeness.settle(), owner=text((egg, "publisher")), kind="custom"
-    )
+    places = ((name, _place(name)) for name in found.names if name not in wholeness.wrapping)
+    publisher = text((egg, "publisher"))
+    return somebody(found, APPLICATION, who, places, wholeness.settle, owner=publisher, kind="custom")
 
 
 def _place(name: str) -> Place | None:

@@ -108,7 +108,9 @@ def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) ->
     placing = Placing(found)
     placing.made(_whole(found, Role.MEMORY, BUDDY_FILE))
     found.manifest = {**found.manifest, "name": name}
-    return somebody(found, family, placing, Whose(rappid), seal or Seal(None), kind="buddy")
+    return somebody(
+        found, family, Whose(rappid), (), lambda: seal or Seal(None), placing=placing, kind="buddy"
+    )
 
 
 def _check(found: Found, checked: Callable[..., object]) -> None:

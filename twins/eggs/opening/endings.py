@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
 from twins.eggs.opening.found import Found, inside, text
 from twins.eggs.opening.identity import Whose, made_file, minted
-from twins.eggs.opening.places import disarmed
+from twins.eggs.opening.places import Place, disarmed
 from twins.eggs.opening.placing import Placing
 from twins.identity_file import FILE
 from twins.rappid import Rappid
@@ -25,26 +26,35 @@ _PLURALS = {"factory": "factories", "industry": "industries", "cubby": "cubbies"
 def somebody(
     found: Found,
     family: Family,
-    placing: Placing,
     who: Whose,
-    seal: Seal,
+    places: Iterable[tuple[str, Place | None]],
+    seal: Callable[[], Seal],
     *,
+    placing: Placing | None = None,
     destination: Destination = Destination.TWIN,
     owner: str = "",
     kind: str = "",
 ) -> Opened:
-    """A twin, or a whole brainstem. It always has a part ``rappid.json`` that names its rappid."""
+    """A twin, or a whole brainstem. It always has a part ``rappid.json`` that names its rappid.
+
+    ``places``: every file and its place; of two with one place the first gets it. ``seal`` is asked last.
+    """
+    placing = placing or Placing(found)
     name = name_of(found, who.fields)
     rappid = who.rappid or minted(found, name, owner)
     if who.complete:
         placing.put(who.member, (Role.IDENTITY, FILE))
     else:
         placing.made(made_file(who, rappid, found, name=name, kind=kind))
-        if who.member:
-            placing.put(who.member, None)
+    for member, place in places:
+        if member != who.member:
+            placing.put(member, place)
+        elif not who.complete:
+            placing.put(member, None)
     twin = destination is Destination.TWIN
     key = rappid.key if twin else ""
-    opened = plain(found, family, seal, destination, name=name, rappid=rappid, key=key, parts=placing.parts())
+    parts = placing.parts()
+    opened = plain(found, family, seal(), destination, name=name, rappid=rappid, key=key, parts=parts)
     opened.folder = f"twins/{key}" if twin else "brainstem"
     return opened
 

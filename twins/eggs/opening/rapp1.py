@@ -17,7 +17,6 @@ from twins.eggs.opening.families import RAPP1
 from twins.eggs.opening.found import Found, text
 from twins.eggs.opening.identity import whose
 from twins.eggs.opening.places import Place, in_host, in_memory, in_workspace
-from twins.eggs.opening.placing import Placing
 from twins.eggs.opening.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.opening.rapplications import in_brainstem, page_place
 from twins.eggs.opening.strict_json import parse_object
@@ -75,15 +74,12 @@ def _organism(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
         found.need(name)
     migrated = "_migrated_from" in manifest.payload
     who = whose(found, contradiction="note" if migrated else "refuse")
-    placing = Placing(found)
+    places = {name: in_workspace(name) for name in manifest.contents}
     kind = ""
-    for name in found.names:
-        place = in_workspace(name)
-        if name == "organism.json" and _holds_buddy(found, name):
-            place, kind = (Role.MEMORY, BUDDY_FILE), "buddy"
-        if name not in ("manifest.json", who.member):
-            placing.put(name, place)
-    return somebody(found, RAPP1["organism"], placing, who, wholeness.settle(), kind=kind)
+    if "organism.json" in places and _holds_buddy(found, "organism.json"):
+        places["organism.json"] = Role.MEMORY, BUDDY_FILE
+        kind = "buddy"
+    return somebody(found, RAPP1["organism"], who, places.items(), wholeness.settle, kind=kind)
 
 
 def _holds_buddy(found: Found, name: str) -> bool:

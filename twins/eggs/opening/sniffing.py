@@ -63,6 +63,9 @@ _META_TYPES = {"rappter.egg": "cartridges:buddy", "lispy-cartridge": "cartridges
 def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | None = None) -> Opened:
     """Opens an egg of any known kind. Writes nothing; close it after use, it is a context manager.
 
+    Every file of it becomes a part, but for its manifest, which is ``Opened.manifest``, and the layer that
+    holds its hashes.
+
     Every file of it is read and every hash it carries compared, unless it unpacks to more than
     ``check_up_to`` bytes: then only what it says of itself is read, which takes milliseconds whatever its
     size. Its seal says which; ``digest`` is "" when not all was read.

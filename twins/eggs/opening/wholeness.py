@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _LAYER, _SCHEMA, _BESIDE = "integrity.json", b"rappd-integrity/1.", ".sig"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE_BYTES = 1 << 16
+_LAYER_BYTES = 64 << 20  # 200 for each of the most files that an archive may hold, and some
 
 
 class Wholeness:
@@ -39,8 +40,8 @@ class Wholeness:
         self._sealed: Sealed | None = None
         if plain:
             return
-        if _LAYER in found and self._is_ours():
-            self._take_in()
+        if _LAYER in found:
+            self._take_in(found.archive.read(_LAYER, limit=_LAYER_BYTES))
         for name, digest in file_hashes(found).items():
             self.expect(name, digest)
             self.leave_out(found.manifest_name)
@@ -86,17 +87,13 @@ class Wholeness:
         if any(running[space].hexdigest() != digest for space, digest in expected):
             raise self._found.damaged(shown(name))
 
-    def _is_ours(self) -> bool:
-        """Whether ``integrity.json`` is the layer; a project's own file may have that name too."""
-        ours = _SCHEMA in self._found.read(_LAYER)
-        if not ours:
+    def _take_in(self, layer: bytes) -> None:
+        if _SCHEMA not in layer:  # a project's own file may have that name too
             self._found.notes.append(f"Its {_LAYER} is not about its files and says nothing here.")
-        return ours
-
-    def _take_in(self) -> None:
+            return
         from twins.eggs.integrity import check
 
-        self._sealed = check(self._found.read(_LAYER))
+        self._sealed = check(layer)
         names = set(self._found.names) - {_LAYER}
         for name in sorted(names ^ set(self._sealed.files)):
             what = "is not among those it lists" if name in names else "is missing"

@@ -11,7 +11,6 @@ from twins.eggs.opening.families import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.opening.found import Found
 from twins.eggs.opening.identity import whose
 from twins.eggs.opening.places import in_workspace
-from twins.eggs.opening.placing import Placing
 from twins.eggs.opening.wholeness import Wholeness
 
 
@@ -41,8 +40,7 @@ def _workspace(
     wholeness = Wholeness(found)
     member = "repo/rappid.json" if "repo/rappid.json" in found else "rappid.json"
     who = whose(found, member, contradiction=contradiction)
-    placing = Placing(found)
-    for name in found.names:
-        if name not in wholeness.wrapping and name != who.member:
-            placing.put(name, in_workspace(name))
-    return somebody(found, family, placing, who, wholeness.settle(), destination=destination)
+    # Where a file is there twice, the repository's is the one that is meant.
+    names = sorted(found.names, key=lambda name: not name.startswith("repo/"))
+    places = ((name, in_workspace(name)) for name in names if name not in wholeness.wrapping)
+    return somebody(found, family, who, places, wholeness.settle, destination=destination)

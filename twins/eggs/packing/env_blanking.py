@@ -39,6 +39,7 @@ _SAFE_VALUE = re.compile(r"[A-Za-z0-9_.,:/\\+ *-]{0,120}")
 _ASSIGNING = re.compile(r"[=:\"`]|(?<![A-Za-z])'|'(?![A-Za-z])")  # or quotes, which may be the end of a value
 _WRAPPED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{16,}={1,2}")  # the last line of a wrapped key
 _SPACED = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){1,2} ?")
+_NOTHING_MORE = re.compile(r"\s*[,;]?\s*(?:#.*)?")
 _QUOTES = ("'", '"', "`")
 _PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
@@ -97,7 +98,7 @@ def _assignment(found: re.Match[str]) -> str:
     counted = key.lower().endswith("tokens") and bare.isdecimal()  # MAX_TOKENS=4096 is a number of words
     if (is_secret_key(key) and not counted) or not _SAFE_VALUE.fullmatch(bare) or looks_secret(bare):
         return f"{key}{sign}".rstrip()
-    return f"{key}{sign}{value}"
+    return f"{key}{sign}{value}".rstrip()
 
 
 def _comment(line: str) -> str | None:
@@ -119,17 +120,26 @@ def _is_name(key: str) -> bool:
 
 
 def _logical(text: str) -> Iterator[str]:
-    """Lines as a reader of variables joins them: over an open quote, and a backslash at the end."""
+    """Lines as a reader of variables joins them: over an open quote, and a backslash at the end.
+
+    Where a quote of several lines ends in the middle of one, nobody knows any more what is inside quotes
+    and what is not: nothing comes after it.
+    """
     lines = _without_blocks(iter(re.split(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text)))
     for line in lines:
         while line.endswith("\\"):
             line = line[:-1] + next(lines, "")
         quote = _open_quote(line)
-        for following in lines if quote else ():
-            line += "\n" + following
-            if _closes(following, quote):
+        end: re.Match[str] | None = None
+        while quote and end is None:
+            following = next(lines, None)
+            if following is None:
                 break
+            line += "\n" + following
+            end = _closing(following, quote)
         yield line
+        if end and not _NOTHING_MORE.fullmatch(end.string, end.end()):
+            return
 
 
 def _without_blocks(lines: Iterator[str]) -> Iterator[str]:
@@ -154,9 +164,9 @@ def _open_quote(line: str) -> str:
     value = found["rest"].lstrip() if found else ""
     for quote in ('"""', "'''", '"', "'", "`"):
         if value.startswith(quote):
-            return "" if _closes(value[len(quote) :], quote) else quote
+            return "" if _closing(value[len(quote) :], quote) else quote
     return ""
 
 
-def _closes(text: str, quote: str) -> bool:
-    return re.search(rf"(?<!\\)(?:\\\\)*{quote}", text) is not None
+def _closing(text: str, quote: str) -> re.Match[str] | None:
+    return re.search(rf"(?<!\\)(?:\\\\)*{quote}", text)

@@ -12,12 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from twins.eggs.opened import Destination, Role
 from twins.eggs.opening import open_egg
 from twins.eggs.opening.comparing import compare
 from twins.eggs.opening.inspecting import inspect, lines
 from twins.errors import BadEgg
+from twins.identity_file import Identity
 
 ROUNDS = 300
+_CONTENTS: list[Any] = [
+    "", "[]", "{", "{}", '{"rappid": "x"}', b"\xff", '{"rappid": "rappid:rose:0d51aaaabbbbcccc"}',
+    '{"rappid": null, "rappid_uuid": "123e4567-e89b-42d3-a456-426614174000"}',
+]  # fmt: skip
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _JUNK: list[Any] = [
     None,
@@ -51,6 +57,11 @@ def opens_or_is_refused(path: Path) -> bool:
         json.dumps(inspect(opened))
         assert not any(_STEERING.search(line.text) for line in lines(opened))
         assert compare(opened, opened).files == ()
+        if opened.destination is Destination.TWIN:
+            (identity,) = (part for part in opened.parts if part.role is Role.IDENTITY)
+            said = Identity.decode(identity.read())
+            assert (identity.target, said.rappid) == ("rappid.json", opened.rappid)
+            assert opened.folder == f"twins/{said.rappid.key}"
         for part in opened.parts:
             assert len(part.read()) == part.size
     return True
@@ -182,7 +193,9 @@ def test_changed_manifests(eggs: Any, seed: int) -> None:
         manifest, members = rng.choice(corpus)
         members = dict(members)
         if rng.random() < 0.3:
-            members[rng.choice(list(members))] = rng.choice(["", "[]", "{", "{}", '{"rappid": "x"}', b"\xff"])
+            members[rng.choice([*members, "repo/rappid.json", "organism.json", "EGG.json", ".env"])] = (
+                rng.choice(_CONTENTS)
+            )
         refused += not opens_or_is_refused(eggs.zip({"manifest.json": changed(manifest, rng), **members}))
     assert 0 < refused < ROUNDS
 

@@ -513,6 +513,22 @@ def test_scale_twin_which_is_also_meant_where_no_scale_is_given(eggs: Any, where
         assert found["data/frames.json"] == ("conversations", ".brainstem_data/frames.json")
 
 
+def test_of_two_identities_and_souls_the_repositorys_are_meant(eggs: Any) -> None:
+    members = {
+        "manifest.json": {"schema": "brainstem-egg/2.1"},
+        "rappid.json": {"rappid": eggs.other},
+        "soul.md": "# other\n",
+        "repo/rappid.json": {"rappid": eggs.rappid},
+        "repo/soul.md": "# Rose\n",
+    }
+    with open_egg(eggs.zip(members)) as opened:
+        found = placed(opened)
+        assert found["repo/rappid.json"] == ("identity", "rappid.json")
+        assert found["repo/soul.md"] == ("soul", "soul.md")
+        assert found["rappid.json"] == ("other", ".brainstem_data/unplaced/rappid.json")
+        assert found["soul.md"] == ("other", ".brainstem_data/unplaced/soul.md")
+
+
 @pytest.mark.parametrize("name", ["egg.json", "repo/manifest.json"])
 def test_the_manifest_may_lie_where_the_published_hatcher_looks(eggs: Any, name: str) -> None:
     members = {name: {"schema": "rapp-egg/2.0"}, "repo/rappid.json": {"rappid": eggs.rappid}}

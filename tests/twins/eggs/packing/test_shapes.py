@@ -9,6 +9,7 @@ import os
 import subprocess
 import unicodedata
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -490,3 +491,16 @@ def test_an_egg_is_not_written_over_another_by_chance(nest: Nest) -> None:
 def test_what_to_pack_must_be_said_and_only_where_it_is_asked(nest: Nest, form: Form) -> None:
     with pytest.raises(ValueError, match="packs"):
         nest.pack(form, item="" if form.needs_item else "kanban")
+
+
+@pytest.mark.parametrize("later", [0, 4])
+def test_what_changes_between_hashing_and_writing_is_not_packed_half(nest: Nest, later: int) -> None:
+    class Talking(Told):
+        def frames(self, key: str) -> Iterator[frames.Frame]:
+            if len(self.asked_for) == 2:  # asked whether there are any, then hashed, then written
+                self.count = later
+            return super().frames(key)
+
+    with pytest.raises(TwinConflict, match="changed while it was packed"):
+        nest.pack(Form.RAPP1_ORGANISM, conversations=Talking())
+    assert not list(nest.folder.glob("*.egg"))

@@ -1,0 +1,52 @@
+"""What of a home belongs in a backup, what only under a passphrase, and what is made anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+DATABASE = "rappd.db"
+
+_MADE_ANEW = frozenset({"rappd.sock", "rappd.pid", "rappd.db-wal", "rappd.db-shm", DATABASE})
+_FOLDERS_MADE_ANEW = frozenset({".deps", "__pycache__", ".staging", ".waiting", "ports", "pids"})
+
+
+class Found(NamedTuple):
+    """One file: its path below the home with ``/``, and whether it holds secrets. ``why`` it stays behind,
+    "" when it does not."""
+
+    path: str
+    secret: bool
+    why: str = ""
+
+
+def walk(home: Path) -> Iterator[Found]:
+    """Every file of a home, in the order of its path. Links are told and never followed."""
+    for folder, names, files in os.walk(home):
+        names.sort()
+        below = os.path.relpath(folder, home).replace(os.sep, "/")
+        prefix = "" if below == "." else f"{below}/"
+        for name in list(names):
+            if name in _FOLDERS_MADE_ANEW:
+                names.remove(name)
+            elif Path(folder, name).is_symlink():
+                names.remove(name)
+                yield Found(prefix + name, False, "is a link, and links are not followed")
+        for name in sorted(files):
+            path = Path(folder, name)
+            if (not prefix and name in _MADE_ANEW) or name.endswith(".tmp"):
+                continue
+            if path.is_symlink():
+                yield Found(prefix + name, False, "is a link, and links are not followed")
+            elif not path.is_file():
+                yield Found(prefix + name, False, "is no regular file")
+            else:
+                yield Found(prefix + name, is_secret(prefix + name))
+
+
+def is_secret(path: str) -> bool:
+    """Whether a file of a home may only travel under a passphrase."""
+    parts = path.split("/")
+    return parts[0] == "keys" or parts[-1] == ".env" or parts[-1].startswith(".env.")

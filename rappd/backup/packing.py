@@ -1,0 +1,147 @@
+"""Writing a backup: the home as it is now, whole or not at all; the daemon may run meanwhile."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from envelopes.keys import IdentityKey
+from envelopes.problem import Problem
+from rappd.backup.contents import DATABASE, walk
+from rappd.backup.secrets import MAX_BYTES, seal
+from rappd.errors import Conflict
+from rappd.version import __version__
+from twins.eggs import integrity
+from twins.eggs.archive.names import safe_path
+from twins.eggs.archive.writing import ArchiveWriter
+from twins.eggs.packing.staged_file import settled, staged_file
+
+SCHEMA = "rappd-backup/1.0"
+MANIFEST, SEALED, HOME = "manifest.json", "sealed.json", "home/"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Backup:
+    """A backup that lies on disk, whole. ``left_out``: (path, why)."""
+
+    path: Path
+    files: int
+    size: int
+    sha256: str
+    with_keys: bool
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def back_up(
+    home: Path,
+    target: Path,
+    *,
+    key: IdentityKey,
+    machine: str,
+    passphrase: str = "",
+    at: datetime | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Backup:
+    """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
+    ``passphrase``. Raises ``TwinConflict`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
+    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    plain, secret, left = _gathered(home)
+    with staged_file(target, overwrite=overwrite) as file, tempfile.TemporaryDirectory(dir=home) as folder:
+        writer, hashes = ArchiveWriter(file, at=moment), {}
+        whole, done = sum((home / path).stat().st_size for path in plain), 0
+        executable = []
+        for path in plain:
+            found = home / path
+            try:
+                written = writer.add(HOME + path, found)
+            except FileNotFoundError:  # an agent took it away meanwhile
+                left.append((path, "went while the backup was made"))
+                continue
+            hashes[written.name] = written.sha256
+            if found.exists() and found.stat().st_mode & 0o100:
+                executable.append(path)
+            done += written.size
+            if progress is not None:
+                progress(done, max(whole, done))
+        record = _record(home / DATABASE, Path(folder))
+        if record is not None:
+            written = writer.add(HOME + DATABASE, record)
+            hashes[written.name] = written.sha256
+        if passphrase:
+            written = writer.add(SEALED, seal(_bundle(home, secret), passphrase))
+            hashes[written.name] = written.sha256
+        else:
+            left += [(path, "holds keys, and no passphrase was given") for path in secret]
+        manifest = {
+            "schema": SCHEMA,
+            "machine": machine,
+            "fingerprint": key.fingerprint,
+            "backed_up_at": stamp,
+            "version": __version__,
+            "files": len(hashes),
+            "with_keys": bool(passphrase),
+            "executable": executable,
+        }
+        written = writer.add(MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        hashes[written.name] = written.sha256
+        writer.add(integrity.MEMBER, integrity.seal(hashes, at=stamp, key=key))
+        writer.finish()
+        size, digest = settled(file)
+    return Backup(target, len(hashes) - 1, size, digest, bool(passphrase), left)
+
+
+def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    plain: list[str] = []
+    secret: list[str] = []
+    left: list[tuple[str, str]] = []
+    for found in walk(home):
+        why = found.why
+        if not why:
+            try:
+                safe_path(found.path)
+            except Problem:
+                why = "has a name that no other system could take"
+        if why:
+            left.append((found.path, why))
+        else:
+            (secret if found.secret else plain).append(found.path)
+    return plain, secret, left
+
+
+def _record(database: Path, folder: Path) -> Path | None:
+    """A copy of the record from one moment, taken while it may be written to."""
+    if not database.exists():
+        return None
+    copy = folder / DATABASE
+    try:
+        with (
+            closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target, pages=4096)
+    except sqlite3.Error as error:
+        raise Conflict(f"The record cannot be copied: {error}.", do="rappd doctor") from error
+    return copy
+
+
+def _bundle(home: Path, secret: list[str]) -> bytes:
+    bundle = io.BytesIO()
+    writer = ArchiveWriter(bundle)
+    for path in secret:
+        writer.add(path, home / path)
+    writer.finish()
+    if bundle.tell() > MAX_BYTES:
+        raise Conflict("The keys folder holds too much to be sealed.", do="Move large files out of keys/.")
+    return bundle.getvalue()

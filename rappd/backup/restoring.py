@@ -1,0 +1,137 @@
+"""Reading a backup back into an empty home: checked whole, laid out beside it, then moved into place."""
+
+from __future__ import annotations
+
+import os
+import secrets as random
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rappd.backup.contents import is_secret
+from rappd.backup.packing import HOME, MANIFEST, SCHEMA, SEALED
+from rappd.backup.secrets import unseal
+from rappd.errors import Conflict, Refused
+from twins.eggs import integrity
+from twins.eggs.archive.extracting import extract
+from twins.eggs.archive.reading import Archive
+from twins.errors import BadEgg
+
+Progress = Callable[[int, int], None]
+_MANIFEST_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class Restored:
+    """A home that came back. ``notes``: what the person ought to know."""
+
+    home: Path
+    machine: str
+    backed_up_at: str
+    files: int
+    with_keys: bool
+    notes: list[str] = field(default_factory=list)
+
+
+def verify(path: Path) -> dict[str, Any]:
+    """The manifest of a backup, after every byte was read and compared. Raises ``BadEgg``."""
+    with Archive.open(path) as archive:
+        manifest = _manifest(archive)
+        sealed = integrity.check(archive.read(integrity.MEMBER, limit=64 << 20))
+        names = [member.name for member in archive.members if member.name != integrity.MEMBER]
+        sealed.compare({name: archive.digest(name) for name in names})
+        if sealed.signer != manifest["fingerprint"]:
+            raise BadEgg(
+                "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
+            )
+        return manifest
+
+
+def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
+    """Brings a backup's home back, whole or not at all. ``home`` must be empty or not exist.
+
+    Raises ``Conflict``, ``BadEgg``, ``WrongPassphrase``, and ``Refused`` when the backup has keys and no
+    passphrase was given. Blocks on the disk.
+    """
+    if home.exists() and any(home.iterdir()):
+        raise Conflict(f"{home} is not empty; nothing was restored.", do="RAPP_HOME=~/.rapp2 rappd restore …")
+    manifest = verify(path)
+    if manifest["with_keys"] and not passphrase:
+        raise Refused("This backup's keys are sealed; nothing was restored.", do="Give its passphrase.")
+    home.parent.mkdir(parents=True, exist_ok=True)
+    staged = home.with_name(f".{home.name}.{random.token_hex(6)}.restoring")
+    staged.mkdir(mode=0o700)
+    try:
+        with Archive.open(path) as archive:
+            targets = {
+                member.name: member.name.removeprefix(HOME)
+                for member in archive.members
+                if member.name.startswith(HOME) and not is_secret(member.name.removeprefix(HOME))
+            }
+            done = extract(archive, staged, targets=targets)
+            if manifest["with_keys"]:
+                _unpack_keys(archive.read(SEALED, limit=256 << 20), passphrase, staged)
+        for name in manifest.get("executable", ()):
+            if name in targets.values():
+                (staged / name).chmod(0o700)
+        _sync(staged)
+        if home.exists():
+            home.rmdir()
+        staged.rename(home)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    notes = []
+    if not manifest["with_keys"]:
+        notes.append("It had no keys: this machine gets a new one, and peers have to be paired anew.")
+    return Restored(
+        home, manifest["machine"], manifest["backed_up_at"], len(done), manifest["with_keys"], notes
+    )
+
+
+def _manifest(archive: Archive) -> dict[str, Any]:
+    if MANIFEST not in archive or integrity.MEMBER not in archive:
+        raise BadEgg(
+            "That is no backup of a home; nothing was restored.", do="rappd egg inspect tells what it is."
+        )
+    try:
+        found = orjson.loads(archive.read(MANIFEST, limit=_MANIFEST_BYTES))
+        if found["schema"] != SCHEMA or not isinstance(found["with_keys"], bool):
+            raise ValueError("another schema")
+        executable = found.get("executable", [])
+        if not isinstance(executable, list) or not all(isinstance(one, str) for one in executable):
+            raise ValueError("names that are no text")
+        return {**found, "machine": str(found["machine"]), "backed_up_at": str(found["backed_up_at"]),
+                "fingerprint": str(found["fingerprint"])}  # fmt: skip
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise BadEgg(
+            "That is no backup of a home; nothing was restored.", do="rappd egg inspect tells what it is."
+        ) from error
+
+
+def _unpack_keys(octets: bytes, passphrase: str, staged: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir=staged, suffix=".tmp") as file:
+        file.write(unseal(octets, passphrase))
+        file.flush()
+        with Archive.open(Path(file.name)) as bundle:
+            names = [member.name for member in bundle.members]
+            if not all(map(is_secret, names)):
+                raise BadEgg(
+                    "The backup's keys hold something else; nothing was restored.", do="Use another."
+                )
+            extract(bundle, staged)
+
+
+def _sync(folder: Path) -> None:
+    for above, _, files in os.walk(folder, topdown=False):
+        for name in (*files, "."):
+            handle = os.open(Path(above, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -1,0 +1,66 @@
+"""Keys and tokens in a backup: sealed under a passphrase (scrypt, AES-256-GCM), or not in it at all."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from rappd.errors import Mistyped, Refused
+
+SCHEMA = "rappd-sealed/1.0"
+LEAST_CHARACTERS = 8
+MAX_BYTES = 64 << 20
+_N, _R, _P = 1 << 16, 8, 1  # 64 MB and a fifth of a second for each guess
+_MOST_WORK = 1 << 20
+
+
+class WrongPassphrase(Refused):
+    """The passphrase does not open the backup's keys."""
+
+    code = "wrong_passphrase"
+
+    def __init__(self) -> None:
+        super().__init__("That passphrase does not open the keys; nothing was restored.", do="Try another.")
+
+
+def seal(content: bytes, passphrase: str) -> bytes:
+    """``content`` as JSON that only the passphrase opens. Raises ``Mistyped`` for a short one."""
+    if len(passphrase) < LEAST_CHARACTERS:
+        raise Mistyped(f"The passphrase needs {LEAST_CHARACTERS} characters or more.", do="Use a few words.")
+    salt, nonce = os.urandom(16), os.urandom(12)
+    head = {
+        "schema": SCHEMA,
+        "kdf": "scrypt",
+        "n": _N,
+        "r": _R,
+        "p": _P,
+        "salt": salt.hex(),
+        "nonce": nonce.hex(),
+    }
+    bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
+    sealed = AESGCM(_key(passphrase, salt, _N, _R, _P)).encrypt(nonce, content, bound)
+    return orjson.dumps({**head, "sealed": sealed.hex()})
+
+
+def unseal(octets: bytes, passphrase: str) -> bytes:
+    """What ``seal`` was given. Raises ``WrongPassphrase``, also for a changed seal."""
+    try:
+        head: dict[str, Any] = orjson.loads(octets)
+        sealed = bytes.fromhex(head.pop("sealed"))
+        n, r, p = int(head["n"]), int(head["r"]), int(head["p"])
+        salt, nonce = bytes.fromhex(head["salt"]), bytes.fromhex(head["nonce"])
+        if head["schema"] != SCHEMA or not (1 < n <= _MOST_WORK and 0 < r <= 16 and 0 < p <= 4):
+            raise ValueError("another seal")
+        bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
+        return AESGCM(_key(passphrase, salt, n, r, p)).decrypt(nonce, sealed, bound)
+    except (InvalidTag, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WrongPassphrase from error
+
+
+def _key(passphrase: str, salt: bytes, n: int, r: int, p: int) -> bytes:
+    return Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(passphrase.encode())

@@ -1,0 +1,141 @@
+"""``rappd backup`` and ``rappd restore``: the whole home in one file, and back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import count, size, tilde
+from rappd.cli.progress import progress
+from rappd.cli.screen import dim, interactive, mark, print_json, say, tame
+from rappd.errors import Conflict, Mistyped, NotFound
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_PASSPHRASE = click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    help="A file whose first line is the passphrase; - for standard input.",
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_PASSPHRASE
+@click.option("--without-keys", is_flag=True, help="Leave keys and .env files behind, and do not ask.")
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@_JSON
+def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: bool, as_json: bool) -> None:
+    """Write this whole home into FILE. Keys go in only under a passphrase."""
+    from rappd.backup.packing import back_up
+    from rappd.home import machine_name
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    if not home.root.is_dir():
+        raise NotFound("There is no home here yet.", do="rappd start")
+    passphrase = "" if without_keys else _passphrase(passphrase_file, new=True)
+    name = machine_name(Settings.load(home).text("name"))
+    with progress() as line:
+        line("Backing up…")
+        done = back_up(
+            home.root,
+            file.absolute(),
+            key=home.identity(),
+            machine=name,
+            passphrase=passphrase,
+            overwrite=force,
+            progress=lambda part, whole: line(
+                f"Backing up  {100 * part // max(1, whole)} %  {size(part)} of {size(whole)}"
+            ),
+        )
+    if as_json:
+        left = [{"path": path, "why": why} for path, why in done.left_out]
+        print_json(
+            {
+                "backup": {
+                    "path": str(done.path),
+                    "files": done.files,
+                    "size": done.size,
+                    "sha256": done.sha256,
+                    "with_keys": done.with_keys,
+                    "left_out": left,
+                }
+            }
+        )
+        return
+    keys = "keys sealed" if done.with_keys else "without keys"
+    say(f"{mark('good')} {count(done.files, 'file')}, {size(done.size)}, {keys}: {tilde(done.path)}")
+    for path, why in done.left_out[:20]:
+        say(dim(f"  left out: {tame(path)} {why}"))
+    if len(done.left_out) > 20:
+        say(dim(f"  and {len(done.left_out) - 20} more"))
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_PASSPHRASE
+@click.option("--check", is_flag=True, help="Only read and compare every byte.")
+@_JSON
+def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool) -> None:
+    """Bring the home in FILE back, into an empty home."""
+    from rappd.backup import restoring
+
+    if not file.is_file():
+        raise NotFound(f'No file "{file}".', do="rappd backup FILE makes one")
+    with progress() as line:
+        line(f"Checking {file.name}…")
+        manifest = restoring.verify(file)
+    if check:
+        if as_json:
+            print_json({"backup": manifest})
+        else:
+            say(f"{mark('good')} whole, of {tame(manifest['machine'])}, {manifest['backed_up_at']}")
+        return
+    home = Home.here()
+    if Daemon(home).running():
+        raise Conflict("rappd runs on this home.", do="rappd stop")
+    passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
+    with progress() as line:
+        line(f"Restoring {file.name}…")
+        done = restoring.restore(file, home.root, passphrase=passphrase)
+    if as_json:
+        print_json(
+            {
+                "restored": {
+                    "home": str(done.home),
+                    "machine": done.machine,
+                    "backed_up_at": done.backed_up_at,
+                    "files": done.files,
+                    "with_keys": done.with_keys,
+                    "notes": done.notes,
+                }
+            }
+        )
+        return
+    say(
+        f"{mark('good')} {tame(done.machine)} of {done.backed_up_at[:10]} is back: {count(done.files, 'file')}"
+    )
+    for text in done.notes:
+        say(f"{mark('note')} {text}")
+
+
+def _passphrase(file: Path | None, *, new: bool) -> str:
+    if file is not None:
+        text = sys.stdin.readline() if str(file) == "-" else file.read_text().split("
+")[0]
+        return text.strip("\r\n")
+    if interactive():
+        answer: str = click.prompt(
+            "Passphrase for the keys (empty: without keys)" if new else "Passphrase",
+            hide_input=True,
+            confirmation_prompt=new,
+            default="" if new else None,
+            show_default=False,
+            err=True,
+        )
+        return answer
+    raise Mistyped("A passphrase for the keys is needed.", do="--passphrase-file FILE, or --without-keys")

@@ -1,0 +1,203 @@
+"""A home that was backed up comes back: conversations, twins, keys; and nothing of it leaks without a passphrase."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+
+from envelopes.keys import IdentityKey
+from rappd.backup.packing import back_up
+from rappd.backup.restoring import restore, verify
+from rappd.backup.secrets import WrongPassphrase, seal, unseal
+from rappd.errors import Conflict, Mistyped, Refused
+from rappd.home import Home
+from rappd.store.verify import verify as verify_record
+from twins.errors import BadEgg
+from twins.places import TwinPlaces
+from twins.twin import mint
+
+PASSPHRASE = "four quiet brown owls"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with a twin, an agent of its own, and secrets in every place that holds some."""
+    found = Home(tmp_path / "home")
+    found.create()
+    found.identity()
+    twin = mint(TwinPlaces(found.root), "Rose", owner="ada")
+    (twin.workspace.root / ".env").write_text("ROSE_TOKEN=thorny-secret\n")
+    found.env_file.write_text("OPENAI_API_KEY=sk-house-secret\n")
+    found.brainstem.mkdir()
+    (found.brainstem / ".env").write_text("MAIL_PASSWORD=agent-secret\n")
+    (found.brainstem / "notes.txt").write_text("plain")
+    (found.brainstem / "run.sh").write_text("#!/bin/sh\n")
+    (found.brainstem / "run.sh").chmod(0o700)
+    (found.brainstem / "link").symlink_to("/etc/passwd")
+    (found.brainstem / ".deps").mkdir()
+    (found.brainstem / ".deps" / "big.py").write_text("made anew")
+    return found
+
+
+def made(home: Home, target: Path, passphrase: str = "") -> None:
+    back_up(home.root, target, key=home.identity(), machine="desk", passphrase=passphrase)
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_under_a_passphrase_everything_comes_back_keys_and_modes_included(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    done = restore(tmp_path / "desk.backup", tmp_path / "new", passphrase=PASSPHRASE)
+    before = tree(home.root)
+    del before["brainstem/.deps/big.py"]
+    assert tree(tmp_path / "new") == before
+    assert done.with_keys
+    assert Home(tmp_path / "new").identity().fingerprint == home.identity().fingerprint
+    assert (tmp_path / "new" / "brainstem" / "run.sh").stat().st_mode & 0o777 == 0o700
+    for path in (tmp_path / "new").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize("passphrase", ["", PASSPHRASE])
+def test_no_secret_is_readable_in_the_file(home: Home, tmp_path: Path, passphrase: str) -> None:
+    made(home, tmp_path / "desk.backup", passphrase)
+    with zipfile.ZipFile(tmp_path / "desk.backup") as archive:
+        everything = b"".join(archive.read(name) for name in archive.namelist())
+    for secret in (b"thorny-secret", b"sk-house-secret", b"agent-secret", b"PRIVATE KEY"):
+        assert secret not in everything
+    assert b"plain" in everything
+
+
+def test_without_a_passphrase_the_machine_gets_a_new_key_and_is_told_so(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup")
+    done = restore(tmp_path / "desk.backup", tmp_path / "new")
+    assert not done.with_keys
+    assert "new one" in done.notes[0]
+    assert not (tmp_path / "new" / "keys").exists()
+    assert (tmp_path / "new" / "brainstem" / "notes.txt").read_text() == "plain"
+
+
+def test_what_stays_behind_is_told(home: Home, tmp_path: Path) -> None:
+    found = back_up(home.root, tmp_path / "b", key=home.identity(), machine="desk")
+    left = dict(found.left_out)
+    assert left["brainstem/link"] == "is a link, and links are not followed"
+    assert left["keys/identity.pem"] == "holds keys, and no passphrase was given"
+
+
+def test_a_wrong_a_missing_and_a_short_passphrase(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(Mistyped):
+        made(home, tmp_path / "short", "seven77")
+    assert not (tmp_path / "short").exists()
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    with pytest.raises(Refused, match="sealed"):
+        restore(tmp_path / "desk.backup", tmp_path / "new")
+    with pytest.raises(WrongPassphrase):
+        restore(tmp_path / "desk.backup", tmp_path / "new", passphrase="five loud red owls")
+    assert not (tmp_path / "new").exists()
+    assert [path.name for path in tmp_path.iterdir() if "restoring" in path.name] == []
+
+
+def test_a_home_that_is_in_use_is_never_written_over(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup")
+    before = tree(home.root)
+    with pytest.raises(Conflict):
+        restore(tmp_path / "desk.backup", home.root)
+    assert tree(home.root) == before
+
+
+def test_one_flipped_byte_anywhere_is_noticed_before_the_first_write(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    whole = (tmp_path / "desk.backup").read_bytes()
+    for at in range(0, len(whole), max(1, len(whole) // 60)):
+        (tmp_path / "bad").write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :])
+        with pytest.raises(BadEgg):
+            restore(tmp_path / "bad", tmp_path / "new", passphrase=PASSPHRASE)
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path) -> None:
+    back_up(home.root, tmp_path / "desk.backup", key=IdentityKey.generate(), machine="desk")
+    manifest = verify(tmp_path / "desk.backup")
+    assert manifest["fingerprint"] != home.identity().fingerprint  # its own signer is what it names
+
+
+def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    program = (
+        "import os, sys\nfrom pathlib import Path\nimport rappd.backup.restoring as r\n"
+        "real = r.extract\ndef half(*a, **k):\n    real(*a, **k)\n    os._exit(9)\nr.extract = half\n"
+        "r.restore(Path(sys.argv[1]), Path(sys.argv[2]), passphrase=sys.argv[3])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "desk.backup", tmp_path / "new", PASSPHRASE]
+    )
+    assert done.returncode == 9
+    assert not (tmp_path / "new").exists()
+    restore(tmp_path / "desk.backup", tmp_path / "new", passphrase=PASSPHRASE)
+    assert Home(tmp_path / "new").identity().fingerprint == home.identity().fingerprint
+
+
+def test_the_seal_binds_what_stands_beside_it() -> None:
+    sealed = seal(b"keys", PASSPHRASE)
+    assert unseal(sealed, PASSPHRASE) == b"keys"
+    with pytest.raises(WrongPassphrase):
+        unseal(sealed.replace(b'"p":1', b'"p":2'), PASSPHRASE)
+    with pytest.raises(WrongPassphrase):
+        unseal(sealed.replace(b'"n":65536', b'"n":99999999999'), PASSPHRASE)
+    with pytest.raises(WrongPassphrase):
+        unseal(b"[]", PASSPHRASE)
+
+
+def test_a_living_home_is_backed_up_and_goes_on_elsewhere(
+    make_daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("oak_agent.py", agent_source("Oak", 'return "oak"'))
+    daemon.start()
+    daemon.chat("remember the oak", session_id="s1")
+    (tmp_path / "words").write_text(PASSPHRASE + "\n")
+    target = tmp_path / "desk.backup"
+    done = daemon.cli("backup", str(target), "--passphrase-file", str(tmp_path / "words"), "--json")
+    assert done.returncode == 0, done.stderr
+    daemon.chat("after the backup", session_id="s1")
+    refused = daemon.cli("restore", str(target), "--passphrase-file", str(tmp_path / "words"))
+    assert refused.returncode == 9
+    daemon.stop()
+
+    other = make_daemon("other", LLM_FAKE="1")
+    back = other.cli("restore", str(target), "--passphrase-file", str(tmp_path / "words"))
+    assert back.returncode == 0, back.stderr
+    assert "is back" in back.stdout
+    assert not list(verify_record(other.home / "rappd.db").problems)
+    other.start()
+    threads = other.cli("threads", "list", "--json").stdout
+    assert "remember the oak" in threads
+    assert "after the backup" not in threads
+    assert other.post("/agents/run", {"agent": "Oak"}, control=True).json()["result"] == "oak"
+
+
+def test_without_a_terminal_nobody_is_asked(home: Home, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rappd", "backup", str(tmp_path / "b")]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "RAPP_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2
+    assert "passphrase" in done.stderr
+    assert not (tmp_path / "b").exists()

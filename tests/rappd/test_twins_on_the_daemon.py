@@ -1,0 +1,514 @@
+"""Twins on a running daemon: each its own port, worker, memory, agents and soul; through stops, kills and archives."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from daemon_under_test import Answer, RunningDaemon, agent_source
+from loopback_server import FakeModel, calls, says
+from terminal_under_test import lives
+
+from agents.worker.ancestry import descendants
+from rappd.doors.loopback import agent_files, chat
+from rappd.doors.loopback import twins as twins_door
+from rappd.doors.twin_door import PORTS
+
+AGENT = agent_source("Kettle", 'return "It boils."')
+
+
+class Farm:
+    """A daemon and the model that thinks for everybody on it."""
+
+    def __init__(self, daemon: RunningDaemon, model: FakeModel) -> None:
+        self.daemon = daemon
+        self.model = model
+
+    def new(self, name: str, **fields: str) -> str:
+        """A twin; returns its key."""
+        key: str = self.post("/twins", {"name": name, **fields}).json()["key"]
+        return key
+
+    def boot(self, key: str) -> int:
+        port: int = self.post(f"/twins/{key}/boot").json()["port"]
+        return port
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Answer:
+        """As the operator."""
+        answer = self.daemon.post(path, body, control=True)
+        assert answer.status == 200, answer.body
+        return answer
+
+    def processes(self) -> set[int]:
+        """Everything that the daemon runs."""
+        assert self.daemon.process is not None
+        return set(descendants(self.daemon.process.pid))
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The list, by key."""
+        return {row["key"]: row for row in self.daemon.get("/twins", control=True).json()["twins"]}
+
+    def folder(self, key: str) -> Path:
+        return self.daemon.home / "twins" / key
+
+    def says_to(self, key: str, text: str, **more: Any) -> dict[str, Any]:
+        """A sentence for a twin; key "" is the brainstem."""
+        path = f"/twins/{key}/chat" if key else "/chat"
+        answer = self.daemon.post(path, {"user_input": text, **more}, control=True)
+        assert answer.status == 200, answer.body
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def runs(self, key: str, agent: str, **arguments: Any) -> str:
+        """What an agent answers in a turn of a twin that the model lets it run in."""
+        self.model.will(calls((agent, arguments)), says("done"))
+        self.says_to(key, "go")
+        return self.model.results()[agent]
+
+    def remember(self, key: str, content: str) -> None:
+        assert "Successfully" in self.runs(key, "ManageMemory", memory_type="fact", content=content)
+
+    def recall(self, key: str) -> str:
+        """All that a turn is given of what was remembered: by the system text, and by the agent."""
+        said = self.runs(key, "ContextMemory")
+        return f"{self.model.system()}\n{said}"
+
+    def system(self, key: str) -> str:
+        """What the model is told about whom it speaks for."""
+        self.model.will(says("done"))
+        self.says_to(key, "hello")
+        return self.model.system()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[FakeModel]:
+    server = FakeModel()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
+    """One daemon for the tests that leave it running."""
+    home = tmp_path_factory.mktemp("farm") / "home"
+    daemon = RunningDaemon(home, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", RAPPD_NAME="desk").start()
+    yield Farm(daemon, model)
+    daemon.stop()
+
+
+@pytest.fixture
+def lone(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Farm:
+    """A daemon of the test's own, not started."""
+    return Farm(make_daemon(OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", RAPPD_NAME="desk"), model)
+
+
+def ask(port: int, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    """A request to a port of 127.0.0.1."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        response = connection.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()
+
+
+def closed(port: int) -> bool:
+    """Whether no one listens there. Another program may have taken the port; it is no twin then."""
+    try:
+        return "brainstem_dir" not in ask(port, "GET", "/health").json()
+    except (OSError, ValueError):
+        return True
+
+
+# A port of its own.
+
+
+def test_a_booted_twin_answers_on_its_port_with_its_own_name_and_agents(farm: Farm) -> None:
+    key = farm.new("gardener")
+    (farm.folder(key) / "agents" / "kettle_agent.py").write_text(AGENT)
+    port = farm.boot(key)
+    assert port in PORTS
+    health = ask(port, "GET", "/health").json()
+    assert health["name"] == "gardener"
+    assert health["brainstem_dir"] == str(farm.folder(key))
+    farm.model.will(calls(("Kettle", {})), says("there"))
+    said = ask(port, "POST", "/chat", {"user_input": "go"}).json()
+    assert said["response"] == "there"
+    assert said["agent_logs"] == "[Kettle] It boils."
+    assert farm.rows()[key] | {"last_talk": 0} == farm.rows()[key] | {
+        "state": "awake", "port": port, "last_talk": 0,
+    }  # fmt: skip
+    assert time.time() - farm.rows()[key]["last_talk"] < 60
+    assert "Kettle" not in farm.daemon.agent_names(), "the brainstem has no part in it"
+
+
+def test_booting_again_and_again_at_once_gives_one_port(farm: Farm) -> None:
+    key = farm.new("eager")
+    with ThreadPoolExecutor(8) as pool:
+        ports = set(pool.map(lambda _: farm.boot(key), range(16)))
+    assert len(ports) == 1
+    farm.post(f"/twins/{key}/stop")
+    assert closed(*ports)
+    assert farm.rows()[key]["state"] == "asleep"
+    assert farm.rows()[key]["port"] is None
+
+
+def test_booting_and_stopping_at_once_leaves_it_in_one_of_the_two_states(farm: Farm) -> None:
+    key = farm.new("torn")
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: farm.post(f"/twins/{key}/{'boot' if n % 2 else 'stop'}"), range(24)))
+    row = farm.rows()[key]
+    farm.model.will(says("I am here"))
+    if row["state"] == "awake":
+        assert ask(row["port"], "POST", "/chat", {"user_input": "well?"}).json()["response"] == "I am here"
+    else:
+        assert farm.says_to(key, "well?")["response"] == "I am here"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example", ""])
+def test_a_twins_port_answers_to_this_machines_names_only(farm: Farm, host: str) -> None:
+    port = farm.boot(next((key for key, row in farm.rows().items() if row["name"] == "named"), "") or farm.new("named"))
+    for path in ("/health", "/agents"):
+        answer = ask(port, "GET", path, Host=host)
+        assert (answer.status, answer.json()["code"]) == (403, "refused")
+    assert ask(port, "POST", "/chat", {"user_input": "x"}, Host=host).status == 403
+    for right in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        assert ask(port, "GET", "/health", Host=right).status == 200
+
+
+def test_a_twins_port_has_no_page_no_operator_and_no_other_twins(farm: Farm) -> None:
+    key = farm.new("alone")
+    port = farm.boot(key)
+    for method, path in (
+        ("GET", "/"), ("GET", "/twins"), ("GET", f"/twins/{key}"), ("POST", f"/twins/{key}/chat"),
+        ("POST", "/operator/key"), ("GET", "/operator/status"), ("GET", "/threads"), ("GET", "/settings"),
+    ):  # fmt: skip
+        assert ask(port, method, path, {}).status == 404, path
+    for method, path in (("POST", "/agents/new"), ("POST", "/agents/run"), ("DELETE", "/agents/x_agent.py")):
+        assert ask(port, method, path, {}).json()["code"] == "not_operator", path
+
+
+def test_pages_of_other_sites_may_not_use_a_twins_port(farm: Farm) -> None:
+    port = farm.boot(farm.new("shy"))
+    answer = ask(port, "POST", "/chat", {"user_input": "x"}, Origin="http://evil.example")
+    assert answer.status == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def _structural() -> list[tuple[str, str]]:
+    own = [(route.method, route.path) for route in twins_door.routes if isinstance(route, web.RouteDef)]
+    below = [
+        (route.method, f"/twins/{{twin}}{route.path}")
+        for route in agent_files.routes
+        if isinstance(route, web.RouteDef) and getattr(route.handler, "operator_only", False)
+    ]
+    return own + below
+
+
+@pytest.mark.parametrize(("method", "path"), _structural())
+def test_twins_and_their_agents_are_the_operators_business(farm: Farm, method: str, path: str) -> None:
+    key = next(iter(farm.rows()), "") or farm.new("watched")
+    before = farm.rows()
+    place = re.sub(r"\{filename:[^}]*\}", "x_agent.py", path.replace("{twin}", key))
+    answer = farm.daemon.request(method, place, b'{"name": "x", "confirm": true, "filter": {"kind": "personal"}}')
+    assert (answer.status, answer.json()["code"]) == (403, "not_operator")
+    assert farm.rows().keys() == before.keys()
+
+
+def test_all_that_talks_to_the_brainstem_talks_to_a_twin_too(farm: Farm) -> None:
+    paths = {route.path for table in (chat.routes, agent_files.routes) for route in table}  # type: ignore[attr-defined]
+    described = farm.daemon.get("/openapi.json").json()["paths"]
+    below = {re.sub(r"\{(\w+):[^}]*\}", r"{\1}", f"/twins/{{twin}}{path}") for path in paths}
+    assert below <= described.keys()
+
+
+# What is its own.
+
+
+def test_a_twins_memory_is_its_own(farm: Farm) -> None:
+    ada, bob = farm.new("Ada"), farm.new("Bob")
+    farm.remember(ada, "The spare key lies under the third pot.")
+    assert "third pot" in farm.recall(ada)
+    for other in (bob, "", farm.new("Cleo")):
+        assert "third pot" not in farm.recall(other)
+    assert farm.rows()[ada]["memories"] == 1
+    assert farm.rows()[bob]["memories"] == 0
+    user = str(uuid.uuid4())
+    farm.model.will(calls(("ManageMemory", {"memory_type": "fact", "content": "Mine."})), says("kept"))
+    farm.says_to(ada, "remember", user_guid=user)
+    farm.model.will(calls(("ContextMemory", {})), says("there"))
+    farm.says_to(bob, "well?", user_guid=user)
+    assert "Mine." not in farm.model.results()["ContextMemory"], "the same person, another twin"
+    assert farm.rows()[ada]["memories"] == 2
+
+
+def test_one_twins_code_cannot_read_what_another_keeps(farm: Farm) -> None:
+    if farm.daemon.get("/operator/status", control=True).json()["sandbox"]["kind"] == "none":
+        pytest.skip("this kernel offers nothing to shut workers in with")
+    keeper, prying = farm.new("keeper"), farm.new("prying")
+    farm.remember(keeper, "Nobody else's business.")
+    memory = farm.folder(keeper) / ".brainstem_data" / "shared_memories" / "memory.json"
+    assert "Nobody else" in memory.read_text()
+    for number, path in enumerate((memory, farm.folder(keeper) / "soul.md", farm.daemon.home / "rappd.db")):
+        body = f"return open({str(path)!r}, errors='replace').read()"
+        (farm.folder(prying) / "agents" / f"pry{number}_agent.py").write_text(agent_source(f"Pry{number}", body))
+    farm.daemon.wait_for(lambda: farm.system(prying) and "Pry2" in farm.model.tools())
+    for number in range(3):
+        said = farm.runs(prying, f"Pry{number}")
+        assert "Nobody" not in said
+        assert re.search("No such file|Permission denied", said), said
+
+
+def test_an_agent_dropped_into_a_twins_folder_serves_its_turns_and_no_others(farm: Farm) -> None:
+    key, other = farm.new("handy"), farm.new("plain")
+    for one in (key, other):
+        farm.system(one)
+        assert "Kettle" not in farm.model.tools()
+    file = farm.folder(key) / "agents" / "kettle_agent.py"
+    for answer in ("It boils.", "It is cold."):
+        file.write_text(agent_source("Kettle", f"return {answer!r}"))
+        time.sleep(0.6)  # files are looked at twice a second at most
+        assert farm.runs(key, "Kettle") == answer
+    farm.system(other)
+    assert "Kettle" not in farm.model.tools()
+    assert "Kettle" not in farm.daemon.agent_names()
+
+
+def test_an_edited_soul_is_in_force_at_the_next_turn(farm: Farm) -> None:
+    key = farm.new("moody", soul="You are glum.")
+    assert farm.system(key).startswith("You are glum.")
+    edit = farm.daemon.request(
+        "PUT", f"/twins/{key}/soul", {"soul": "You are merry.", "reason": "spring"}, control=True
+    )
+    assert edit.json()["kept_as"] == 1
+    assert farm.system(key).startswith("You are merry.")
+    farm.post(f"/twins/{key}/soul/restore", {"number": 1})
+    assert farm.system(key).startswith("You are glum.")
+    (farm.folder(key) / "soul.md").write_text("You are terse, by hand.")
+    assert farm.system(key).startswith("You are terse, by hand.")
+    history = farm.daemon.get(f"/twins/{key}/soul", control=True).json()["history"]
+    assert {kept["reason"] for kept in history} == {"spring", "before-going-back-to-1"}
+
+
+def test_two_twins_of_one_name_are_two(farm: Farm) -> None:
+    first, second = farm.new("Rose"), farm.new("rose")
+    farm.remember(first, "I am the elder.")
+    assert "elder" not in farm.recall(second)
+    assert farm.boot(first) != farm.boot(second)
+    answer = farm.daemon.post("/twins/ROSE/stop", control=True)
+    assert (answer.status, answer.json()["code"]) == (409, "twin_conflict")
+    assert first[:12] in answer.json()["error"]
+    assert second[:12] in answer.json()["error"]
+    farm.post(f"/twins/{first[:12]}/stop")
+    assert farm.rows()[first]["state"] == "asleep"
+    assert farm.rows()[second]["state"] == "awake"
+
+
+def test_a_fork_keeps_the_memories_and_goes_its_own_way(farm: Farm) -> None:
+    key = farm.new("elder", soul="You are old.")
+    farm.remember(key, "The well is deep.")
+    port = farm.boot(key)
+    told = farm.post(f"/twins/{key}/fork", {"name": "younger"}).json()
+    fork = told["key"]
+    assert farm.rows()[key]["port"] == port, "the original is awake again, where it was"
+    assert farm.rows()[fork]["state"] == "asleep"
+    assert farm.rows()[fork]["parent_rappid"] == farm.rows()[key]["rappid"]
+    assert "The well is deep." in farm.recall(fork)
+    farm.remember(fork, "I have seen the sea.")
+    farm.remember(key, "I stayed at home.")
+    assert "sea" not in farm.recall(key)
+    assert "at home" not in farm.recall(fork)
+    farm.daemon.request("PUT", f"/twins/{fork}/soul", {"soul": "You are young."}, control=True)
+    assert farm.system(key).startswith("You are old.")
+    assert farm.system(fork).startswith("You are young.")
+    tree = farm.daemon.get(f"/twins/lineage?twin={fork}", control=True).json()["lineage"]
+    assert [(row["name"], row["depth"]) for row in tree] == [("elder", 0), ("younger", 1)]
+
+
+def test_a_renamed_twin_is_called_so_at_once(farm: Farm) -> None:
+    key = farm.new("old name")
+    port = farm.boot(key)
+    farm.post(f"/twins/{key}/rename", {"name": "new name"})
+    assert ask(port, "GET", "/health").json()["name"] == "new name"
+    assert farm.daemon.get("/twins/new%20name", control=True).json()["twin"]["key"] == key
+    assert farm.daemon.get("/twins/old-name", control=True).json()["twin"]["key"] == key, "the slug stays"
+
+
+def test_conversations_of_one_session_name_are_kept_apart(farm: Farm) -> None:
+    ada, bob = farm.new("reader"), farm.new("writer")
+    threads = set()
+    for key in (ada, bob, ""):
+        body = {"user_input": "hi", "session_id": "one", "turn_id": str(uuid.uuid4())}
+        path = f"/twins/{key}/chat" if key else "/chat"
+        threads.add(farm.daemon.post(path, body).json()["thread"])
+    assert len(threads) == 3
+
+
+# Set aside.
+
+
+def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> None:
+    key = farm.new("sleepy")
+    before = farm.processes()
+    port = farm.boot(key)
+    farm.remember(key, "Something worth keeping.")
+    workers = farm.processes() - before
+    assert workers
+    farm.post(f"/twins/{key}/archive", {"reason": "winter"})
+    assert closed(port)
+    assert not any(map(lives, workers))
+    assert not farm.folder(key).exists()
+    place = farm.daemon.home / "twins" / ".archive" / key
+    record = json.loads((place / "archived.json").read_text())
+    assert record["last_known"]["alive_at_archive"] is True
+    assert record["last_known"]["port"] == port
+    for path in (f"/twins/{key}/chat", "/twins/sleepy/chat"):
+        refused = farm.daemon.post(path, {"user_input": "are you there?"}, control=True)
+        assert (refused.status, refused.json()["code"]) == (409, "twin_conflict")
+        assert refused.json()["error"] == "sleepy is archived."
+    farm.post(f"/twins/{key}/unarchive")
+    assert farm.rows()[key]["state"] == "asleep"
+    assert "worth keeping" in farm.recall(key)
+
+
+def test_a_twin_archived_in_the_middle_of_its_turns_leaves_nothing_behind(farm: Farm) -> None:
+    key = farm.new("busy")
+    slow = 'import time; time.sleep(float(kwargs.get("seconds", 0))); return "awake"'
+    (farm.folder(key) / "agents" / "slow_agent.py").write_text(agent_source("Slow", slow))
+    farm.boot(key)
+    stop = threading.Event()
+    answers: list[Answer] = []
+
+    def talk() -> None:
+        while not stop.is_set():
+            answers.append(farm.daemon.post(f"/twins/{key}/chat", {"user_input": "go"}, control=True))
+
+    farm.model.will(*[calls(("Slow", {"seconds": 0.2})), says("done")] * 200)
+    talkers = [threading.Thread(target=talk) for _ in range(4)]
+    for talker in talkers:
+        talker.start()
+    farm.daemon.wait_for(lambda: len(answers) > 4)
+    archived = farm.post("/twins/busy/archive").json()
+    assert archived["ok"]
+    so_far = len(answers)
+    farm.daemon.wait_for(lambda: len(answers) > so_far + 8)
+    stop.set()
+    for talker in talkers:
+        talker.join(60)
+    assert answers[-1].json()["error"] == "busy is archived."
+    assert {answer.status for answer in answers} <= {200, 409, 502, 503}, {a.status: a.body for a in answers}
+    assert not farm.folder(key).exists(), "nothing wrote it anew"
+    assert farm.post(f"/twins/{key}/unarchive").json()["ok"]
+    farm.model.will(says("back"))
+    assert farm.says_to(key, "well?")["response"] == "back"
+
+
+def test_a_purged_twin_is_gone_from_everywhere_but_the_ledger(farm: Farm) -> None:
+    key = farm.new("mayfly")
+    farm.post(f"/twins/{key}/archive")
+    dry = farm.post(f"/twins/{key}/purge").json()
+    assert dry["mode"] == "dry-run"
+    assert farm.post(f"/twins/{key}/purge", {"confirm": True}).json()["purged"][0]["hash"] == key
+    assert not (farm.daemon.home / "twins" / ".archive" / key).exists()
+    for verb in ("boot", "stop", "chat", "purge", "unarchive", "archive", "fork"):
+        refused = farm.daemon.post(f"/twins/{key}/{verb}", {"user_input": "x"}, control=True)
+        assert refused.json()["error"] == "mayfly is purged.", verb
+    purged = farm.daemon.get("/twins?state=purged", control=True).json()["purged"]
+    assert [row["name"] for row in purged if row["hash"] == key] == ["mayfly"]
+
+
+# Stops and kills.
+
+
+def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lone: Farm) -> None:
+    lone.daemon.start()
+    awake, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
+    lone.boot(awake)
+    lone.boot(stopped)
+    lone.post(f"/twins/{stopped}/stop")
+    lone.daemon.stop()
+    # A port far up, for other daemons take the lowest ones while this one is away.
+    port = random.choice(range(7150, 7200))
+    marks = lone.daemon.home / "ports"
+    assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
+    (marks / f"{awake}.port").write_text(f"{port}\n")
+    (marks / "0000.port").write_text("7151\n")  # of one that is gone
+    for end in (lone.daemon.stop, lone.daemon.kill, lone.daemon.stop):
+        lone.daemon.start()
+        lone.daemon.wait_for(lambda: lone.rows()[awake]["state"] == "awake")
+        assert lone.rows()[awake]["port"] == port
+        assert ask(port, "GET", "/health").json()["name"] == "awake"
+        assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
+        assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
+        end()
+        assert closed(port)
+
+
+def test_a_port_that_somebody_took_meanwhile_is_replaced_by_a_free_one(lone: Farm) -> None:
+    lone.daemon.start()
+    key = lone.new("evicted")
+    taken = lone.boot(key)
+    lone.daemon.stop()
+    with_it = FakeModel()
+    with_it.port = taken
+    with_it.start()
+    try:
+        lone.daemon.start()
+        lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
+        assert lone.rows()[key]["port"] in set(PORTS) - {taken}
+    finally:
+        with_it.stop()
+
+
+def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
+    lone.daemon.start()
+    key = lone.new("steady")
+    lone.boot(key)
+    lone.remember(key, "The gate squeaks.")
+    processes = lone.processes()
+    turn = str(uuid.uuid4())
+    lone.model.will(says("once"))
+    first = lone.says_to(key, "only once", turn_id=turn, session_id="s")
+    lone.daemon.kill()
+    lone.daemon.wait_for(lambda: not any(map(lives, processes)), 10, "workers to follow their daemon")
+    lone.daemon.start()
+    lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
+    assert lone.rows()[key]["memories"] == 1
+    assert time.time() - lone.rows()[key]["last_talk"] < 120
+    lone.model.will(says("twice"))
+    again = lone.says_to(key, "only once", turn_id=turn, session_id="s")
+    assert (again["response"], again["thread"]) == ("once", first["thread"])
+    assert lone.model.asked == []
+    assert "The gate squeaks." in lone.recall(key)
+    verified = lone.daemon.cli("threads", "verify", "--json")
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_more_twins_than_are_kept_open_all_answer_at_once(lone: Farm) -> None:
+    del lone.daemon.environment["OPENAI_BASE_URL"]
+    lone.daemon.environment["LLM_FAKE"] = "1"
+    lone.daemon.start()
+    keys = [lone.new(f"one of many {number}") for number in range(80)]
+
+    def talk(key: str) -> str:
+        answer = lone.daemon.post(f"/twins/{key}/chat", {"user_input": f"I am {key[:8]}"})
+        assert answer.status == 200, answer.body
+        return str(answer.json()["response"])
+
+    for _ in range(2):
+        with ThreadPoolExecutor(12) as pool:
+            said = list(pool.map(talk, keys))
+        assert said == [f"fake-llm: I am {key[:8]}" for key in keys]
