@@ -125,8 +125,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
 
 def _passphrase(file: Path | None, *, new: bool) -> str:
     if file is not None:
-        text = sys.stdin.readline() if str(file) == "-" else file.read_text().split("
-")[0]
+        text = sys.stdin.readline() if str(file) == "-" else file.read_text().partition("\n")[0]
         return text.strip("\r\n")
     if interactive():
         answer: str = click.prompt(
