@@ -14,6 +14,7 @@ from rappd.tenant import Tenant
 from rappd.wakes import Wakes
 from twins.errors import NoSuchTwin, TwinConflict
 from twins.lifecycle.finding import active_one
+from twins.lifecycle.ledger import is_body
 from twins.listing import Presence
 from twins.places import TwinPlaces
 from twins.twin import Twin
@@ -54,6 +55,7 @@ class Tenants:
         self._ports: dict[str, int] = {}
         self._last_ports: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._opening: dict[str, asyncio.Lock] = {}  # taken before the lock of the same twin
 
     async def twin(self, selector: str) -> Tenant:
         """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
@@ -86,12 +88,19 @@ class Tenants:
         await asyncio.shield(self._stop(key))
 
     @asynccontextmanager
+    async def apart(self, key: str) -> AsyncIterator[None]:
+        """Whoever wants something of a twin that is not open waits until the block is left."""
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            yield
+
+    @asynccontextmanager
     async def resting(self, key: str) -> AsyncIterator[None]:
         """Nothing of a twin runs meanwhile; one that was awake is woken again."""
         was_awake = key in self._ports
         try:
-            await self.stop(key)
-            yield
+            async with self.apart(key):
+                await self.stop(key)
+                yield
         finally:
             if was_awake:
                 await self.boot(key)
@@ -137,9 +146,11 @@ class Tenants:
             await self._close(key)
 
     async def _open_twin(self, twin: Twin) -> Tenant:
-        async with self._lock(twin.key):
+        async with self.apart(twin.key), self._lock(twin.key):
             if (known := self._open.get(twin.key)) is not None:
                 return known
+            if not await asyncio.to_thread(is_body, twin.workspace.root):  # it moved since it was found
+                twin = await asyncio.to_thread(active_one, self.places, twin.key)
             await asyncio.to_thread(twin.workspace.create)
             tenant = self._make(twin.key, twin.name, twin.workspace)
             self._open[twin.key] = tenant

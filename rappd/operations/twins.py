@@ -38,6 +38,10 @@ class Living(Protocol):
         """Ends it."""
         ...
 
+    def apart(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Nothing of it begins to run until the block is left."""
+        ...
+
     def resting(self, key: str) -> AbstractAsyncContextManager[None]:
         """Nothing of it runs meanwhile; one that was awake is woken again."""
         ...
@@ -64,8 +68,10 @@ class Asleep:
         await asyncio.to_thread(self._wakes.forget, key)
 
     @asynccontextmanager
-    async def resting(self, key: str) -> AsyncIterator[None]:
+    async def apart(self, key: str) -> AsyncIterator[None]:
         yield
+
+    resting = apart
 
     def renamed(self, key: str, name: str) -> None:
         return None

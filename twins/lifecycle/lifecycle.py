@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -32,6 +33,10 @@ class Runner(Protocol):
 
         Raises when something of it will not die.
         """
+        ...
+
+    def apart(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Nothing of the twin begins to run until the block is left."""
         ...
 
 
@@ -149,6 +154,10 @@ class Lifecycle:
 
     async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
         await asyncio.to_thread(moving.refuse_taken, self._places, twin.key, twin.name)
+        async with self._runner.apart(twin.key):
+            return await self._move(twin, reason=reason, by=by, now=now)
+
+    async def _move(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
         before = self._runner.presence(twin.key)
         await self._stop(twin)
         measured = await asyncio.to_thread(measure, twin.workspace.root)
@@ -163,7 +172,8 @@ class Lifecycle:
             last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
         )
         place = await asyncio.to_thread(moving.archive_body, self._places, twin.workspace.root, record)
-        await self._stop(twin)  # somebody may have spoken to it, or woken it, between its end and its move
+        if self._runner.presence(twin.key).awake:  # woken by hand between its end and its move
+            await self._stop(twin)
         return {**_who(twin), "moved_to": str(place)}
 
     async def _stop(self, twin: Twin) -> None:

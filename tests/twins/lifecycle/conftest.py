@@ -52,6 +52,10 @@ class Processes:
             process.kill()
             await asyncio.to_thread(process.wait)
 
+    @asynccontextmanager
+    async def apart(self, key: str) -> AsyncIterator[None]:
+        yield
+
     def close(self) -> None:
         for process in self.running.values():
             process.kill()
