@@ -15,6 +15,7 @@ from typing import Any
 from agents import manifest
 from agents.basic_agent import BasicAgent
 from agents.contract import Description, Quarantined, check_metadata, safe_tool_name
+from agents.discovery import LISPY
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
 """Names that agent files import from the house itself; no package of that name is ever installed."""
@@ -82,6 +83,11 @@ def load_agent_file(
         content = path.read_bytes() if source is None else source
     except OSError as error:
         loaded.failure = LoadFailure(loaded.file, None, f"it cannot be read: {error.strerror or error}")
+        return loaded
+    if path.name.endswith(LISPY):
+        from agents.lispy.loading import load_lispy  # most workspaces have none
+
+        load_lispy(loaded, content)
         return loaded
     loaded.module, loaded.failure = execute(path, loaded.file, content, folder or path.parent)
     if loaded.module is not None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from agents.discovery import LISPY
 from twins.errors import BadFile, NoSuchFile
 from twins.workspace import Workspace, write_atomically
 
@@ -156,7 +157,7 @@ class AgentFiles:
 
     def _inside(self, filename: str) -> Path:
         parts = filename.split("/")
-        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(".py"):
+        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith((".py", LISPY)):
             raise BadFile(
                 f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
             )
@@ -170,16 +171,20 @@ class AgentFiles:
 
 
 def proper_name(filename: str) -> str:
-    """A file name as agents have it: the last part, ending in ``_agent.py``."""
+    """A file name as agents have it: the last part, ending in ``_agent.py`` or ``.lispy``."""
     name = filename.replace("\\", "/").rsplit("/", 1)[-1].strip()
+    if name.endswith(LISPY):
+        return (re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(LISPY)).strip("_-") or "new") + LISPY
     if not name.endswith(".py"):
-        raise BadFile(f'"{name[:80]}" is not a Python file.', do="Drop a file like weather_agent.py.")
+        raise BadFile(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
     return (stem if stem.endswith("_agent") else f"{stem}_agent") + ".py"
 
 
 def check_syntax(name: str, content: bytes) -> None:
-    """Raises ``BadFile`` with the line when ``content`` is not Python."""
+    """Raises ``BadFile`` with the line when ``content`` is not Python. LisPy is read when it is loaded."""
+    if name.endswith(LISPY):
+        return
     try:
         ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -32,9 +32,7 @@ def advance(state: State, pause: int | None = None) -> bool:
         _advance(state, pause)
     except Fault as fault:
         state.fail(fault)
-    except NoInput:  # the application did not take place: it comes again
-        state.steps -= 1
-        state.mode = APPLY
+    except NoInput:
         return True
     return False
 
@@ -170,6 +168,12 @@ def _advance(state: State, pause: int | None) -> None:
             else:
                 raise wrong(f"not a procedure: {shortly(procedure)}")
             phase = _GIVE
+    except NoInput:  # the application did not take place: it comes again
+        steps = state.steps = steps - 1
+        state.mode = APPLY
+        state.apply(procedure, arguments)
+        state.form, state.scope = None, state.globals
+        raise
     finally:
         state.steps = max(steps, state.steps)
     if pause is None or steps < pause:

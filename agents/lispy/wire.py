@@ -14,7 +14,7 @@ from agents.lispy.values import Pair, Symbol, kind_of
 
 DEEPEST = 100
 """How many values may lie inside each other: JSON readers give up at about twice as many."""
-MOST_VALUES = 1_000_000
+MOST_VALUES = 200_000
 
 
 def atom_to_wire(value: Any) -> dict[str, Any] | None:

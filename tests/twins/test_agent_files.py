@@ -47,7 +47,7 @@ def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
         files.stage("bad_agent.py", b"x = 1\ndef f(:\n")
     with pytest.raises(BadFile, match="not Python"):
         files.stage("bad_agent.py", b"\0")
-    with pytest.raises(BadFile, match="not a Python file"):
+    with pytest.raises(BadFile, match="is not an agent file"):
         files.stage("notes.txt", SOURCE)
     assert not workspace.kept.exists()
 

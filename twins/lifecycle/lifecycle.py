@@ -172,7 +172,7 @@ class Lifecycle:
             last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
         )
         place = await asyncio.to_thread(moving.archive_body, self._places, twin.workspace.root, record)
-        if self._runner.presence(twin.key).awake:  # woken by hand between its end and its move
+        if self._runner.presence(twin.key).awake:  # somebody woke it between its end and its move
             await self._stop(twin)
         return {**_who(twin), "moved_to": str(place)}
 

@@ -36,8 +36,9 @@ _MEMORY = ".brainstem_data/"
 class Report:
     """What the merge did. Files by path, frames by number, ``dimensions`` that lie aside now in all.
 
-    ``already``: their egg was merged into ours before, so ours stays as it is. ``foreign_code``: files that
-    would run and that nobody trusted has signed; an egg that holds any is not to be signed by this house.
+    ``already``: theirs was merged into ours before, so ours stays as it is; ``forward``: ours was merged
+    into theirs, so theirs is both. ``foreign_code``: files that would run and that nobody trusted has signed;
+    an egg that holds any is not to be signed by this house.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Report:
     removed: list[str] = field(default_factory=list)
     foreign_code: list[str] = field(default_factory=list)
     already: bool = False
+    forward: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """One object for ``--json``."""
@@ -128,13 +130,18 @@ class _Merging:
 
     def merged(self) -> MergedEggs:
         known = [_alternates(one) for one in (self._base, self._ours, self._theirs)]
-        self._report.already = self._theirs.digest in known[1].merged
-        if self._report.already:
-            # Ours has it all; anything else would count what they counted twice.
-            self._theirs, self._base, known = self._ours, None, [Alternates(""), known[1], Alternates("")]
-        self._kept = Alternates(self._report.rappid, merged={**known[2].merged, **known[1].merged})
-        if not self._report.already and self._theirs.digest and self._theirs.digest != self._ours.digest:
-            self._kept.merged[self._theirs.digest] = self._at
+        report = self._report
+        report.already = self._theirs.digest in known[1].merged
+        report.forward = not report.already and self._ours.digest in known[2].merged
+        if report.already or report.forward:
+            # One of them holds the other; whatever else would count twice what both had counted.
+            whole, what = (self._ours, known[1]) if report.already else (self._theirs, known[2])
+            self._ours = self._theirs = whole
+            self._base, known = None, [Alternates(""), what, Alternates("")]
+        self._kept = Alternates(report.rappid, merged={**known[2].merged, **known[1].merged})
+        if self._ours is not self._theirs:
+            self._kept.merged.setdefault(self._ours.digest, self._at)
+            self._kept.merged.setdefault(self._theirs.digest, self._at)
         for one in (*known[2].files, *known[1].files):
             self._kept = self._kept.with_file(one)
         frames = self._frames(known)

@@ -25,15 +25,9 @@ export function advance(state, pause = Infinity) {
   try {
     go(state, pause);
   } catch (error) {
-    if (error instanceof Fault) {
-      state.fail(error);
-    } else if (error instanceof NoInput) {
-      state.steps -= 1; // the application did not take place: it comes again
-      state.mode = APPLY;
-      return true;
-    } else {
-      throw error;
-    }
+    if (error instanceof NoInput) return true;
+    if (!(error instanceof Fault)) throw error;
+    state.fail(error);
   }
   return false;
 }
@@ -186,6 +180,16 @@ function go(state, pause) {
       }
       phase = GIVE;
     }
+  } catch (error) {
+    if (error instanceof NoInput) {
+      // The application did not take place: it comes again.
+      steps -= 1;
+      state.steps = steps;
+      state.mode = APPLY;
+      state.apply(procedure, args);
+      state.evaluate(null, state.globals);
+    }
+    throw error;
   } finally {
     state.steps = Math.max(steps, state.steps);
   }

@@ -7,7 +7,7 @@ import { kindOf, Name, Pair } from "./values.js";
 
 /** How many values may lie inside each other: JSON readers give up at about twice as many. */
 const DEEPEST = 100;
-const MOST_VALUES = 1_000_000;
+const MOST_VALUES = 200_000;
 
 /** The form of nil, a boolean, a number, a string or a symbol; null for anything else. */
 export function atomToWire(value) {

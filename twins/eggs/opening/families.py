@@ -113,4 +113,6 @@ def unknown(file: str, what: str) -> UnknownEgg:
 
 def quoted(value: object) -> str:
     """A discriminator out of an egg, as it is shown when it is not known."""
-    return f'"{shown(value)}"' if isinstance(value, str) else f"of type {type(value).__name__}"
+    if value is None:
+        return "none"
+    return f'"{shown(value)}"' if isinstance(value, str) else "that is no text"

@@ -30,11 +30,11 @@ _WITHIN = frozenset({*_FOLDERS, _DATA, "data", "rapp_ui", "rapps"})
 _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
 
 
-def in_workspace(name: str, *, whole: bool = True) -> Place | None:
+def in_workspace(name: str) -> Place | None:
     """The place of ``name`` in a workspace of its own: a twin's, or an empty brainstem. None: it has none.
 
-    ``repo/x`` goes where ``x`` lies in a repository, ``data/`` is the memory, ``organs/`` are services.
-    With ``whole`` other files keep their path, else they have no place.
+    ``repo/x`` goes where ``x`` lies in a repository, ``data/`` is the memory, ``organs/`` are services. Other
+    files keep their path.
     """
     in_repo = name.startswith("repo/")
     path = name[5:] if in_repo else name
@@ -44,8 +44,7 @@ def in_workspace(name: str, *, whole: bool = True) -> Place | None:
     if bool(slash) != (first in _WITHIN) and first in _MEANT:
         return None  # a file in a folder's place, or the other way round
     if not slash:
-        role = Role.ROSTER if path in _ROSTERS else _NAMES.get(path, Role.OTHER)
-        return (role, path) if whole or in_repo or role is not Role.OTHER else None
+        return (Role.ROSTER if path in _ROSTERS else _NAMES.get(path, Role.OTHER)), path
     if first in _FOLDERS:
         folder, role = _FOLDERS[first]
         return (role if is_code(below) else Role.OTHER), f"{folder}/{below}"
@@ -56,7 +55,7 @@ def in_workspace(name: str, *, whole: bool = True) -> Place | None:
         return (Role.PAGE, f"rapps/{rapp}/ui/{page}") if slash else None
     if first == "rapps":
         return _of_rapp(below)
-    return (Role.OTHER, path) if whole or in_repo else None
+    return Role.OTHER, path
 
 
 def in_host(name: str) -> Place | None:

@@ -44,7 +44,7 @@ def read_manifest(found: Found) -> Manifest:
     manifest = found.manifest
     variant = manifest.get("variant")
     if not isinstance(variant, str) or variant not in RAPP1:
-        raise unknown(found.file, f'has the schema "{SCHEMA}" and the variant {quoted(variant)}')
+        raise unknown(found.file, f'says schema "{SCHEMA}", variant {quoted(variant)}')
     if manifest.keys() != _KEYS:
         raise found.damaged("its manifest lacks a key, or has one too many")
     _check_form(found)

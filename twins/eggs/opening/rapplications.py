@@ -60,7 +60,7 @@ def merged(found: Found) -> Opened:
     kind = found.manifest.get("type", "rapplication")
     family = MERGED.get(kind) if isinstance(kind, str) else None
     if family is None:
-        raise unknown(found.file, f'has the schema "brainstem-egg/2.0" and the type {quoted(kind)}')
+        raise unknown(found.file, f'says schema "brainstem-egg/2.0", type {quoted(kind)}')
     rapp = rapp_id(found, "id")
     whole = family.kind in ("twin", "snapshot")
 

@@ -142,7 +142,7 @@ def _room_of_zip(found: Found) -> str:
     elif schema == "rapp-egg/2.0":
         scale = manifest.get("scale", "twin")
         if not isinstance(scale, str) or scale not in SCALES:
-            raise unknown(found.file, f'has the schema "{schema}" and the scale {quoted(scale)}')
+            raise unknown(found.file, f'says schema "{schema}", scale {quoted(scale)}')
         return _SCALES.get(scale, "as_data:container")
     elif schema == "rapp-application/1.0" and "EGG.json" in found:
         return "applications:application"
@@ -154,7 +154,7 @@ def _room_of_zip(found: Found) -> str:
             do=f"rappd rapps install ./{found.file}",
         )
     kind = manifest.get("type")
-    raise unknown(found.file, f"has the schema {quoted(schema)} and the type {quoted(kind)}")
+    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
 def _room_of_json(found: Found) -> str:
@@ -176,7 +176,7 @@ def _room_of_json(found: Found) -> str:
     if document.get("format") == "orappter-cartridge/1.0":
         return "cartridges:game"
     kind = document.get("type", document.get("_format", kind))
-    raise unknown(found.file, f"has the schema {quoted(schema)} and the type {quoted(kind)}")
+    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
 def _room(name: str) -> Room:

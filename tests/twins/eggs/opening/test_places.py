@@ -107,7 +107,7 @@ _RESERVED = (".deps", ".remote_agents", ".git", ".brainstem_data/kept", ".brains
 
 @given(_names)
 def test_no_place_is_one_of_the_houses_own(name: str) -> None:
-    for place in (in_workspace(name), in_workspace(name, whole=False), in_host(name)):
+    for place in (in_workspace(name), in_host(name)):
         if place is None:
             continue
         target = folded(place[1])

@@ -66,6 +66,13 @@ def test_what_is_neither_zip_nor_json_is_refused(eggs: Any, octets: bytes) -> No
         open_egg(eggs.json(octets))
 
 
+def test_an_unknown_egg_is_told_by_what_it_says(eggs: Any) -> None:
+    with pytest.raises(
+        UnknownEgg, match=r'some\.egg says schema "brainstem-egg/9\.9", type none\. Refused whole'
+    ):
+        open_egg(eggs.zip({"manifest.json": {"schema": "brainstem-egg/9.9"}}))
+
+
 def test_an_unknown_discriminator_cannot_steer_the_terminal(eggs: Any) -> None:
     with pytest.raises(UnknownEgg) as caught:
         open_egg(eggs.json({"schema": "\x1b[2Jgone\u202e"}))

@@ -1,0 +1,21 @@
+"""An agent file in LisPy becomes an agent like any other."""
+
+from __future__ import annotations
+
+from agents.contract import Quarantined
+from agents.lispy.agent import BadLispyAgent, LispyAgent
+from agents.loading import Loaded, LoadFailure, describe
+
+
+def load_lispy(loaded: Loaded, content: bytes) -> None:
+    """Makes the one agent that a ``.lispy`` file holds; why there is none is left in ``loaded``."""
+    try:
+        agent = LispyAgent(content.decode())
+        loaded.descriptions.append(describe(agent))
+        loaded.instances.append(agent)
+    except UnicodeDecodeError:
+        loaded.failure = LoadFailure(loaded.file, None, "it is no text in UTF-8")
+    except BadLispyAgent as error:
+        loaded.failure = LoadFailure(loaded.file, error.line, str(error))
+    except Quarantined as error:
+        loaded.quarantined.append(LoadFailure(loaded.file, None, str(error), "LispyAgent"))
