@@ -20,6 +20,7 @@ import orjson
 from envelopes import emergence
 from envelopes.problem import Problem
 from envelopes.record import DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
+from rappd.errors import Conflict
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -155,7 +156,10 @@ class Gate:
     async def _perform(
         self, envelope: Envelope, caller: Caller, session: Any, named: bool, emit: Emit | None
     ) -> Envelope:
-        workspace, handler = self._handlers[envelope.recipient]
+        routed = self._handlers.get(envelope.recipient)
+        if routed is None:  # between its door and here
+            raise Conflict("It was stopped before it could answer.", do="Ask again.")
+        workspace, handler = routed
         envelope = self.begin(envelope, workspace, session=session, title=envelope.data.get("user_input", ""))
         self._write(envelope, workspace)
         passage = Passage(envelope, caller, workspace, emit)

@@ -13,6 +13,7 @@ from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
 from envelopes.keys import IdentityKey
+from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
 from rappd.errors import NotFound, Refused
@@ -31,6 +32,7 @@ from rappd.store.store import Store
 from rappd.tenant import Tenant
 from rappd.tenants import Tenants
 from rappd.transcript.frames import RestoredConversations
+from rappd.upgrading import settle_in
 from twins.importer.holding import Held
 from twins.rappid import label
 from twins.workspace import Workspace
@@ -108,7 +110,7 @@ class House:
 
     async def start(self) -> None:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
-        await asyncio.to_thread(self.eggs.verbs.importer.recover)
+        await asyncio.to_thread(self._settle_in)
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
@@ -195,6 +197,16 @@ class House:
         if reply.verb == ERROR:
             raise Refused(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
         return {"twin": tenant.title, "response": reply.data.get("response", "")}
+
+    def _settle_in(self) -> None:
+        verbs = self.eggs.verbs
+        verbs.importer.recover()
+        try:
+            settle_in(
+                self.home.root, self.host.workspace, machine=self.name, lay_egg=verbs.lay_egg_before_bond
+            )
+        except Problem as problem:  # a damaged rappid.json must not keep the owner out
+            log.error("%s %s", problem, problem.do)
 
     async def _wake_twins(self) -> None:
         """What a crash cut off is settled first; then those that were awake are awake again."""

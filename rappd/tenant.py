@@ -164,13 +164,13 @@ class Tenant:
 
     async def handle(self, passage: Passage) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem. Returns the DONE's data."""
-        if not self.ready.is_set():
-            await self.ready.wait()
-        if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
-            await self.refresh()
         data = passage.envelope.data
         self.under_way += 1
         try:
+            if not self.ready.is_set():
+                await self.ready.wait()
+            if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
+                await self.refresh()
             answer = await self.brainstem.turn(
                 Ask(
                     data["user_input"],

@@ -83,6 +83,10 @@ class Terminal:
         os.close(self._keyboard)
         return Seen(self._seen.decode("utf-8", "replace"), code)
 
+    def type(self, text: str) -> None:
+        """Types on the keyboard."""
+        os.write(self._keyboard, text.encode())
+
     def send(self, number: int) -> None:
         """Sends a signal to the program."""
         self.process.send_signal(number)

@@ -159,7 +159,7 @@ def handle(name: str, key: str) -> str:
 def _standing(row: Row) -> str:
     """ "personal", "personal, archived", "purged", "elsewhere"."""
     state = "" if row["state"] == "active" else row["state"]
-    looped = "its own descendant" if row["looped"] else ""
+    looped = "descends from itself" if row["looped"] else ""
     return ", ".join(tame(word) for word in (row["kind"], state, looped) if word)
 
 

@@ -75,7 +75,7 @@ class EggVerbs:
             signers=self.signers,
             fingerprint=identity.fingerprint,
             host=host,
-            pre_bond=self._before_bond,
+            pre_bond=self.lay_egg_before_bond,
             conversations=conversations,
         )
 
@@ -207,7 +207,7 @@ class EggVerbs:
         folder = name.removesuffix(".py").replace("/", "__")
         return self._places.eggs / folder / f"{at}-{form.value}.egg"
 
-    def _before_bond(self, root: Path) -> Path:
+    def lay_egg_before_bond(self, root: Path) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
         from twins.eggs.packing.pack import pack
         from twins.eggs.packing.secret_scan import SecretsFound

@@ -3,24 +3,28 @@
 import { places } from "./places/places.js";
 import { Problem } from "./parts/api.js";
 import { banner } from "./parts/banner.js";
-import { conversation } from "./parts/conversation.js";
+import { allConversations, conversationWith } from "./parts/conversation.js";
 import { closeDetail } from "./parts/detail.js";
 import { desk } from "./parts/desk.js";
 import { prepareIcons } from "./parts/dom.js";
-import { acceptDrops, agentsChanged } from "./parts/incoming.js";
+import { acceptDrops } from "./parts/drops.js";
+import { agentsChanged } from "./parts/incoming.js";
 import { keep, kept } from "./parts/keep.js";
 import { startKeys } from "./parts/keys.js";
 import { followNews } from "./parts/news.js";
+import { draftOf, partner } from "./parts/partner.js";
 import { rail } from "./parts/rail.js";
 import { go, route } from "./parts/router.js";
 import { toast } from "./parts/toast.js";
 import { troubles } from "./parts/troubles.js";
 import { resume, stop } from "./parts/turn.js";
+import { twins } from "./parts/twins.js";
 import { hush, speaking } from "./parts/voice.js";
 
 const ICONS = [
   "talk",
   "agents",
+  "twins",
   "activity",
   "settings",
   "mark",
@@ -48,8 +52,9 @@ route(places, show);
 takeUp();
 desk.addEventListener("back", takeUp);
 agentsChanged.addEventListener("change", () => desk.look());
-acceptDrops({ wanted: () => shown.place.dropsAgents && !document.querySelector("dialog[open]"), tryIt });
-startKeys(places, { write, escape, place: go });
+twins.start();
+acceptDrops(() => (document.querySelector("dialog[open]") ? null : (shown.view.drops?.() ?? null)));
+startKeys(places, { write, escape, place: visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 followNews(tryIt);
@@ -71,7 +76,7 @@ async function useKey() {
 /** Takes up what a reload or a restart left unfinished, once it is sure whom it was said to. */
 function takeUp() {
   if (!desk.health) return;
-  conversation.adopt(desk.health.node);
+  for (const conversation of allConversations()) conversation.adopt(desk.health.node);
   resume();
 }
 
@@ -97,19 +102,27 @@ function skip(event) {
   else main.focus();
 }
 
+/** Goes to a place, Talk with whom one talked to last. */
+function visit(id) {
+  const place = places.find((known) => known.id === id);
+  go(id, ...(place.rest?.() ?? []));
+}
+
 function write() {
-  if (shown.place.id !== "talk") go("talk");
+  if (shown.place.id !== "talk") visit("talk");
   setTimeout(() => shown.view.write?.());
 }
 
-/** Puts an example where one writes; what stood there can be had back. */
-function tryIt(text) {
-  const before = shown.place.id === "talk" ? shown.view.text() : kept("draft", "");
-  keep("draft", text);
-  if (shown.place.id === "talk") shown.view.put(text);
+/** Puts an example where one writes to the brainstem, or the twin `key`; what stood there can be had back. */
+function tryIt(text, key = "") {
+  const before = kept(draftOf(key), "");
+  keep(draftOf(key), text);
   if (before && before !== text)
-    toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before) }] });
-  write();
+    toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
+  if (shown.place.id === "talk" && partner.key === key) shown.view.put(text);
+  partner.turnTo(key);
+  visit("talk");
+  setTimeout(() => shown.view.write?.());
 }
 
 function escape() {
@@ -118,8 +131,9 @@ function escape() {
     hush();
     return true;
   }
+  const conversation = conversationWith(partner.key);
   if (conversation.current) {
-    stop();
+    stop(conversation);
     return true;
   }
   if (document.activeElement?.id !== "write") return false;

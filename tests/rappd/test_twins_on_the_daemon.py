@@ -180,7 +180,9 @@ def test_booting_and_stopping_at_once_leaves_it_in_one_of_the_two_states(farm: F
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example", ""])
 def test_a_twins_port_answers_to_this_machines_names_only(farm: Farm, host: str) -> None:
-    port = farm.boot(next((key for key, row in farm.rows().items() if row["name"] == "named"), "") or farm.new("named"))
+    port = farm.boot(
+        next((key for key, row in farm.rows().items() if row["name"] == "named"), "") or farm.new("named")
+    )
     for path in ("/health", "/agents"):
         answer = ask(port, "GET", path, Host=host)
         assert (answer.status, answer.json()["code"]) == (403, "refused")
@@ -223,7 +225,9 @@ def test_twins_and_their_agents_are_the_operators_business(farm: Farm, method: s
     key = next(iter(farm.rows()), "") or farm.new("watched")
     before = farm.rows()
     place = re.sub(r"\{filename:[^}]*\}", "x_agent.py", path.replace("{twin}", key))
-    answer = farm.daemon.request(method, place, b'{"name": "x", "confirm": true, "filter": {"kind": "personal"}}')
+    answer = farm.daemon.request(
+        method, place, b'{"name": "x", "confirm": true, "filter": {"kind": "personal"}}'
+    )
     assert (answer.status, answer.json()["code"]) == (403, "not_operator")
     assert farm.rows().keys() == before.keys()
 
@@ -264,7 +268,9 @@ def test_one_twins_code_cannot_read_what_another_keeps(farm: Farm) -> None:
     assert "Nobody else" in memory.read_text()
     for number, path in enumerate((memory, farm.folder(keeper) / "soul.md", farm.daemon.home / "rappd.db")):
         body = f"return open({str(path)!r}, errors='replace').read()"
-        (farm.folder(prying) / "agents" / f"pry{number}_agent.py").write_text(agent_source(f"Pry{number}", body))
+        (farm.folder(prying) / "agents" / f"pry{number}_agent.py").write_text(
+            agent_source(f"Pry{number}", body)
+        )
     farm.daemon.wait_for(lambda: farm.system(prying) and "Pry2" in farm.model.tools())
     for number in range(3):
         said = farm.runs(prying, f"Pry{number}")

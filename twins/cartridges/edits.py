@@ -39,6 +39,11 @@ def apply(edits: list[Edit], document: Any) -> Any:
     return root[0]
 
 
+def lines(found: list[Edit]) -> list[str]:
+    """Edits for people to read, one a line: ``stats.snark: 81 → 99``, ``memory[2] added: …``."""
+    return [_line(edit) for edit in found]
+
+
 def has(document: Any, at: Path) -> bool:
     """Whether something lies at a path."""
     return _find(document, at)[0]
@@ -143,6 +148,21 @@ def _add_to_list(found: Any, edit: Edit) -> None:
     if isinstance(found, list) and isinstance(edit["was"], list) and isinstance(added, list):
         known = {canonical(one) for one in (*edit["was"], *found)}
         found.extend(copy.deepcopy(one) for one in added if canonical(one) not in known)
+
+
+def _line(edit: Edit) -> str:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in edit["at"])
+    place = place.removeprefix(".") or "everything"
+    if "was" not in edit:
+        return f"{place} added: {_shortly(edit['is'])}"
+    if "is" not in edit:
+        return f"{place} removed: {_shortly(edit['was'])}"
+    return f"{place}: {_shortly(edit['was'])} → {_shortly(edit['is'])}"
+
+
+def _shortly(value: Any) -> str:
+    text = canonical(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _find(document: Any, at: Path) -> tuple[bool, Any]:

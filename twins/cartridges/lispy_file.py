@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from twins.cartridges.documents import Document
 from twins.cartridges.fields import COUNT, FLAG, LIST, OBJECT, OBJECTS, TEXT, TEXTS, check, exactly
 from twins.errors import BadCartridge
+from twins.identity_file import utc
 from twins.rappid import label
 
 TYPE = "lispy-cartridge"
@@ -114,7 +115,7 @@ def saved(document: Document, now: datetime | None) -> Document:
     """The same with every published field, in the published order, dated ``now`` (None: not dated)."""
     meta = copy.deepcopy(_META) | document["_meta"]
     if now is not None:
-        meta["exported_at"] = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        meta["exported_at"] = utc(now)
         meta["source_platform"] = _META["source_platform"]
     head = {"_meta": meta, "schema": SCHEMA, "dialect": dialect_of(document)}
     return head | copy.deepcopy(_EMPTY) | document | head

@@ -13,6 +13,7 @@ from twins.cartridges.documents import MAX_BYTES, Document, parse, written
 from twins.cartridges.shapes import Shape
 from twins.eggs import integrity
 from twins.errors import BadCartridge, BadEgg, NoSuchFile
+from twins.identity_file import utc
 from twins.workspace import write_atomically
 
 _MAX_SIGNATURE = 64 << 10
@@ -85,7 +86,7 @@ def save(
     beside.unlink(missing_ok=True)
     write_atomically(path, octets)
     if key is not None:
-        moment = (at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = utc(at or datetime.now(UTC))
         digest = hashlib.sha256(octets).hexdigest()
         write_atomically(beside, integrity.seal({path.name: digest}, at=moment, key=key))
 

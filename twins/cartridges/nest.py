@@ -10,10 +10,11 @@ import os
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
-from twins.cartridges import life
+from twins.cartridges import acting, life
+from twins.cartridges.acting import Lived
 from twins.cartridges.crossing import convert
 from twins.cartridges.documents import MAX_BYTES, Document, parse, written
-from twins.cartridges.life import Action, Lived
+from twins.cartridges.effects import Action
 from twins.cartridges.shapes import Shape, checked
 from twins.errors import BadCartridge, NoSuchFile, TwinConflict
 from twins.identity_file import read_regular
@@ -82,10 +83,10 @@ class Nest:
         pulse: int = 0,
         now: datetime | None = None,
     ) -> Lived:
-        """Does ``action`` and keeps what came of it; see ``life.act``."""
+        """Does ``action`` and keeps what came of it; see ``acting.act``."""
         entropy = os.urandom(2)
         with self._alone():
-            lived = life.act(
+            lived = acting.act(
                 self.read(),
                 action,
                 _now(now),

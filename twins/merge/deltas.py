@@ -23,7 +23,7 @@ from typing import Any
 
 from twins.cartridges.documents import Document, canonical
 from twins.cartridges.fields import COUNT, LIST, OBJECT, TEXT, check
-from twins.cartridges.life import moment
+from twins.cartridges.moments import moment
 from twins.eggs.archive.names import safe_component
 
 MAX_SNAPSHOTS = 200

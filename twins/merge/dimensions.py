@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.cartridges.documents import canonical, same
-from twins.cartridges.life import moment
+from twins.cartridges.moments import moment
 from twins.eggs.frames import Frame
 from twins.errors import BadEgg
 
@@ -81,7 +81,7 @@ def merge(ours: Side, theirs: Side, base: Side | None = None) -> Merged:
     """Makes one of two. Raises ``BadEgg`` when one hash stands for two different frames."""
     sides = (ours, theirs) if base is None else (ours, theirs, base)
     known = _Known(sides)
-    canon = _Canon(known, {_ident(frame) for frame in base.frames} if base else set())
+    canon = _Canon(known, known.with_what_led_to(base.frames if base else ()))
     for ident in canon.in_order():
         canon.place(ident)
     here, there = known.held[0], known.held[1]
@@ -127,6 +127,16 @@ class _Known:
         """Whether a side had both: then they do not contradict each other."""
         return any(one in held and other in held for held in self.held)
 
+    def with_what_led_to(self, frames: Iterable[Frame]) -> set[Ident]:
+        """These frames and, as far as it is known here, everything before them."""
+        found: set[Ident] = set()
+        for frame in frames:
+            ident = _ident(frame)
+            while ident in self.frames and ident not in found:
+                found.add(ident)
+                ident = (ident[0], self.frames[ident]["prev_hash"])
+        return found
+
     def _take(self, frame: Frame) -> Ident:
         ident = _ident(frame)
         found = self.frames.get(ident)
@@ -155,8 +165,10 @@ class _Canon:
     moments: dict[Any, list[Ident]] = field(default_factory=lambda: defaultdict(list))
 
     def in_order(self) -> Iterable[Ident]:
-        """Each stream by number; between streams, and between frames of one number, base, UTC, hash."""
-        return _interleaved(self.known.frames, self.known.frames, self._rank)
+        """The base first, then the others; each stream by number, otherwise by UTC and hash."""
+        others = [ident for ident in self.known.frames if ident not in self.base]
+        for part in (self.base, others):
+            yield from _interleaved(self.known.frames, part, self._rank)
 
     def place(self, ident: Ident) -> None:
         """Into the canon, into the dimension it follows from, or into one of its own."""

@@ -21,6 +21,7 @@ from twins.eggs.archive.names import NameSet, safe_path
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.opened import Destination, Opened, Part, Role
 from twins.errors import BadCartridge, BadEgg, HostileEgg, TwinConflict
+from twins.identity_file import utc
 from twins.merge import alternates, dimensions, records
 from twins.merge.alternates import Alternates, AsideFile
 from twins.merge.buddies import merge_buddies
@@ -96,6 +97,8 @@ def merge(
     beings, ``BadEgg``.
     """
     opened = [one for one in (base, ours, theirs) if one is not None]
+    if not all(one.seal.checked for one in opened):
+        raise ValueError("an egg that was only looked at is not merged")
     for one in opened:
         if one.rappid is None or one.destination not in (Destination.TWIN, Destination.BRAINSTEM):
             raise BadEgg(
@@ -120,7 +123,7 @@ class _Merging:
         assert ours.rappid is not None
         self._base, self._ours, self._theirs = base, ours, theirs
         self._folder = folder
-        self._at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._at = utc(at)
         self._trusted = trusted
         self._labels = _labels(ours, theirs)
         self._names = NameSet()

@@ -20,7 +20,7 @@ from typing import Any
 
 from twins.cartridges.documents import Document, canonical, same
 from twins.cartridges.fields import is_number
-from twins.cartridges.life import moment
+from twins.cartridges.moments import moment
 from twins.errors import BadRappid, TwinConflict
 from twins.rappid import Rappid
 from twins.rappid import same as same_being

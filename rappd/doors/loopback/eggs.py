@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import os
 import re
 import secrets
+import shutil
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -27,6 +30,10 @@ MAX_BYTES = 8 << 30
 _KEEP_SECONDS = 24 * 3600
 _ID = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+_NAME_BYTES = 120
+_LINK_SECONDS = 3600
+_LINK_KEY = secrets.token_bytes(32)
+"""Links end with the process that gave them."""
 
 
 @routes.post("/eggs")
@@ -42,15 +49,14 @@ async def lay_down(request: web.Request) -> web.Response:
     part = folder / f"{secrets.token_hex(8)}.part"
     try:
         digest = await _receive(request, part)
-        path = folder / f"{digest}.egg"
-        await asyncio.to_thread(part.replace, path)
+        path = await asyncio.to_thread(_keep, part, folder / digest, request.query.get("name", ""))
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
     try:
         found = await asyncio.to_thread(house.eggs.verbs.verify, path)
         plan = await house.eggs.plan(path)
     except BaseException:
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
         raise
     return ok({"id": digest, "file": request.query.get("name", ""), **found, **plan})
 
@@ -79,7 +85,11 @@ async def hatch(request: web.Request) -> web.Response:
 @routes.post("/eggs/pack")
 @operator_only
 async def pack(request: web.Request) -> web.Response:
-    """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`."""
+    """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
+
+    `link` fetches the egg with a plain GET for an hour: whoever drags one out of the page lets the browser
+    ask, which sends no proof.
+    """
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     allow = body.get("allow")
@@ -92,25 +102,25 @@ async def pack(request: web.Request) -> web.Response:
         allow=frozenset(str(one) for one in allow) if isinstance(allow, list) else frozenset(),
         overwrite=body.get("overwrite") is True,
     )
-    return ok(await request.app[HOUSE].eggs.pack(order))
+    done = await request.app[HOUSE].eggs.pack(order)
+    return ok(done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))})
 
 
 @routes.get("/eggs/laid/{folder}/{name}")
 @operator_only
 async def laid(request: web.Request) -> web.StreamResponse:
     """An egg that was packed here, as a download."""
-    house = request.app[HOUSE]
-    root = (house.home.root / "eggs").resolve()
-    path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
-    if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
-        raise NotFound("There is no such egg.", do="rappd egg pack")
-    return web.FileResponse(
-        path,
-        headers={
-            "Content-Type": "application/octet-stream",
-            "Content-Disposition": f'attachment; filename="{path.name}"',
-        },
-    )
+    return await _download(request)
+
+
+@routes.get("/eggs/out/{key}/{folder}/{name}")
+async def dragged_out(request: web.Request) -> web.StreamResponse:
+    """The same by the link that packing gave."""
+    until, _, key = request.match_info["key"].partition("-")
+    place = f"{request.match_info['folder']}/{request.match_info['name']}"
+    if not hmac.compare_digest(key.encode(), _signed(place, until).encode()) or int(until) < time.time():
+        raise NotFound("This link is too old.", do="Pack it again.")
+    return await _download(request)
 
 
 @routes.post("/eggs/diff")
@@ -171,15 +181,15 @@ async def revoke(request: web.Request) -> web.Response:
 async def discard(request: web.Request) -> web.Response:
     """Throws away an egg that waits here unhatched."""
     path = _egg(request.app[HOUSE], {"id": request.match_info["id"]})
-    await asyncio.to_thread(path.unlink)
+    await asyncio.to_thread(shutil.rmtree, path.parent)
     return ok({"status": "ok"})
 
 
 def _egg(house: House, body: dict[str, Any]) -> Path:
     ident, path = body.get("id"), body.get("path")
     if isinstance(ident, str) and _ID.fullmatch(ident):
-        found = _waiting(house) / f"{ident}.egg"
-        if not found.is_file():
+        found = next((_waiting(house) / ident).glob("*"), None)
+        if found is None:
             raise NotFound("That egg does not wait here any more.", do="Open it again.")
         return found
     if isinstance(path, str) and Path(path).is_absolute():
@@ -201,8 +211,47 @@ def _waiting(house: House) -> Path:
 def _sweep(folder: Path) -> None:
     """What was looked at and not hatched goes after a day."""
     for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > _KEEP_SECONDS:
+        if time.time() - path.stat().st_mtime <= _KEEP_SECONDS:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
             path.unlink(missing_ok=True)
+
+
+def _keep(part: Path, folder: Path, called: str) -> Path:
+    """Lays a file into a folder of its own, under the name that it had: that is how it is spoken of."""
+    name = re.sub(r"[\x00-\x1f\x7f]+", " ", re.split(r"[/\\]", called)[-1]).strip(" .")
+    while len(name.encode("utf-8", "replace")) > _NAME_BYTES:
+        name = name[len(name) // 8 :]  # its end tells what it is
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / (name.encode("utf-8", "replace").decode() or "an egg")
+    part.replace(path)
+    return path
+
+
+async def _download(request: web.Request) -> web.FileResponse:
+    root = (request.app[HOUSE].home.root / "eggs").resolve()
+    path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
+    if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
+        raise NotFound("There is no such egg.", do="rappd egg pack")
+    return web.FileResponse(
+        path,
+        headers={
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": f'attachment; filename="{path.name}"',
+        },
+    )
+
+
+def _link(path: Path) -> str:
+    place, until = f"{path.parent.name}/{path.name}", str(int(time.time()) + _LINK_SECONDS)
+    return f"/eggs/out/{until}-{_signed(place, until)}/{quote(place)}"
+
+
+def _signed(place: str, until: str) -> str:
+    return hmac.new(_LINK_KEY, f"{until} {place}".encode(), "sha256").hexdigest()
 
 
 async def _receive(request: web.Request, part: Path) -> str:

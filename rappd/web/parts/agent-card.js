@@ -7,19 +7,20 @@ import { agentsChanged, undo } from "./incoming.js";
 import { inline } from "./problem.js";
 import { openSource } from "./source-sheet.js";
 import { toast } from "./toast.js";
+import { routesOf } from "./twins.js";
 
 const UNDO_SECONDS = 10;
 const ORIGINS = { yours: "yours", shipped: "came with rappd" };
 
-/** The card of `card` from `file`. `tryIt(words)` starts a try. */
-export function agentCard(file, card, { tryIt }) {
+/** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
+export function agentCard(file, card, { tryIt, key = "" }) {
   const trouble = h("div", {});
   const kind = card.quarantined
     ? "card agent quarantined"
     : card.shadowed_by
       ? "card agent shadowed"
       : "card agent";
-  const plain = card.quarantined || card.shadowed_by;
+  const plain = card.quarantined || card.shadowed_by || key;
   const title = h(
     "h3",
     {},
@@ -41,7 +42,9 @@ export function agentCard(file, card, { tryIt }) {
     h(
       "div",
       { class: "card-actions" },
-      card.quarantined ? quarantinedActions(file, card, trouble) : readyActions(file, card, trouble, tryIt),
+      card.quarantined
+        ? quarantinedActions(file, card, trouble, key)
+        : readyActions(file, card, trouble, tryIt, key),
     ),
   );
 }
@@ -55,12 +58,12 @@ export function origin(file, card) {
 }
 
 /** Removes the agent's file; for ten seconds that can be undone. */
-export async function removeAgent(file, { byKeyboard = false } = {}) {
-  const answer = await remove(`/agents/${encodeURIComponent(file.filename)}`);
+export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
+  const answer = await remove(`${routesOf(key)}/agents/${encodeURIComponent(file.filename)}`);
   const names = file.agents.length ? file.agents.join(" and ") : file.filename;
   agentsChanged.dispatchEvent(new Event("change"));
   toast(`${names} removed.`, {
-    actions: answer.undo ? [{ label: "Undo", run: () => undo(answer.undo, file.filename) }] : [],
+    actions: answer.undo ? [{ label: "Undo", run: () => undo(answer.undo, file.filename, key) }] : [],
     seconds: UNDO_SECONDS,
     focus: byKeyboard,
   });
@@ -93,7 +96,7 @@ function sentence(file, card) {
   return h("p", {}, firstSentence(card.description));
 }
 
-function readyActions(file, card, trouble, tryIt) {
+function readyActions(file, card, trouble, tryIt, key) {
   return [
     !card.shadowed_by &&
       h(
@@ -101,32 +104,32 @@ function readyActions(file, card, trouble, tryIt) {
         {
           type: "button",
           class: "secondary",
-          onclick: () => tryIt(card.try || `${card.name}?`),
+          onclick: () => tryIt(card.try || `${card.name}?`, key),
           "aria-label": `Try ${card.name}`,
         },
         "Try",
       ),
-    exportButton(file, trouble),
-    removeButton(file, card, trouble),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
   ];
 }
 
-function quarantinedActions(file, card, trouble) {
+function quarantinedActions(file, card, trouble, key) {
   return [
     desk.operator &&
       h(
         "button",
-        { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble) },
+        { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble, key) },
         "Read and approve",
       ),
-    exportButton(file, trouble),
-    removeButton(file, card, trouble),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
   ];
 }
 
-function exportButton(file, trouble) {
-  const run = () =>
-    inline(trouble, () => download(`/agents/export/${encodeURIComponent(file.filename)}`, file.filename));
+function exportButton(file, trouble, key) {
+  const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;
+  const run = () => inline(trouble, () => download(path, file.filename));
   return (
     desk.operator &&
     h(
@@ -138,8 +141,8 @@ function exportButton(file, trouble) {
 }
 
 /** What came with rappd stays, and what comes from a source is switched off there. */
-function removeButton(file, card, trouble) {
-  const run = (event) => inline(trouble, () => removeAgent(file, { byKeyboard: event.detail === 0 }));
+function removeButton(file, card, trouble, key) {
+  const run = (event) => inline(trouble, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));
   return (
     desk.operator &&
     (card.origin ?? "yours") === "yours" &&

@@ -58,6 +58,29 @@ export const get = (path) => ask(path);
 export const post = (path, json = {}) => ask(path, { method: "POST", json });
 export const remove = (path) => ask(path, { method: "DELETE" });
 
+/**
+ * Sends a file as the body of a POST and gives the JSON answer. `moved(done, whole)` tells how far it is,
+ * in bytes; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell how far it is.)
+ */
+export function upload(path, file, { moved = () => undefined, signal } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    if (proof.get()) request.setRequestHeader("X-Rappd-Proof", proof.get());
+    request.upload.addEventListener("progress", ({ loaded, total }) => moved(loaded, total));
+    request.addEventListener("error", () => reject(lost()));
+    request.addEventListener("abort", () => reject(new DOMException("Cancelled.", "AbortError")));
+    request.addEventListener("load", () => {
+      line.dispatchEvent(new Event("answered"));
+      const body = parsed(request);
+      if (request.status < 400 && !body.error) resolve(body);
+      else reject(refused(body, request.status));
+    });
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
 /** Saves an answer as a file. (A plain link could not carry the operator's proof.) */
 export async function download(path, filename) {
   const response = await send(path);
@@ -103,8 +126,16 @@ async function readJson(response) {
     const body = await response.json();
     return body && typeof body === "object" ? body : {};
   } catch {
-    return response.ok
-      ? {}
-      : { error: `The answer was ${response.status}, without words.`, do: "`rappd doctor`" };
+    return response.ok ? {} : wordless(response.status);
   }
 }
+
+function parsed(request) {
+  try {
+    return JSON.parse(request.responseText) ?? {};
+  } catch {
+    return wordless(request.status);
+  }
+}
+
+const wordless = (status) => ({ error: `The answer was ${status}, without words.`, do: "`rappd doctor`" });

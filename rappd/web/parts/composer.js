@@ -1,17 +1,19 @@
 /** Where one writes: grows with the text, keeps drafts, sends on Enter, listens where the browser can. */
 
-import { conversation } from "./conversation.js";
 import { desk } from "./desk.js";
 import { fill, h, icon } from "./dom.js";
 import { keep, kept } from "./keep.js";
+import { draftOf } from "./partner.js";
 import { say } from "./say.js";
 import { send, stop } from "./turn.js";
+import { twins } from "./twins.js";
 import { canListen, hush, listen, speaking } from "./voice.js";
 
 const SPOKEN_NOTE = "speech-note";
 
-/** The form; `sent()` is called after sending. `close()` when it leaves the page. */
-export function composer({ sent }) {
+/** The form of a conversation; `sent()` is called after sending. `close()` when it leaves the page. */
+export function composer(conversation, { sent }) {
+  const draft = draftOf(conversation.key);
   const field = h("textarea", {
     id: "write",
     rows: 1,
@@ -41,8 +43,8 @@ export function composer({ sent }) {
   const draw = () => {
     const busy = Boolean(conversation.current);
     const verb = busy ? "Stop" : "Send";
-    fill(label, `Ask ${desk.name}`);
-    field.placeholder = `Ask ${desk.name}…`;
+    fill(label, `Ask ${conversation.name}`);
+    field.placeholder = `Ask ${conversation.name}…`;
     if (main.textContent !== verb) fill(main, verb);
     main.classList.toggle("secondary", busy);
     main.classList.toggle("primary", !busy);
@@ -51,18 +53,18 @@ export function composer({ sent }) {
   };
   const put = (text) => {
     field.value = text;
-    keep("draft", text || null);
+    keep(draft, text || null);
     grow(field);
   };
   const submit = () => {
     const text = field.value.trim();
     if (conversation.current) {
-      tell(`${desk.name} is answering. Stop it, or wait; your text is kept.`, "busy");
+      tell(`${conversation.name} is answering. Stop it, or wait; your text is kept.`, "busy");
       return;
     }
     if (!text) return;
     hush();
-    send(text);
+    send(conversation, text);
     put("");
     tell("");
     sent();
@@ -70,7 +72,7 @@ export function composer({ sent }) {
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (conversation.current && event.submitter === main) stop();
+    if (conversation.current && event.submitter === main) stop(conversation);
     else submit();
   });
   field.addEventListener("keydown", (event) => {
@@ -79,7 +81,7 @@ export function composer({ sent }) {
     submit();
   });
   field.addEventListener("input", () => {
-    keep("draft", field.value || null);
+    keep(draft, field.value || null);
     grow(field);
     tell("");
   });
@@ -91,10 +93,11 @@ export function composer({ sent }) {
     [conversation, "changed"],
     [conversation, "replaced"],
     [desk, "change"],
+    [twins, "change"],
   ];
   for (const [what, event] of watched) what.addEventListener(event, draw);
   addEventListener("speech", reading);
-  field.value = kept("draft", "");
+  field.value = kept(draft, "");
   requestAnimationFrame(() => grow(field));
   draw();
   return {

@@ -1,14 +1,14 @@
 /**
- * The conversation this browser is having: its turns, kept over reloads.
+ * The conversations this browser is having, one with each partner: their turns, kept over reloads.
  *
  * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin}`.
  * `state` is "sending", "answering", "stopping", "done", "stopped" or "failed". `calls` hold
  * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs.
  */
 
-import { keep, kept, onKeptElsewhere } from "./keep.js";
+import { keep, kept, keptNames, onKeptElsewhere } from "./keep.js";
+import { keptAs, nameOf } from "./partner.js";
 
-const NAME = "conversation";
 const KEEP_TURNS = 100;
 const KEEP_RESULT = 20_000;
 const SEND_TURNS = 20;
@@ -22,11 +22,17 @@ class Conversation extends EventTarget {
   carried = null; // the turn whose stream this tab reads; its own copy is the newest
   #saving = 0;
 
-  constructor() {
+  constructor(key) {
     super();
-    this.#take(kept(NAME));
+    this.key = key; // the partner's; "" for the brainstem
+    this.#take(kept(keptAs(key)));
     addEventListener("pagehide", () => this.#saving && this.#save());
-    onKeptElsewhere(NAME, (value) => this.#merge(value));
+    onKeptElsewhere(keptAs(key), (value) => this.#merge(value));
+  }
+
+  /** What the partner is called. */
+  get name() {
+    return nameOf(this.key);
   }
 
   /** Puts an old conversation away when another machine answers here: its turns were never sent to this one. */
@@ -126,8 +132,9 @@ class Conversation extends EventTarget {
     clearTimeout(this.#saving);
     this.#saving = 0;
     this.turns = this.turns.slice(-KEEP_TURNS);
-    const whole = { session: this.session, node: this.node, turns: this.turns };
-    if (!keep(NAME, whole)) keep(NAME, { ...whole, turns: this.turns.slice(-KEEP_TURNS / 10) });
+    const { session, node, turns, key } = this;
+    const whole = { session, node, turns, ...(key && { name: this.name }) };
+    if (!keep(keptAs(key), whole)) keep(keptAs(key), { ...whole, turns: turns.slice(-KEEP_TURNS / 10) });
   }
 
   #tell(type, turn) {
@@ -176,4 +183,23 @@ const ACT = {
   },
 };
 
-export const conversation = new Conversation();
+const had = new Map(); // partner's key → conversation
+
+/** The conversation with a partner; "" is the brainstem. */
+export function conversationWith(key) {
+  if (!had.has(key)) had.set(key, new Conversation(key));
+  return had.get(key);
+}
+
+/** Every conversation that this browser keeps. */
+export function allConversations() {
+  const start = keptAs("");
+  const keys = keptNames(start).map((name) => (name === start ? "" : name.slice(start.length + 1)));
+  return [...new Set(["", ...keys, ...had.keys()])].map(conversationWith);
+}
+
+/** Forgets what was said to somebody who is no more. */
+export function forgetConversation(key) {
+  had.delete(key);
+  keep(keptAs(key), null);
+}

@@ -28,6 +28,20 @@ export function keep(name, value) {
   }
 }
 
+/** The names of what is kept that begin with `start`. */
+export function keptNames(start) {
+  const names = [...memory.keys()];
+  try {
+    for (let at = 0; at < localStorage.length; at += 1) {
+      const name = localStorage.key(at);
+      if (name.startsWith(PREFIX)) names.push(name.slice(PREFIX.length));
+    }
+  } catch {
+    // storage is blocked: memory is all there is
+  }
+  return names.filter((name) => name.startsWith(start));
+}
+
 /** Calls `listener(value)` when another tab changes `name`. */
 export function onKeptElsewhere(name, listener) {
   addEventListener("storage", (event) => {

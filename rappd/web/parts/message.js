@@ -1,7 +1,6 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
 import { callView } from "./call.js";
-import { desk } from "./desk.js";
 import { fill, h, words } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { problemView } from "./problem.js";
@@ -10,8 +9,11 @@ import { canSpeak, speak } from "./voice.js";
 const DRAW_MS = 80;
 const WAIT_MS = 400;
 
-/** The view of a turn. `update()` draws what changed; `again(text)` is called to ask the same once more. */
-export function messageView(turn, { again, grew }) {
+/**
+ * The view of a turn with the partner `name`. `update()` draws what changed; `again(text)` is called to ask
+ * the same once more.
+ */
+export function messageView(turn, { name, again, grew }) {
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
@@ -38,7 +40,7 @@ export function messageView(turn, { again, grew }) {
     h(
       "div",
       { class: "line desk" },
-      h("span", { class: "who" }, desk.name),
+      h("span", { class: "who" }, name),
       h("div", { class: "said" }, calls, answer, waiting, after),
     ),
   );

@@ -1,13 +1,17 @@
-/** The rail (tabs on a phone): who this is, whether it is awake, and the places. */
+/** The rail (bar and tabs on a phone): who this is, whether it is awake, and the places. */
 
 import { desk } from "./desk.js";
 import { fill, h, icon, unseen } from "./dom.js";
 import { openKeys } from "./keys.js";
+import { nameOf, partner } from "./partner.js";
+import { openPartners } from "./partner-sheet.js";
+import { twins } from "./twins.js";
 
 /** Fills the rail; `mark(id)` says which place is shown. */
 export function rail(element, places) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });
+  const pick = h("button", { type: "button", class: "quiet name pick", onclick: openPartners, hidden: true });
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
   for (const place of places) {
@@ -23,7 +27,7 @@ export function rail(element, places) {
   }
   fill(
     element,
-    h("div", { class: "identity" }, icon("mark", "mark"), name, state),
+    h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state),
     h(
       "nav",
       { "aria-label": "Places" },
@@ -44,6 +48,13 @@ export function rail(element, places) {
   const draw = () => {
     fill(name, desk.name);
     fill(
+      pick,
+      unseen("Talk with: "),
+      h("span", {}, nameOf(partner.key)),
+      h("span", { "aria-hidden": "true" }, " ▾"),
+    );
+    pick.hidden = twins.rows.length === 0 && !partner.key;
+    fill(
       state,
       h(
         "span",
@@ -57,8 +68,10 @@ export function rail(element, places) {
       const number = desk.health && place.count?.(desk.health);
       fill(count, number ? [String(number), unseen(` ${place.counted}`)] : null);
     }
+    for (const { link, place } of links.values())
+      if (place.rest) link.href = `#/${[place.id, ...place.rest()].map(encodeURIComponent).join("/")}`;
   };
-  desk.addEventListener("change", draw);
+  for (const source of [desk, twins, partner]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {

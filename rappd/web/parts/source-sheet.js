@@ -7,23 +7,24 @@ import { inline } from "./problem.js";
 import { openSheet } from "./sheet.js";
 import { toast } from "./toast.js";
 import { troubles } from "./troubles.js";
+import { routesOf } from "./twins.js";
 
 /** Fetches the source and opens the sheet; failures to fetch go into `trouble`, on the card. */
-export function openSource(file, card, trouble) {
+export function openSource(file, card, trouble, key = "") {
   return inline(trouble, async () => {
-    const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
-    openSheet({ title: file.filename, wide: true, build: (close) => content(file, card, source, close) });
+    const { source } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
+    openSheet({ title: file.filename, wide: true, build: (close) => content(file, card, source, close, key) });
   });
 }
 
-function content(file, card, source, close) {
+function content(file, card, source, close, key) {
   const trouble = h("div", {});
   const approve = h("button", { type: "button", class: "primary" }, "Approve");
   approve.addEventListener("click", async () => {
     approve.disabled = true;
     let answer = {};
     const done = await inline(trouble, async () => {
-      answer = await post("/agents/approve", { filename: file.filename });
+      answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename });
     });
     approve.disabled = false;
     if (!done) return;

@@ -36,6 +36,16 @@ class Troubles extends EventTarget {
 
 export const troubles = new Troubles();
 
+/** Does what nobody waits for; what goes wrong with it stays on the page. */
+export async function orTrouble(work) {
+  try {
+    await work();
+  } catch (found) {
+    if (found.code === undefined) throw found;
+    troubles.add(found);
+  }
+}
+
 /** An element that always shows the present troubles, and what ends its doing so. */
 export function troublesView() {
   const place = h("div", { class: "troubles", role: "alert" });

@@ -1,9 +1,10 @@
 /** Carries a turn to the daemon and its answer back, over lost lines and reloads; stops it when asked. */
 
 import { Problem, follow, post } from "./api.js";
-import { conversation } from "./conversation.js";
+import { allConversations } from "./conversation.js";
 import { desk } from "./desk.js";
 import { say } from "./say.js";
+import { routesOf } from "./twins.js";
 import { speak } from "./voice.js";
 
 const WAITS_MS = [500, 1000, 2000, 4000, 8000];
@@ -13,21 +14,23 @@ const EMPTY_ENDS = 4;
 const reading = new Map(); // turn id → AbortController of the stream being read
 
 /** Sends what the user wrote. Does nothing while an answer is under way. */
-export function send(text) {
+export function send(conversation, text) {
   if (conversation.current) return null;
   const turn = conversation.add(text);
-  carry(turn);
+  carry(conversation, turn);
   return turn;
 }
 
-/** Takes up the turn that a reload or another tab left unfinished. */
+/** Takes up the turns that a reload or another tab left unfinished. */
 export function resume() {
-  const turn = conversation.current;
-  if (turn && !reading.has(turn.id)) carry(turn);
+  for (const conversation of allConversations()) {
+    const turn = conversation.current;
+    if (turn && !reading.has(turn.id)) carry(conversation, turn);
+  }
 }
 
 /** Stops the answer under way, on the daemon too. */
-export async function stop() {
+export async function stop(conversation) {
   const turn = conversation.current;
   if (!turn || turn.state === "stopping") return;
   turn.state = "stopping";
@@ -42,15 +45,15 @@ export async function stop() {
 }
 
 /** One tab reads a turn at a time; the others see it through what is kept. */
-async function carry(turn) {
-  if (!navigator.locks) return read(turn);
+async function carry(conversation, turn) {
+  if (!navigator.locks) return read(conversation, turn);
   return navigator.locks.request(`rappd turn ${turn.id}`, async () => {
     const now = conversation.turns.find((known) => known.id === turn.id);
-    if (now && now === conversation.current) await read(now);
+    if (now && now === conversation.current) await read(conversation, now);
   });
 }
 
-async function read(turn) {
+async function read(conversation, turn) {
   const control = new AbortController();
   reading.set(turn.id, control);
   conversation.carried = turn;
@@ -60,7 +63,7 @@ async function read(turn) {
     while (turn === conversation.current) {
       const before = turn.lastId;
       try {
-        if (await readOnce(turn, emptyEnds === 0, control.signal)) break;
+        if (await readOnce(conversation, turn, emptyEnds === 0, control.signal)) break;
         emptyEnds = turn.lastId === before ? emptyEnds + 1 : 0;
         if (turn.state === "stopping" || emptyEnds >= EMPTY_ENDS) break;
       } catch (found) {
@@ -77,7 +80,7 @@ async function read(turn) {
   } finally {
     reading.delete(turn.id);
     conversation.carried = null;
-    finish(turn);
+    finish(conversation, turn);
   }
 }
 
@@ -85,27 +88,28 @@ async function read(turn) {
  * Reads the stream, from where it was left if `onward`; true when the turn is over. From the start is
  * for a daemon that restarted and numbers its events anew: what was seen before changes nothing.
  */
-async function readOnce(turn, onward, signal) {
+async function readOnce(conversation, turn, onward, signal) {
   const headers = turn.lastId && onward ? { "Last-Event-ID": turn.lastId } : {};
   const json = conversation.request(turn);
-  for await (const event of follow("/chat/stream", { method: "POST", json, headers, signal })) {
+  const path = `${routesOf(conversation.key)}/chat/stream`;
+  for await (const event of follow(path, { method: "POST", json, headers, signal })) {
     if (conversation.take(turn, event)) return true;
   }
   return false;
 }
 
-function finish(turn) {
+function finish(conversation, turn) {
   if (turn.state === "stopping") turn.state = "stopped";
   else if (turn.state === "sending" || turn.state === "answering") {
-    fail(turn, { message: `${desk.name} dropped this answer.`, todo: "Ask again.", code: "dropped" });
+    fail(turn, { message: `${conversation.name} dropped this answer.`, todo: "Ask again.", code: "dropped" });
   }
   conversation.changed(turn, true);
-  announce(turn);
+  announce(conversation.name, turn);
 }
 
-function announce(turn) {
+function announce(name, turn) {
   if (turn.state === "done") {
-    say(`${desk.name}: ${plainly(turn.text)}`);
+    say(`${name}: ${plainly(turn.text)}`);
     if (turn.voice && desk.health?.voice_mode) speak(turn.voice);
   } else if (turn.state === "stopped") say("Stopped.");
   else say(`${turn.problem.error} ${turn.problem.todo}`);

@@ -7,13 +7,11 @@ import { aging } from "../parts/aging.js";
 import { desk } from "../parts/desk.js";
 import { hideDetail, showDetail } from "../parts/detail.js";
 import { fill, h } from "../parts/dom.js";
-import { agentsChanged, chooseFile } from "../parts/incoming.js";
+import { agentsChanged, chooseFile, importFiles } from "../parts/incoming.js";
 import { operatorLine } from "../parts/operator-line.js";
 import { rappCard, rappPage } from "../parts/rapp-card.js";
 import { go } from "../parts/router.js";
 import { troublesView } from "../parts/troubles.js";
-
-export const dropsAgents = true;
 
 export function mount(main, { tryIt }) {
   const place = h("div", {});
@@ -76,6 +74,7 @@ export function mount(main, { tryIt }) {
       rest = now;
       showRest();
     },
+    drops: () => ({ words: "Drop to add the agent", take: (files) => importFiles(files, tryIt) }),
     close() {
       hideDetail();
       agentsChanged.removeEventListener("change", list.refresh);

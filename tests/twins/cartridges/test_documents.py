@@ -124,6 +124,17 @@ def test_what_was_added_to_a_list_comes_in_even_when_the_list_grew() -> None:
     assert edits.apply(inner, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
 
 
+def test_edits_read_as_lines() -> None:
+    before = {"stats": {"snark": 81}, "memory": ["a"], "code": "x"}
+    after = {"stats": {"snark": 99}, "memory": ["a", {"text": "y" * 80}]}
+    assert edits.lines(edits.between(before, after)) == [
+        'code removed: "x"',
+        'memory[1] added: {"text":"' + "y" * 48 + "…",
+        "stats.snark: 81 → 99",
+    ]
+    assert edits.lines(edits.between(1, "1")) == ['everything: 1 → "1"']
+
+
 @pytest.mark.parametrize(
     "broken",
     [

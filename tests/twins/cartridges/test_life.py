@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import Document, buddies
 from twins.cartridges import life
+from twins.cartridges.acting import act
 from twins.cartridges.documents import parse, same, written
+from twins.cartridges.effects import Action
 from twins.cartridges.fields import STAGES
-from twins.cartridges.life import Action, act, at
+from twins.cartridges.life import at
 from twins.cartridges.shapes import checked
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.twins.cartridges.living_documents import keys, objects, values
 from twins.cartridges import lispy_file, lispy_run
 from twins.cartridges.documents import parse, same, written
 from twins.cartridges.lispy_run import inspect, run
+from twins.eggs.opening import open_egg
 from twins.errors import BadCartridge
 
 Document = dict[str, Any]
@@ -143,6 +145,15 @@ def test_frozen_anywhere_carried_and_resumed_the_output_is_the_same(data: st.Dat
         assert bool(inspect(document)) is ("image" in document["continuation"])
     assert (output, frames) == (whole.output, whole.frames)
     assert written(document) == written(whole.document)
+
+
+def test_a_frozen_cartridge_is_an_egg_for_the_importer(tmp_path: Path) -> None:
+    path = tmp_path / "ant.lispy.json"
+    path.write_bytes(written(run(run(counting()).document, steps=60).document))
+    with open_egg(path) as opened:
+        assert opened.family.kind == "lispy"
+        [part] = opened.parts
+        assert same(parse(part.read()), parse(path.read_bytes()))
 
 
 def test_inputs_wait_their_turn_and_a_program_may_wait_for_them() -> None:

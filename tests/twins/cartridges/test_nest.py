@@ -13,9 +13,11 @@ from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
 from twins import workspace as workspaces
 from twins.cartridges import loading
 from twins.cartridges.documents import parse, same, written
-from twins.cartridges.life import Action
+from twins.cartridges.effects import Action
 from twins.cartridges.nest import Nest
 from twins.cartridges.shapes import Shape, checked
+from twins.eggs.opened import Destination
+from twins.eggs.opening import open_egg
 from twins.errors import BadCartridge, BadFile, NoSuchFile, TwinConflict
 from twins.workspace import Workspace
 
@@ -87,6 +89,20 @@ def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
         assert there["organism"] == here["organism"], "a cartridge does not age while it travels"
         there = arrived.export(Shape.BUDDY, now=NOON + timedelta(days=30, minutes=7))
         assert there["organism"]["energy"] == here["organism"]["energy"] - 7
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(nest: Nest, tmp_path: Path, shape: Shape) -> None:
+    nest.take(FLUFFY, now=NOON)
+    path = tmp_path / "some.file"
+    loading.save(path, nest.export(shape, now=NOON))
+    with open_egg(path) as opened:
+        assert opened.destination is Destination.TWIN
+        [part] = [part for part in opened.parts if part.target.startswith(".brainstem_data/")]
+        other = Workspace.at(tmp_path / "other")
+        other.create()
+        (other.root / part.target).write_bytes(part.read())
+    assert Nest(other).act(Action.STATUS, now=NOON).document["organism"] == nest.read()["organism"]
 
 
 def test_load_run_save_load_run_save(nest: Nest, tmp_path: Path) -> None:

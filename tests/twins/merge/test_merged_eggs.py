@@ -12,7 +12,7 @@ import pytest
 
 from envelopes.keys import IdentityKey
 from tests.twins.merge.parallel_lives import told
-from twins.cartridges.life import Action
+from twins.cartridges.effects import Action
 from twins.cartridges.nest import Nest
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.opened import Opened, Role

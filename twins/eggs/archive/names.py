@@ -16,7 +16,7 @@ _SHOWN = 60
 
 # Nearly all names; whatever does not match is looked at piece by piece.
 _EVERYDAY = re.compile(r"(?:[\w@-]|\.(?=\w))[\w@.+=-]*(?:/(?:[\w@-]|\.(?=\w))[\w@.+=-]*)*", re.ASCII)
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = re.compile(r".:")  # some systems take any first sign for one
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:[.:].*)?", re.I | re.S
 )

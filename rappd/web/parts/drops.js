@@ -1,0 +1,31 @@
+/** Files dropped anywhere on the page: taken by the place that is shown, if it wants them. */
+
+import { fill, h, icon } from "./dom.js";
+
+/**
+ * `wanted()` gives what would happen now, `{words, take(files)}`, or null. While a file hovers over a page
+ * that wants it, a veil says the words; elsewhere a drop does nothing.
+ */
+export function acceptDrops(wanted) {
+  const words = h("span", {});
+  const veil = h("div", { class: "veil", hidden: true }, h("p", {}, icon("file"), words));
+  document.body.append(veil);
+  const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
+  const over = (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    const here = wanted();
+    event.dataTransfer.dropEffect = here ? "copy" : "none";
+    veil.hidden = !here;
+    if (here) fill(words, here.words);
+  };
+  addEventListener("dragenter", over);
+  addEventListener("dragover", over);
+  addEventListener("dragleave", (event) => event.relatedTarget === null && (veil.hidden = true));
+  addEventListener("drop", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    veil.hidden = true;
+    wanted()?.take([...event.dataTransfer.files]);
+  });
+}

@@ -1,0 +1,42 @@
+/** The list behind the ▾: whom to talk to. */
+
+import { desk } from "./desk.js";
+import { h } from "./dom.js";
+import { nameOf, partner } from "./partner.js";
+import { go } from "./router.js";
+import { openSheet } from "./sheet.js";
+import { twins } from "./twins.js";
+
+/** Opens it; choosing leads to Talk. */
+export function openPartners() {
+  const others = twins.rows.map(({ key }) => key);
+  const known = new Set(["", ...others, partner.key]);
+  openSheet({
+    title: "Talk with",
+    build: (close) =>
+      h(
+        "ul",
+        { class: "sheet-body partners" },
+        [...known].map((key) => h("li", {}, choice(key, close))),
+      ),
+  });
+}
+
+function choice(key, close) {
+  const choose = () => {
+    close();
+    go("talk", ...(key ? [key] : []));
+  };
+  const row = twins.row(key);
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "secondary",
+      onclick: choose,
+      "aria-current": key === partner.key ? "true" : null,
+    },
+    h("span", {}, nameOf(key)),
+    h("span", { class: "soft" }, key ? (row?.kind ?? "") : `this machine, ${desk.thinking || "the brainstem"}`),
+  );
+}
