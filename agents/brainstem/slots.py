@@ -1,44 +1,89 @@
-"""Slots of an answer: ``|||VOICE|||`` and ``|||TWIN|||``, in any order, never leaked."""
+"""Slots of an answer: ``|||VOICE|||``, ``|||TWIN|||`` and those of senses, in any order, never leaked."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 VOICE = "|||VOICE|||"
 TWIN = "|||TWIN|||"
+DELIMITER = re.compile(r"\|\|\|[A-Za-z0-9_.-]{1,40}\|\|\|")
+"""What every delimiter looks like. None is a part of another, so that no two claim the same text."""
 
-_MARK = re.compile(r"\|\|\|(VOICE|TWIN)\|\|\|")
-_LONGEST = max(len(VOICE), len(TWIN))
+
+@dataclass(slots=True, frozen=True)
+class Slot:
+    """One further answer beside the main one, under ``response_key`` in ``/chat``. ``prompt`` tells the
+    model how to fill it; ``tag`` may wrap the whole of it."""
+
+    name: str
+    delimiter: str
+    response_key: str
+    prompt: str = ""
+    tag: str = ""
+
+
+HOUSE = (
+    Slot("voice", VOICE, "voice_response", tag="voice"),
+    Slot("twin", TWIN, "twin_response", tag="twin"),
+)
+"""The slots that are always split off, and asked for where their mode is on."""
 
 
 class Slots(NamedTuple):
-    """An answer taken apart; a slot that was not there is ""."""
+    """An answer taken apart; a slot that was not there is "". ``senses`` has every sense's, by its key."""
 
     main: str
     voice: str
     twin: str
+    senses: dict[str, str]
 
 
-def split(text: str) -> Slots:
-    """Cuts ``text`` at every delimiter. A slot runs to the next one; a repeated slot is joined."""
-    if "|||" not in text:
-        return Slots(text.strip(), "", "")
-    pieces = _MARK.split(text)
-    slots = {"VOICE": [], "TWIN": []}  # type: dict[str, list[str]]
-    for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
-        slots[name].append(body.strip())
-    return Slots(
-        _unwrap(pieces[0].strip(), "main"),
-        _unwrap(_join(slots["VOICE"]), "voice"),
-        _unwrap(_join(slots["TWIN"]), "twin"),
-    )
+class Delimiters:
+    """What an answer is cut at: the house's two delimiters and those of ``senses``."""
+
+    def __init__(self, senses: Sequence[Slot] = ()) -> None:
+        self._slots = {slot.delimiter: slot for slot in (*HOUSE, *senses)}
+        self._senses = [slot for slot in senses if slot.delimiter not in (VOICE, TWIN)]
+        self.mark = re.compile("|".join(re.escape(delimiter) for delimiter in self._slots))
+        self.starts = frozenset(
+            delimiter[:length] for delimiter in self._slots for length in range(1, len(delimiter))
+        )
+        self.longest_start = max(map(len, self.starts))
+
+    def split(self, text: str) -> Slots:
+        """Cuts ``text`` at every delimiter. A slot runs to the next one; a repeated slot is joined."""
+        if "|||" not in text:
+            return Slots(text.strip(), "", "", {slot.response_key: "" for slot in self._senses})
+        bodies: dict[str, list[str]] = {delimiter: [] for delimiter in self._slots}
+        end, delimiter, main = 0, "", ""
+        for found in [*self.mark.finditer(text), None]:
+            piece = text[end : found.start() if found else None].strip()
+            if delimiter:
+                bodies[delimiter].append(piece)
+            else:
+                main = _unwrap(piece, "main")
+            if found:
+                end, delimiter = found.end(), found[0]
+
+        def filled(slot: Slot) -> str:
+            return _unwrap("\n".join(part for part in bodies[slot.delimiter] if part), slot.tag)
+
+        senses = {slot.response_key: filled(slot) for slot in self._senses}
+        return Slots(main, filled(self._slots[VOICE]), filled(self._slots[TWIN]), senses)
+
+
+PLAIN = Delimiters()
+"""A workspace without senses."""
 
 
 class MainStream:
     """Lets through only the main part of a text that arrives in pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, delimiters: Delimiters = PLAIN) -> None:
+        self._delimiters = delimiters
         self._held = ""
         self._done = False
 
@@ -47,18 +92,17 @@ class MainStream:
         if self._done:
             return ""
         text = self._held + piece
-        found = _MARK.search(text)
+        found = self._delimiters.mark.search(text)
         if found:
             self._done = True
             self._held = ""
             return text[: found.start()]
-        keep = 0
-        for length in range(1, min(_LONGEST, len(text)) + 1):
-            tail = text[-length:]
-            if VOICE.startswith(tail) or TWIN.startswith(tail):
-                keep = length
-        self._held = text[len(text) - keep :] if keep else ""
-        return text[: len(text) - keep] if keep else text
+        for length in range(min(self._delimiters.longest_start, len(text)), 0, -1):
+            if text[-length:] in self._delimiters.starts:
+                self._held = text[-length:]
+                return text[:-length]
+        self._held = ""
+        return text
 
     def finish(self) -> str:
         """What was held back and turned out to be plain text."""
@@ -66,12 +110,13 @@ class MainStream:
         return "" if self._done else rest
 
 
-def _join(parts: list[str]) -> str:
-    return "\n".join(part for part in parts if part)
-
-
 def _unwrap(text: str, tag: str) -> str:
     opening, closing = f"<{tag}>", f"</{tag}>"
-    if text.startswith(opening) and text.endswith(closing) and len(text) >= len(opening) + len(closing):
+    if (
+        tag
+        and text.startswith(opening)
+        and text.endswith(closing)
+        and len(text) >= len(opening) + len(closing)
+    ):
         return text[len(opening) : -len(closing)].strip()
     return text

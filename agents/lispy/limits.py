@@ -34,10 +34,10 @@ class Limits:
         """Those in ``given``, the rest as published. Raises ``ValueError`` for a wrong name or number."""
         unknown = set(given) - {field.name for field in fields(cls)}
         if unknown:
-            raise ValueError(f"there is no limit {min(unknown)!r}")
+            raise ValueError(f"there is no limit {min(unknown)}")
         for name, value in given.items():
             if type(value) is not int or value < 0:
-                raise ValueError(f"{name} must be a whole number, not {value!r}")
+                raise ValueError(f"{name} must be a whole number")
         return cls(**given)
 
     def within(self, ceiling: Limits) -> bool:

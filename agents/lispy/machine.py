@@ -94,6 +94,7 @@ class Machine:
         self._state = state = State(limits or Limits(), profile, scope, waiting)
         try:
             forms = read(source, state.limits, named=named) if isinstance(source, str) else list(source)
+            check([forms])
         except Fault as fault:
             state.fail(fault)
             return
@@ -141,6 +142,7 @@ class Machine:
         elif state.mode is FAILED:
             status = "failed"
         output = "".join(state.output)
+        state.output = [output]  # so that asking after every step stays cheap
         return Outcome(status, state.value, state.fault, output, state.steps, state.peak_call_depth)
 
     def give(self, *values: Any) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import secrets
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import orjson
 
 from rappd.errors import Mistyped, RappdError
+from rappd.operations.waiting_eggs import WaitingEggs, new_file
 from twins.errors import BadEgg
+from twins.importer.errors import from_disk
 
 MAX_BYTES = 2 << 30
 _CHUNK = 1 << 20
@@ -28,34 +30,35 @@ class EggUnreachable(RappdError):
     status = 502
 
 
-async def fetch_egg(url: str, folder: Path, *, expect_sha256: str = "") -> Path:
-    """The file that ``url`` (http or https) gives, in ``folder``. It is only as trusted as what signs it.
+async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") -> Path:
+    """The file that ``url`` (http or https) gives, among the eggs that wait. It is only as trusted as what
+    signs it.
 
     ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
-    (the published hub's shape). Raises ``EggUnreachable``, ``BadEgg`` on another hash, ``Mistyped``.
+    (the published hub's shape). Raises ``EggUnreachable``, ``BadEgg`` on another hash, ``Mistyped``,
+    ``DiskFull``.
     """
     if not re.match(r"https?://[^\s]+$", url):
         raise Mistyped(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
-    wanted = {expect_sha256.lower()} if expect_sha256 else set()
-    if any(not _SHA256.fullmatch(one) for one in wanted):
+    wanted = expect_sha256.lower()
+    if wanted and not _SHA256.fullmatch(wanted):
         raise Mistyped("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
-    await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-    part = folder / f"{secrets.token_hex(8)}.part"
+    part = await asyncio.to_thread(waiting.part)
     try:
         async with aiohttp.ClientSession(timeout=_TIMES, trust_env=True) as session:
             if not wanted and re.search(r"/eggs/[^/?#]+\.egg$", url):
                 wanted = await _beside(session, url)
             digest = await _download(session, url, part)
-        if wanted and digest not in wanted:
+        if wanted and digest != wanted:
             raise BadEgg("The egg at that address is not the one that is expected; nothing was written.",
                          do="Ask whoever offers it.")  # fmt: skip
-        path = folder / f"{digest}.egg"
-        await asyncio.to_thread(part.replace, path)
-        return path
+        return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
     except (aiohttp.ClientError, TimeoutError) as error:
         raise EggUnreachable(
             f"{url[:120]} does not answer.", do="Check the address and the network."
         ) from error
+    except OSError as error:
+        raise from_disk(error, _name(url)) from error
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
 
@@ -65,7 +68,7 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
     async with session.get(url) as response:
         if response.status != 200:
             raise EggUnreachable(f"{url[:120]} answered {response.status}.", do="Check the address.")
-        with await asyncio.to_thread(part.open, "xb") as file:
+        with await asyncio.to_thread(new_file, part) as file:
             async for chunk in response.content.iter_chunked(_CHUNK):
                 size += len(chunk)
                 if size > MAX_BYTES:
@@ -75,14 +78,24 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
     return digest.hexdigest()
 
 
-async def _beside(session: aiohttp.ClientSession, url: str) -> set[str]:
+async def _beside(session: aiohttp.ClientSession, url: str) -> str:
+    """The SHA-256 that the entry beside the egg tells; "" when there is none."""
+    raw = bytearray()
     async with session.get(url.removesuffix(".egg") + ".json") as response:
         if response.status != 200:
-            return set()
-        raw = await response.content.read(_SIDECAR_BYTES)
+            return ""
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            raw += chunk
+            if len(raw) > _SIDECAR_BYTES:
+                return ""
     try:
-        found = orjson.loads(raw)
+        found = orjson.loads(bytes(raw))
     except orjson.JSONDecodeError:
-        return set()
-    digest = found.get("sha256") if isinstance(found, dict) else None
-    return {digest} if isinstance(digest, str) and _SHA256.fullmatch(digest) else set()
+        return ""
+    told = found.get("sha256") if isinstance(found, dict) else None
+    digest = told.lower() if isinstance(told, str) else ""
+    return digest if _SHA256.fullmatch(digest) else ""
+
+
+def _name(url: str) -> str:
+    return unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2] or "an egg"

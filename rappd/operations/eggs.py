@@ -5,11 +5,13 @@ Everything here blocks on the disk and needs no daemon. While one runs, it calls
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envelopes.keys import IdentityKey
 from rappd.errors import Mistyped
@@ -17,16 +19,21 @@ from rappd.home import Home
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.frames import ConversationSink
-from twins.eggs.opened import Opened
+from twins.eggs.opened import Destination, Opened
 from twins.eggs.opening import open_egg
 from twins.eggs.packing.forms import Form, Maker, Packed
+from twins.importer.ground import ground_for
 from twins.importer.holding import Held
 from twins.importer.importer import Importer
 from twins.importer.rules import Category
 from twins.importer.signers import Signers
 from twins.listing import find
 from twins.places import TwinPlaces
+from twins.twin import adopt
 from twins.workspace import Workspace
+
+if TYPE_CHECKING:
+    from twins.importer.planning import Plan
 
 Progress = Callable[[int, int], None]
 """(bytes done, bytes in all), as often as there is something to tell."""
@@ -64,9 +71,9 @@ class EggVerbs:
         self._home = home
         self._host = host
         self._key = identity
+        self._machine = machine
         self._maker = Maker(version=__version__, host=machine)
         self._places = TwinPlaces(home.root)
-        self._said = RecordedConversations(home.database)
         self.signers = Signers(home.signers)
         self.held = Held(home.held, home.root)
         self.importer = Importer(
@@ -80,11 +87,16 @@ class EggVerbs:
         )
 
     def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
-        """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
+        """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
+
+        Code that is quarantined stays behind: this house signs nothing that nobody has read.
+        """
         from twins.eggs.packing.pack import pack  # brings the archive writer along
 
         form = _form(order)
         workspace, name = self._workspace(order)
+        if not order.twin and not form.needs_item:
+            self._adopt_host()
         target = Path(order.into).expanduser().absolute() if order.into else self._place(name, form)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         done = pack(
@@ -94,7 +106,8 @@ class EggVerbs:
             item=order.item,
             key=self._key,
             maker=self._maker,
-            conversations=self._said,
+            conversations=self._said(workspace),
+            held=self.held.is_held,
             exclude_memory=order.exclude_memory,
             allow=order.allow,
             overwrite=order.overwrite,
@@ -126,7 +139,7 @@ class EggVerbs:
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
         with open_egg(path) as opened:
-            return {"plan": self.importer.plan(opened, overwrite=categories(overwrite)).as_json()}
+            return {"plan": _planned(self.importer.plan(opened, overwrite=categories(overwrite)))}
 
     def hatch(
         self,
@@ -162,9 +175,21 @@ class EggVerbs:
             return {"extracted": _extracted(opened, into)}
 
     def key_of(self, path: Path) -> str:
-        """Which twin an egg would touch; "" for none."""
+        """The folder of the twin that an egg would touch; "" for none. Raises ``TwinConflict``."""
         with open_egg(path, check_up_to=0) as opened:
-            return opened.key if opened.destination.value == "twin" else ""
+            if opened.destination is not Destination.TWIN:
+                return ""
+            return ground_for(opened, self._home.root, self._host).root.name
+
+    def key_of_hatching(self, receipt: str) -> str:
+        """The folder of the twin that a hatching touched; "" for none. Raises ``NoSuchHatching``."""
+        found = self.importer.receipts.find(receipt)
+        return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
+
+    def signer_of(self, path: Path) -> str:
+        """The fingerprint of the key that signed an egg; "" without a signature."""
+        with open_egg(path, check_up_to=0) as opened:
+            return opened.seal.signer
 
     def receipts(self) -> dict[str, Any]:
         """Every hatching that has a receipt, the latest first."""
@@ -182,9 +207,10 @@ class EggVerbs:
         ]
         return {"signers": rows, "own": self._key.fingerprint}
 
-    def trust_signer(self, fingerprint: str, name: str) -> dict[str, Any]:
-        """Trusts a key by name, until it is revoked."""
-        signer = self.signers.trust(fingerprint, name)
+    def trust_signer(self, fingerprint: str, name: str = "") -> dict[str, Any]:
+        """Trusts a key by name, until it is revoked. Without a name it keeps the one it has."""
+        known = self.signers.name_of(fingerprint)
+        signer = self.signers.trust(fingerprint, name or known or fingerprint[:16])
         return {
             "fingerprint": signer.fingerprint,
             "name": signer.name,
@@ -212,21 +238,43 @@ class EggVerbs:
         from twins.eggs.packing.pack import pack
         from twins.eggs.packing.secret_scan import SecretsFound
 
-        target = self._place(root.name, Form.TWIN)
+        is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
+        if is_host:
+            self._adopt_host()
+        form, workspace = (
+            (Form.BRAINSTEM, self._host) if is_host else (Form.TWIN, Workspace.at(root))
+        )
+        target = self._place("brainstem" if is_host else root.name, form)
         target = target.with_name(f"{target.stem}-before.egg")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         allow: frozenset[str] = frozenset()
-        workspace = self._host if root == self._host.root else Workspace.at(root)
-        for _ in range(2):
+        while True:
             try:
                 pack(
-                    workspace, target, key=self._key, maker=self._maker, conversations=self._said, allow=allow
+                    workspace,
+                    target,
+                    form=form,
+                    key=self._key,
+                    maker=self._maker,
+                    conversations=self._said(workspace),
+                    held=self.held.is_held,
+                    allow=allow,
                 )
             except SecretsFound as found:  # it stays on this machine, in the owner's own folder
-                allow = frozenset(one.id for one in found.findings)
-                continue
-            break
-        return target
+                known = len(allow)
+                allow |= {one.id for one in found.findings}
+                if len(allow) == known:
+                    raise
+            else:
+                return target
+
+    def _said(self, workspace: Workspace) -> RecordedConversations:
+        return RecordedConversations(self._home.database, workspace.root.name)
+
+    def _adopt_host(self) -> None:
+        """A brainstem that no daemon ever ran has no rappid yet."""
+        name = self._machine
+        adopt(self._host, name, owner=name, host=name, platform=platform.system().lower())
 
 
 def categories(names: Iterable[str]) -> list[Category]:
@@ -253,6 +301,18 @@ def _form(order: Order) -> Form:
     if not order.twin and form is Form.TWIN:
         raise Mistyped("Which twin shall be packed?", do="rappd twins list")
     return form
+
+
+def _planned(plan: Plan) -> dict[str, Any]:
+    """The plan for a screen, with what only the egg itself tells besides."""
+    opened, body = plan.opened, plan.as_json()
+    host = opened.manifest.get("host")
+    told = isinstance(host, str) and opened.seal.whole is True
+    return {
+        **body,
+        "egg": {**body["egg"], "file": opened.file, "packed_on": str(host)[:60] if told else ""},
+        "seal": {**body["seal"], "listed": opened.seal.listed},
+    }
 
 
 def _packed(done: Packed) -> dict[str, Any]:

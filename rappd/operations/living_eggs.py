@@ -3,39 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.operations.egg_fetching import fetch_egg
 from rappd.operations.eggs import EggVerbs, Order, Progress
+from rappd.operations.waiting_eggs import WaitingEggs
 from rappd.store.store import Store
 from rappd.tenants import Tenants
+
+log = logging.getLogger(__name__)
 
 Tell = Callable[[], Awaitable[None]]
 """Looks at the host's agent files anew and tells whoever watches."""
 
 
 class LivingEggs:
-    """``EggVerbs`` for the event loop: each verb runs in a thread, around twins that are awake."""
+    """``EggVerbs`` for the event loop: each verb runs in a thread, around twins that are awake.
+
+    An egg that is planned or hatched is first copied to ``waiting``. A hatching goes on to its end when
+    whoever asked for it leaves: he may be an agent of the very twin that has to sleep for it.
+    """
 
     def __init__(self, verbs: EggVerbs, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
-        self._folder = tenants.places.eggs / ".waiting"
+        self.waiting = WaitingEggs(tenants.places.eggs / ".waiting")
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host
         self._hatching = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        """Returns when what is under way has come to its end."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def pack(self, order: Order, progress: Progress | None = None) -> dict[str, Any]:
         """See ``EggVerbs.pack``; what was said up to now is in it."""
+        if order.into:
+            order = replace(order, into=str(whole_path(order.into)))
         await self._store.flush()
         return await asyncio.to_thread(self.verbs.pack, order, progress=progress)
 
-    async def plan(self, path: Path, overwrite: Iterable[str] = ()) -> dict[str, Any]:
-        """See ``EggVerbs.plan``."""
-        return await asyncio.to_thread(self.verbs.plan, path, overwrite=overwrite)
+    async def plan(
+        self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
+    ) -> dict[str, Any]:
+        """See ``EggVerbs.plan``; ``id`` names the copy that was planned, and waits."""
+        path = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
+        planned = await asyncio.to_thread(self.verbs.plan, path, overwrite=overwrite)
+        return {"id": self.waiting.id_of(path), **planned}
 
     async def hatch(
         self,
@@ -44,40 +66,41 @@ class LivingEggs:
         overwrite: Iterable[str] = (),
         approved: str = "",
         source: str = "",
+        expect_sha256: str = "",
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """See ``EggVerbs.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
-        async with self._hatching:
-            key = await asyncio.to_thread(self.verbs.key_of, path)
-            was_awake = await self._asleep(key)
-            try:
+
+        async def hatch() -> dict[str, Any]:
+            kept = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
+            async with self._resting(await asyncio.to_thread(self.verbs.key_of, kept)):
                 done = await asyncio.to_thread(
                     self.verbs.hatch,
-                    path,
+                    kept,
                     overwrite=overwrite,
                     approved=approved,
-                    source=source,
+                    source=source or path.name,
                     progress=progress,
                 )
-            finally:
-                if was_awake:
-                    await self._tenants.boot(key)
-        await self._refresh_host()
-        return done
+            await asyncio.to_thread(self.waiting.discard, kept)
+            return done
+
+        return await self._to_the_end(hatch())
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
-        """See ``EggVerbs.rollback``; the twin sleeps afterwards."""
-        async with self._hatching:
-            key = (await asyncio.to_thread(self.verbs.importer.receipts.find, receipt)).key
-            await self._asleep(key)
-            done = await asyncio.to_thread(self.verbs.rollback, receipt, even_if_changed=even_if_changed)
-        await self._refresh_host()
-        return done
+        """See ``EggVerbs.rollback``; a twin that is awake, and still lives here, is woken again."""
+
+        async def rollback() -> dict[str, Any]:
+            async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
+                return await asyncio.to_thread(
+                    self.verbs.rollback, receipt, even_if_changed=even_if_changed
+                )
+
+        return await self._to_the_end(rollback())
 
     async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """A verb by its name, for agents: ``eggs.<verb>`` of ``utils.host``."""
         text = {key: value for key, value in given.items() if isinstance(value, str)}
-        overwrite = [one for one in given.get("overwrite") or () if isinstance(one, str)]
         match verb:
             case "pack":
                 return await self.pack(
@@ -93,31 +116,68 @@ class LivingEggs:
                 return await asyncio.to_thread(self.verbs.receipts)
             case "rollback":
                 return await self.rollback(text.get("receipt", ""))
-        if text.get("url"):
-            expected = text.get("expect_sha256", "")
-            path = await fetch_egg(text["url"], self._folder, expect_sha256=expected)
-            text["source"] = text["url"]
-        else:
-            path = Path(text.get("path", ""))
-        if not path.is_absolute():
-            raise Mistyped("Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg.")
-        match verb:
-            case "inspect":
-                return await asyncio.to_thread(self.verbs.inspect, path)
-            case "plan":
-                return await self.plan(path, overwrite)
-            case "hatch":
-                return await self.hatch(
-                    path,
-                    overwrite=overwrite,
-                    approved=text.get("approved", ""),
-                    source=text.get("source", ""),
-                )
+            case "inspect" | "plan" | "hatch":
+                return await self._with_egg(verb, text, given.get("overwrite"))
         raise NotFound(f'There is no operation "eggs.{verb[:40]}".')
 
-    async def _asleep(self, key: str) -> bool:
+    async def _with_egg(self, verb: str, text: Mapping[str, str], overwrite: Any) -> dict[str, Any]:
+        expected = text.get("expect_sha256", "")
+        if text.get("url"):
+            path = await fetch_egg(text["url"], self.waiting, expect_sha256=expected)
+        else:
+            path = whole_path(text.get("path", ""))
+        chosen = [one for one in overwrite if isinstance(one, str)] if isinstance(overwrite, list) else []
+        if verb == "inspect":
+            return await asyncio.to_thread(self.verbs.inspect, path)
+        if verb == "plan":
+            return await self.plan(path, chosen, expect_sha256=expected)
+        return await self.hatch(
+            path,
+            overwrite=chosen,
+            approved=text.get("approved", ""),
+            source=text.get("source") or text.get("url", ""),
+            expect_sha256=expected,
+        )
+
+    async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        task = asyncio.ensure_future(self._alone(work))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()):  # whoever asked may have left
+            log.info("an egg: %s", error)
+
+    async def _alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        async with self._hatching:
+            done = await work
+        await self._refresh_host()
+        return done
+
+    @asynccontextmanager
+    async def _resting(self, key: str) -> AsyncIterator[None]:
+        """Nothing of a twin runs meanwhile. ``key`` "" is nobody."""
         if not key:
-            return False
+            yield
+            return
         was_awake = self._tenants.presence(key).awake
-        await self._tenants.stop(key)
-        return was_awake
+        try:
+            async with self._tenants.apart(key):
+                await self._tenants.stop(key)
+                yield
+        finally:
+            if was_awake and (self._tenants.places.active(key) / "rappid.json").exists():
+                try:
+                    await self._tenants.boot(key)
+                except Problem as problem:  # hatched is hatched; that it sleeps is seen in the list
+                    log.warning("%s sleeps on: %s", key, problem)
+
+
+def whole_path(text: str) -> Path:
+    """A path on this machine that does not depend on where one stands. Raises ``Mistyped``."""
+    path = Path.home() / text[2:] if text.startswith("~/") else Path(text)
+    if "\0" in text or not path.is_absolute():
+        raise Mistyped("Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg.")
+    return path

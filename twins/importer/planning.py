@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -267,7 +267,7 @@ def _digest(
         "lives": ground.identity.rappid.text if ground.identity else "",
         "overwrite": sorted(overwrite),
         "standing": standing.value,
-        "rows": [astuple(row) for row in rows],
+        "rows": list(rows),
     }
     return hashlib.sha256(orjson.dumps(what, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,8 @@ class Receipt:
 
     def encode(self) -> bytes:
         """The receipt's file."""
-        return orjson.dumps({"receipt": SCHEMA, **asdict(self)}, option=orjson.OPT_INDENT_2)
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return orjson.dumps({"receipt": SCHEMA, **fields}, option=orjson.OPT_INDENT_2)
 
     @classmethod
     def decode(cls, content: bytes) -> Receipt:

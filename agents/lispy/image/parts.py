@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from agents.lispy.errors import BadImage, Fault
@@ -129,19 +130,25 @@ class Parts:
 
     def _thing(self, written: dict[str, Any], where: str) -> Any:
         """One thing of the heap; ``self._heap`` holds all that it may refer to."""
-        match written:
-            case {"tag": "list", "items": list(items), **rest} if not rest:
-                return self.values(items, where)
-            case {"tag": "pair", "car": car, "cdr": cdr, **rest} if not rest:
-                return Pair(self.value(car, where), self.value(cdr, where))
-            case {"tag": "map", "entries": list(entries), **rest} if not rest:
-                return self._map(entries, where)
-            case {"tag": "closure" | "macro" as tag, "form": form, "scope": scope, **rest} if not rest:
-                return self._closure(Macro if tag == "macro" else Closure, form, scope, where)
-            case {"tag": "combined", "kind": str(kind), "parts": list(parts), **rest} if not rest:
-                return self._combined(kind, self.values(parts, where), where)
-            case {"tag": "string" | "symbol" | "integer"}:
-                return self.value(written, where)
+        tag = written.get("tag")
+        if tag == "list":
+            exactly(written, ("tag", "items"), where)
+            return self.values(written["items"], where)
+        if tag == "pair":
+            exactly(written, ("tag", "car", "cdr"), where)
+            return Pair(self.value(written["car"], where), self.value(written["cdr"], where))
+        if tag == "map":
+            exactly(written, ("tag", "entries"), where)
+            return self._map(array_in(written["entries"], where), where)
+        if tag == "closure" or tag == "macro":
+            exactly(written, ("tag", "form", "scope"), where)
+            kind = Macro if tag == "macro" else Closure
+            return self._closure(kind, written["form"], written["scope"], where)
+        if tag == "combined":
+            exactly(written, ("tag", "kind", "parts"), where)
+            return self._combined(written["kind"], self.values(written["parts"], where), where)
+        if tag == "string" or tag == "symbol" or tag == "integer":
+            return self.value(written, where)
         bad(where, "nothing that a heap holds")
 
     def _map(self, entries: list[Any], where: str) -> dict[str, Any]:
@@ -171,8 +178,8 @@ class Parts:
         except Fault as fault:
             bad(where, fault.message)
 
-    def _combined(self, kind: str, parts: list[Any], where: str) -> Combined:
-        if kind not in COMBINATIONS or len(parts) < COMBINATIONS[kind]:
+    def _combined(self, kind: Any, parts: list[Any], where: str) -> Combined:
+        if type(kind) is not str or kind not in COMBINATIONS or len(parts) < COMBINATIONS[kind]:
             bad(where, "not a known combination")
         if kind in ("complement", "constantly") and len(parts) != 1:
             bad(where, "not a known combination")
@@ -203,10 +210,10 @@ def number_in(written: Any, where: str) -> int:
     return written
 
 
-def exactly(written: dict[str, Any], keys: list[str], where: str) -> None:
+def exactly(written: dict[str, Any], keys: Sequence[str], where: str) -> None:
     """Refuses the image if the object has other keys than these."""
-    missing = [key for key in keys if key not in written]
-    if missing:
-        bad(where, f"{missing[0]} is missing")
+    for key in keys:
+        if key not in written:
+            bad(where, f"{key} is missing")
     if len(written) > len(keys):
         bad(where, "there is more in it than there may be")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import re
 import secrets
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -23,14 +21,15 @@ from rappd.doors.loopback.guard import operator_only
 from rappd.errors import NotFound
 from rappd.house import House
 from rappd.operations.eggs import Order
+from rappd.operations.living_eggs import whole_path
+from rappd.operations.waiting_eggs import new_file
+from twins.importer.errors import from_disk
 
 routes = web.RouteTableDef()
 
 MAX_BYTES = 8 << 30
-_KEEP_SECONDS = 24 * 3600
 _ID = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
-_NAME_BYTES = 120
 _LINK_SECONDS = 3600
 _LINK_KEY = secrets.token_bytes(32)
 """Links end with the process that gave them."""
@@ -44,27 +43,29 @@ async def lay_down(request: web.Request) -> web.Response:
     It waits, unhatched, under `id`, for a day.
     """
     house = request.app[HOUSE]
-    folder = _waiting(house)
-    await asyncio.to_thread(_sweep, folder)
-    part = folder / f"{secrets.token_hex(8)}.part"
+    waiting, name = house.eggs.waiting, request.query.get("name", "")
+    part = await asyncio.to_thread(waiting.part)
     try:
         digest = await _receive(request, part)
-        path = await asyncio.to_thread(_keep, part, folder / digest, request.query.get("name", ""))
+        path = await asyncio.to_thread(waiting.keep, part, digest, name)
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
     try:
         found = await asyncio.to_thread(house.eggs.verbs.verify, path)
         plan = await house.eggs.plan(path)
     except BaseException:
-        await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
+        await asyncio.to_thread(waiting.discard, path)
         raise
-    return ok({"id": digest, "file": request.query.get("name", ""), **found, **plan})
+    return ok({"file": name, **found, **plan})
 
 
 @routes.post("/eggs/plan")
 @operator_only
 async def plan(request: web.Request) -> web.Response:
-    """What hatching an egg (`id`, or `path` on this machine) would do, with `overwrite` as it is given."""
+    """What hatching an egg (`id`, or `path` on this machine) would do, with `overwrite` as it is given.
+
+    A file given by its path is copied first; the answer's `id` is the copy that was planned.
+    """
     body = await json_object(request)
     house = request.app[HOUSE]
     return ok(await house.eggs.plan(_egg(house, body), _overwrite(body)))
@@ -73,7 +74,10 @@ async def plan(request: web.Request) -> web.Response:
 @routes.post("/eggs/hatch")
 @operator_only
 async def hatch(request: web.Request) -> web.Response:
-    """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to."""
+    """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to.
+
+    A plan that is another one by now is refused with `plan_changed`.
+    """
     body = await json_object(request)
     house = request.app[HOUSE]
     path = _egg(house, body)
@@ -180,55 +184,24 @@ async def revoke(request: web.Request) -> web.Response:
 @operator_only
 async def discard(request: web.Request) -> web.Response:
     """Throws away an egg that waits here unhatched."""
-    path = _egg(request.app[HOUSE], {"id": request.match_info["id"]})
-    await asyncio.to_thread(shutil.rmtree, path.parent)
+    waiting = request.app[HOUSE].eggs.waiting
+    path = await asyncio.to_thread(waiting.find, request.match_info["id"])
+    await asyncio.to_thread(waiting.discard, path)
     return ok({"status": "ok"})
 
 
 def _egg(house: House, body: dict[str, Any]) -> Path:
     ident, path = body.get("id"), body.get("path")
     if isinstance(ident, str) and _ID.fullmatch(ident):
-        found = next((_waiting(house) / ident).glob("*"), None)
-        if found is None:
-            raise NotFound("That egg does not wait here any more.", do="Open it again.")
-        return found
-    if isinstance(path, str) and Path(path).is_absolute():
-        return Path(path)
+        return house.eggs.waiting.find(ident)
+    if isinstance(path, str) and path:
+        return whole_path(path)
     raise BadBody("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
 
 
 def _overwrite(body: dict[str, Any]) -> list[str]:
     given = body.get("overwrite")
     return [str(one) for one in given] if isinstance(given, list) else []
-
-
-def _waiting(house: House) -> Path:
-    folder = house.home.root / "eggs" / ".waiting"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _sweep(folder: Path) -> None:
-    """What was looked at and not hatched goes after a day."""
-    for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime <= _KEEP_SECONDS:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _keep(part: Path, folder: Path, called: str) -> Path:
-    """Lays a file into a folder of its own, under the name that it had: that is how it is spoken of."""
-    name = re.sub(r"[\x00-\x1f\x7f]+", " ", re.split(r"[/\\]", called)[-1]).strip(" .")
-    while len(name.encode("utf-8", "replace")) > _NAME_BYTES:
-        name = name[len(name) // 8 :]  # its end tells what it is
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / (name.encode("utf-8", "replace").decode() or "an egg")
-    part.replace(path)
-    return path
 
 
 async def _download(request: web.Request) -> web.FileResponse:
@@ -257,18 +230,20 @@ def _signed(place: str, until: str) -> str:
 async def _receive(request: web.Request, part: Path) -> str:
     """Streams the body into a new file and returns its SHA-256."""
     digest, size = hashlib.sha256(), 0
-    handle = await asyncio.to_thread(
-        os.open, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-    )
-    with os.fdopen(handle, "wb") as file:
-        async for chunk in request.content.iter_chunked(_CHUNK):
-            size += len(chunk)
-            if size > MAX_BYTES:
-                raise BadBody(
-                    f"The egg has more than {MAX_BYTES >> 30} GB.", do="Hatch it with rappd egg hatch."
-                )
-            await asyncio.to_thread(file.write, chunk)
-            digest.update(chunk)
+    try:
+        with await asyncio.to_thread(new_file, part) as file:
+            async for chunk in request.content.iter_chunked(_CHUNK):
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise BadBody(
+                        f"The egg has more than {MAX_BYTES >> 30} GB.", do="Hatch it with rappd egg hatch."
+                    )
+                await asyncio.to_thread(file.write, chunk)
+                digest.update(chunk)
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise from_disk(error, "The egg", needs=request.content_length or 0) from error
     if not size:
         raise BadBody("No file was sent", do="The body is the egg.")
     return digest.hexdigest()

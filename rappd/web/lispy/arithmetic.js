@@ -144,8 +144,7 @@ function rounded(number) {
 }
 
 function real(name, operation) {
-  return (state, [value]) =>
-    state.finite(name, operation(asFloat(name, numberOf(state, name, value))));
+  return (state, [value]) => state.finite(name, operation(asFloat(name, numberOf(state, name, value))));
 }
 
 function squareRoot(x) {
@@ -163,14 +162,29 @@ function log(state, args) {
   return state.finite("log", size / base);
 }
 
-const sign = (name, test) => (state, [value]) => test(numberOf(state, name, value));
+const sign =
+  (name, test) =>
+  (state, [value]) =>
+    test(numberOf(state, name, value));
 
 const modulo = (name) => binary(name, floorRemainder, floatRemainder);
 
 const divide = onEither("/", quotient, (a, b) => a / b, { divides: true });
-const add = onEither("+", (a, b) => a + b, (a, b) => a + b);
-const subtract = onEither("-", (a, b) => a - b, (a, b) => a - b);
-const multiply = onEither("*", (a, b) => a * b, (a, b) => a * b);
+const add = onEither(
+  "+",
+  (a, b) => a + b,
+  (a, b) => a + b,
+);
+const subtract = onEither(
+  "-",
+  (a, b) => a - b,
+  (a, b) => a - b,
+);
+const multiply = onEither(
+  "*",
+  (a, b) => a * b,
+  (a, b) => a * b,
+);
 
 export const BUILTINS = {
   "+": [folding("+", add, { empty: 0n }), 0, ANY],

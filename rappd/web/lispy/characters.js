@@ -1,7 +1,7 @@
 /** Strings by whole characters, as the language counts them, over JavaScript's halves of some. */
 
 const HALVES = /[\ud800-\udfff]/;
-const NOT_ASCII = /[^\x00-\x7f]/; // eslint-disable-line no-control-regex
+const NOT_ASCII = /[^\x00-\x7f]/;
 const encoder = new TextEncoder();
 
 /** How many characters `text` has. */

@@ -47,9 +47,7 @@ const hasBindings = (form) => form.length >= 2 && Array.isArray(form[1]);
 const isTested = (form) => form.length >= 2;
 
 const isForEach = (procedure, lists, place) =>
-  lists.length > 0 &&
-  lists.every((items) => Array.isArray(items) && place <= items.length) &&
-  place >= 1;
+  lists.length > 0 && lists.every((items) => Array.isArray(items) && place <= items.length) && place >= 1;
 
 function isSort(procedure, items, done, width, left, right) {
   const count = items.length;
@@ -61,7 +59,9 @@ function isSort(procedure, items, done, width, left, right) {
 
 function isOverMap(procedure, entries, keys, done) {
   const own = [...entries.keys()];
-  return own.length === keys.length && own.every((key, index) => key === keys[index]) && done.length < keys.length;
+  return (
+    own.length === keys.length && own.every((key, index) => key === keys[index]) && done.length < keys.length
+  );
 }
 
 const TESTS = new Map([
@@ -86,10 +86,7 @@ const TESTS = new Map([
   [COMPOSE, (procedures, place) => place < procedures.length],
   [MAP, (procedure, lists, place, done) => isForEach(procedure, lists, place) && done.length === place - 1],
   [FOR_EACH, isForEach],
-  [
-    FILTER,
-    (procedure, items, place, done) => place >= 1 && place <= items.length && done.length < place,
-  ],
+  [FILTER, (procedure, items, place, done) => place >= 1 && place <= items.length && done.length < place],
   [REDUCE, (procedure, items, place) => place >= 1 && place <= items.length],
   [SORT, isSort],
   [DICT_MAP, isOverMap],

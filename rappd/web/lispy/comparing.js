@@ -33,7 +33,10 @@ const isNull = (state, [value]) => value === null || (Array.isArray(value) && !v
 
 /** nil, and a list, map or string that holds nothing. */
 const isEmpty = (state, [value]) =>
-  value === null || value === "" || (Array.isArray(value) && !value.length) || (value instanceof Map && !value.size);
+  value === null ||
+  value === "" ||
+  (Array.isArray(value) && !value.length) ||
+  (value instanceof Map && !value.size);
 
 const is = (test) => [(state, [value]) => test(value), 1, 1];
 
@@ -42,10 +45,42 @@ export const BUILTINS = {
   "!=": [notEqual, 1, ANY],
   "equal?": [equal, 2, 2],
   "eq?": [(state, [a, b]) => isSame(a, b), 2, 2],
-  "<": [ordered("<", (a, b) => a < b, (order) => order < 0), 1, ANY],
-  "<=": [ordered("<=", (a, b) => a <= b, (order) => order <= 0), 1, ANY],
-  ">": [ordered(">", (a, b) => a > b, (order) => order > 0), 1, ANY],
-  ">=": [ordered(">=", (a, b) => a >= b, (order) => order >= 0), 1, ANY],
+  "<": [
+    ordered(
+      "<",
+      (a, b) => a < b,
+      (order) => order < 0,
+    ),
+    1,
+    ANY,
+  ],
+  "<=": [
+    ordered(
+      "<=",
+      (a, b) => a <= b,
+      (order) => order <= 0,
+    ),
+    1,
+    ANY,
+  ],
+  ">": [
+    ordered(
+      ">",
+      (a, b) => a > b,
+      (order) => order > 0,
+    ),
+    1,
+    ANY,
+  ],
+  ">=": [
+    ordered(
+      ">=",
+      (a, b) => a >= b,
+      (order) => order >= 0,
+    ),
+    1,
+    ANY,
+  ],
   not: is((value) => value === null || value === false),
   "null?": [isNull, 1, 1],
   "empty?": [isEmpty, 1, 1],

@@ -212,7 +212,8 @@ function held(name, scope) {
 
 /** A macro is applied only where its expansion is waited for. */
 const isApplicable = (procedure, stack) =>
-  procedure instanceof Closure && (!(procedure instanceof Macro) || (stack.length > 0 && stack.at(-1)[0] === EXPAND));
+  procedure instanceof Closure &&
+  (!(procedure instanceof Macro) || (stack.length > 0 && stack.at(-1)[0] === EXPAND));
 
 /** The scope of a call's body. */
 function called(state, closure, args) {

@@ -127,8 +127,7 @@ function resumeLet(state, frame, value) {
   const [, form, scope, done] = frame;
   const bindings = bindingsOf(form);
   done.push(value);
-  if (done.length < bindings.length)
-    return state.evaluate(bindingOf(form, bindings[done.length])[1], scope);
+  if (done.length < bindings.length) return state.evaluate(bindingOf(form, bindings[done.length])[1], scope);
   state.stack.pop();
   const bound = new Map(bindings.map((binding, index) => [bindingOf(form, binding)[0].text, done[index]]));
   return inSequence(state, form, 2, innerScope(state, bound, scope));

@@ -134,7 +134,8 @@ class Writing {
   }
 
   longAtom(value) {
-    const key = value instanceof Name ? `symbol ${value.text}` : typeof value === "string" ? `string ${value}` : value;
+    const key =
+      value instanceof Name ? `symbol ${value.text}` : typeof value === "string" ? `string ${value}` : value;
     let place = this.long.get(key);
     if (place === undefined) {
       place = this.heap.length;

@@ -4,17 +4,7 @@
  */
 
 import { wrong } from "./errors.js";
-import {
-  COMPLEMENT,
-  COMPOSE,
-  DICT_FILTER,
-  DICT_MAP,
-  FILTER,
-  FOR_EACH,
-  MAP,
-  REDUCE,
-  SORT,
-} from "./frames.js";
+import { COMPLEMENT, COMPOSE, DICT_FILTER, DICT_MAP, FILTER, FOR_EACH, MAP, REDUCE, SORT } from "./frames.js";
 import { itemsOf, sortedItems } from "./lists.js";
 import { mapOf } from "./maps.js";
 import { shortly } from "./printer.js";

@@ -26,7 +26,9 @@ export function inspect(state) {
 function nextOf({ mode, form, procedure, arguments: args, value, fault }) {
   if (mode === EVALUATE) return `evaluate ${shortly(form)}`;
   if (mode === APPLY) return `apply ${shortly(procedure)} to ${shortly(args)}`;
-  return mode === DONE ? `nothing: it gave ${shortly(value)}` : `nothing: ${fault.category}: ${fault.message}`;
+  return mode === DONE
+    ? `nothing: it gave ${shortly(value)}`
+    : `nothing: ${fault.category}: ${fault.message}`;
 }
 
 function frameInWords([kind, form]) {

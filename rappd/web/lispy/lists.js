@@ -139,8 +139,7 @@ function zip(state, args) {
   state.charge(count);
   state.work(count * lists.length);
   const zipped = [];
-  for (let index = 0; index < count; index += 1)
-    zipped.push(state.made(lists.map((items) => items[index])));
+  for (let index = 0; index < count; index += 1) zipped.push(state.made(lists.map((items) => items[index])));
   return state.made(zipped);
 }
 

@@ -87,7 +87,9 @@ export class Machine {
     const status =
       state.mode === DONE ? "done" : state.mode === FAILED ? "failed" : waits ? "waiting" : "paused";
     const usage = { steps: state.steps, peak_call_depth: state.peakCallDepth };
-    const said = { status, stdout: state.output.join(""), usage };
+    const stdout = state.output.join("");
+    state.output = [stdout]; // so that asking after every step stays cheap
+    const said = { status, stdout, usage };
     if (status === "done") {
       said.repr = shown(state.value);
       said.wire = wireOf(state.value);

@@ -35,7 +35,8 @@ export class Parts {
 
   /** The scope at `place`. */
   scope(place, where) {
-    if (!Number.isInteger(place) || place < 0 || place >= this.scopes.length) bad(where, "there is no such scope");
+    if (!Number.isInteger(place) || place < 0 || place >= this.scopes.length)
+      bad(where, "there is no such scope");
     return this.scopes[place];
   }
 
@@ -47,7 +48,8 @@ export class Parts {
 
   /** One value: an atom, a builtin, or a thing of the heap. */
   value(written, where) {
-    if (written === null || typeof written !== "object" || Array.isArray(written)) bad(where, "a value has no tag");
+    if (written === null || typeof written !== "object" || Array.isArray(written))
+      bad(where, "a value has no tag");
     const { tag } = written;
     if (tag === "ref") {
       const { id } = written;
@@ -62,8 +64,7 @@ export class Parts {
     }
     if (tag === "integer" || tag === "string" || tag === "symbol") {
       const text = this.text(written.value, where);
-      if (tag === "integer" && text.length > this.mostDigits)
-        bad(where, "an integer longer than its limit");
+      if (tag === "integer" && text.length > this.mostDigits) bad(where, "an integer longer than its limit");
     } else if (tag !== "nil" && tag !== "boolean" && tag !== "float64") {
       bad(where, "not a value");
     }
@@ -88,7 +89,8 @@ export class Parts {
         if (parent !== null) bad(where, "the globals have no parent");
         return;
       }
-      if (!Number.isInteger(parent) || parent < 0 || parent >= place) bad(where, "its parent is not one before it");
+      if (!Number.isInteger(parent) || parent < 0 || parent >= place)
+        bad(where, "its parent is not one before it");
       this.scopes.push(new Scope(new Map(), this.scopes[parent]));
     });
   }
@@ -99,7 +101,8 @@ export class Parts {
       const { bindings } = this.scopes[place];
       const met = new Set();
       for (const binding of arrayIn(written.bindings, where)) {
-        if (!Array.isArray(binding) || binding.length !== 2) bad(where, "a binding is not a name and a value");
+        if (!Array.isArray(binding) || binding.length !== 2)
+          bad(where, "a binding is not a name and a value");
         const name = this.text(binding[0], where);
         if (met.has(name)) bad(where, "a name is bound twice");
         met.add(name);
@@ -153,8 +156,10 @@ export class Parts {
     if (!Array.isArray(held) || held.length < 2 || !(held[0] instanceof Name))
       bad(where, "not the form of a procedure");
     if (held[0].text !== "lambda") {
-      if (held[0].text !== (tag === "macro" ? "define-macro" : "define")) bad(where, "not the form of a procedure");
-      if (!Array.isArray(held[1]) || !(held[1][0] instanceof Name)) bad(where, "a procedure's form has no name");
+      if (held[0].text !== (tag === "macro" ? "define-macro" : "define"))
+        bad(where, "not the form of a procedure");
+      if (!Array.isArray(held[1]) || !(held[1][0] instanceof Name))
+        bad(where, "a procedure's form has no name");
     }
     try {
       return new (tag === "macro" ? Macro : Closure)(held, this.scope(scope, where));
@@ -165,7 +170,8 @@ export class Parts {
   }
 
   #combined(kind, parts, where) {
-    if (!COMBINATIONS.has(kind) || parts.length < COMBINATIONS.get(kind)) bad(where, "not a known combination");
+    if (!COMBINATIONS.has(kind) || parts.length < COMBINATIONS.get(kind))
+      bad(where, "not a known combination");
     if ((kind === "complement" || kind === "constantly") && parts.length !== 1)
       bad(where, "not a known combination");
     const inner = kind === "partial" ? parts.slice(0, 1) : kind === "constantly" ? [] : parts;

@@ -19,8 +19,7 @@ const ATOMS = new Map([
 
 /** Every form in `source`; `named` stands before line and column in what it says. Throws Fault. */
 export function read(source, limits, named = "<vm>") {
-  if (!isWhole(source))
-    throw new Fault("invalid-data", "the source is not text: it holds half a character");
+  if (!isWhole(source)) throw new Fault("invalid-data", "the source is not text: it holds half a character");
   const size = byteLength(source);
   if (size > limits.max_source_bytes) throw passed("source_bytes", limits.max_source_bytes, size);
   const forms = [];

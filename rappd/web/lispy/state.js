@@ -134,8 +134,7 @@ export class State {
   /** Appends to the output. Throws Fault when there is too much of it. */
   write(text) {
     const size = this.outputBytes + byteLength(text);
-    if (size > this.limits.max_output_bytes)
-      throw passed("output_bytes", this.limits.max_output_bytes, size);
+    if (size > this.limits.max_output_bytes) throw passed("output_bytes", this.limits.max_output_bytes, size);
     this.outputBytes = size;
     this.output.push(text);
     this.reading(text);

@@ -156,8 +156,7 @@ function symbolToString(state, [value]) {
   return state.madeText(value.text);
 }
 
-const stringToSymbol = (state, [value]) =>
-  new Name(state.madeText(textOf(state, "string->symbol", value)));
+const stringToSymbol = (state, [value]) => new Name(state.madeText(textOf(state, "string->symbol", value)));
 
 export const BUILTINS = {
   "string-append": [stringAppend, 0, ANY],

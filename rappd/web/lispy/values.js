@@ -81,7 +81,9 @@ export const COMBINATIONS = new Map([
 
 /** Whether it can be applied to arguments. */
 export const isProcedure = (value) =>
-  value instanceof Builtin || value instanceof Combined || (value instanceof Closure && !(value instanceof Macro));
+  value instanceof Builtin ||
+  value instanceof Combined ||
+  (value instanceof Closure && !(value instanceof Macro));
 
 export const isNumber = (value) => typeof value === "bigint" || typeof value === "number";
 
@@ -96,7 +98,9 @@ export function kindOf(value) {
   if (value instanceof Pair) return "pair";
   if (value instanceof Map) return "map";
   if (value instanceof Macro) return "macro";
-  return { boolean: "boolean", bigint: "integer", number: "float", string: "string" }[typeof value] ?? "procedure";
+  return (
+    { boolean: "boolean", bigint: "integer", number: "float", string: "string" }[typeof value] ?? "procedure"
+  );
 }
 
 /** Whether it is a Name with that text. */

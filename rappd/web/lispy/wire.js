@@ -53,7 +53,8 @@ const ATOMS = {
 /** The atom in `wire`, which has the tag of one. Throws BadValue. */
 export function atomFromWire(wire) {
   const [read, field] = ATOMS[wire.tag];
-  if (Object.keys(wire).length !== (field === null ? 1 : 2)) throw new BadValue(`a ${wire.tag} has other fields`);
+  if (Object.keys(wire).length !== (field === null ? 1 : 2))
+    throw new BadValue(`a ${wire.tag} has other fields`);
   return read(wire[field]);
 }
 
@@ -77,9 +78,11 @@ export function fromWire(wire, depth = 0) {
 function mapFrom(entries, inner) {
   const found = new Map();
   for (const entry of entries) {
-    if (!Array.isArray(entry) || entry.length !== 2) throw new BadValue("a map's entry is not a key and a value");
+    if (!Array.isArray(entry) || entry.length !== 2)
+      throw new BadValue("a map's entry is not a key and a value");
     const key = inner(entry[0]);
-    if (typeof key !== "string" || found.has(key)) throw new BadValue("a map's keys must be different strings");
+    if (typeof key !== "string" || found.has(key))
+      throw new BadValue("a map's keys must be different strings");
     found.set(key, inner(entry[1]));
   }
   return found;

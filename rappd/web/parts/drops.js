@@ -3,8 +3,8 @@
 import { fill, h, icon } from "./dom.js";
 
 /**
- * `wanted()` gives what would happen now, `{words, take(files)}`, or null. While a file hovers over a page
- * that wants it, a veil says the words; elsewhere a drop does nothing.
+ * `wanted(target)` gives what a drop on that element would do, `{words, take(files)}`, or null. While a file
+ * hovers over a page that wants it, a veil says the words; elsewhere a drop does nothing.
  */
 export function acceptDrops(wanted) {
   const words = h("span", {});
@@ -14,7 +14,7 @@ export function acceptDrops(wanted) {
   const over = (event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
-    const here = wanted();
+    const here = wanted(event.target);
     event.dataTransfer.dropEffect = here ? "copy" : "none";
     veil.hidden = !here;
     if (here) fill(words, here.words);
@@ -26,6 +26,6 @@ export function acceptDrops(wanted) {
     if (!carriesFiles(event)) return;
     event.preventDefault();
     veil.hidden = true;
-    wanted()?.take([...event.dataTransfer.files]);
+    wanted(event.target)?.take([...event.dataTransfer.files]);
   });
 }

@@ -80,9 +80,9 @@ def test_parameters(written: str, schema: dict[str, Any]) -> None:
     ("body", "arguments", "result"),
     [
         ('(dict-set kwargs "more" (list 1 2.5 nil))', {"a": [True]}, {"a": [True], "more": [1, 2.5, None]}),
-        ("(println \"said\" (get kwargs \"n\"))", {"n": 3}, "said 3\n"),
+        ('(println "said" (get kwargs "n"))', {"n": 3}, "said 3\n"),
         ("(list 'symbol (cons 1 (cons 2 nil)))", {}, ["symbol", [1, 2]]),
-        ("(+ 1 (get kwargs \"n\"))", {"n": 2**70}, 2**70 + 1),
+        ('(+ 1 (get kwargs "n"))', {"n": 2**70}, 2**70 + 1),
         ("car", {}, "#<builtin car>"),
     ],
 )
@@ -99,7 +99,9 @@ def test_what_it_hands_on_reaches_the_next_agent() -> None:
 
 
 def test_the_context_holds_what_the_file_names_and_nothing_else() -> None:
-    body = '(define (test-run context kwargs) (list (keys context) (get (get context "upstream_slush") "from")))'
+    body = (
+        '(define (test-run context kwargs) (list (keys context) (get (get context "upstream_slush") "from")))'
+    )
     done = perform(agent(body), {}, user_guid="u", upstream_slush={"from": "Clock"})
     assert json.loads(done.result) == [["upstream_slush"], "Clock"]
     body = '(define (test-run context kwargs) (has-key? (get context "temporal") "time_of_day"))'
@@ -107,7 +109,7 @@ def test_the_context_holds_what_the_file_names_and_nothing_else() -> None:
 
 
 def test_it_remembers_from_call_to_call_and_errors_cost_nothing() -> None:
-    counting = agent("(define n 0) (define (test-run context kwargs) (set! n (+ n (get kwargs \"by\"))) n)")
+    counting = agent('(define n 0) (define (test-run context kwargs) (set! n (+ n (get kwargs "by"))) n)')
     assert [counting.perform(by=2), counting.perform(by=3)] == [2, 5]
     with pytest.raises(LispyFailed, match="Test: \\+: not a number"):
         counting.perform(by="x")
@@ -136,7 +138,11 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_has_its_steps_anew() -> 
         ("(car 1)", "car: not a pair: 1", None),
         ("(define x 1)", "does not define agent-name", None),
         ('(define agent-name "A B") (define agent-description "d")', "the procedure a-b-run", None),
-        ('(define agent-name "A") (define agent-description "") (define (a-run c k) 1)', "agent-description", None),
+        (
+            '(define agent-name "A") (define agent-description "") (define (a-run c k) 1)',
+            "agent-description",
+            None,
+        ),
     ],
 )
 def test_files_that_give_no_agent(source: str, reason: str, line: int | None) -> None:

@@ -55,7 +55,12 @@ def test_frozen_at_every_step_and_resumed_in_one_fresh_process(tmp_path: Path) -
                 machine.step()
     assert len(expected) > 3000
     environment = os.environ | {"PYTHONPATH": str(HERE.parents[2])}
-    command = [sys.executable, str(HERE / "resume_all.py"), str(tmp_path / "images"), str(tmp_path / "results")]
+    command = [
+        sys.executable,
+        str(HERE / "resume_all.py"),
+        str(tmp_path / "images"),
+        str(tmp_path / "results"),
+    ]
     subprocess.run(command, check=True, timeout=100, env=environment)
     lines = (tmp_path / "results").read_text().splitlines()
     assert len(lines) == len(expected)
@@ -126,7 +131,9 @@ def test_two_resumed_from_one_image_go_their_own_ways() -> None:
 
 
 def test_the_text_is_for_people_too() -> None:
-    machine = Machine("(define greeting \"hello\") (map (lambda (who) (string-append greeting who)) '(\"a\" \"b\"))")
+    machine = Machine(
+        '(define greeting "hello") (map (lambda (who) (string-append greeting who)) \'("a" "b"))'
+    )
     machine.run(15)
     text = machine.freeze_text()
     lines = text.splitlines()

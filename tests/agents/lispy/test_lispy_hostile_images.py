@@ -36,7 +36,25 @@ def images() -> list[dict[str, Any]]:
 
 
 IMAGES = images()
-JUNK: list[Any] = [None, True, -1, 0, 1, 2, 7, 10**20, 1.0, "", "x", "map", "\ud800", [], {}, [[]], {"tag": "nil"}]
+JUNK: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    7,
+    10**20,
+    1.0,
+    "",
+    "x",
+    "map",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"tag": "nil"},
+]
 JUNK += [{"tag": "ref", "id": place} for place in (-1, 0, 1, 3, 10**9, True)]
 JUNK += [{"tag": "symbol", "value": name} for name in ("if", "lambda", "quote", "let")]
 JUNK += [{"tag": "builtin", "name": name} for name in ("map", "sort", "apply", "no-such")]
@@ -135,10 +153,21 @@ def test_scopes_cannot_lie_inside_each_other() -> None:
         (lambda image: image["scopes"].clear(), "scopes"),
         (lambda image: image["scopes"][0]["bindings"].append(["f", {"tag": "nil"}]), "bound twice"),
         (lambda image: image["stack"].append({"kind": "complement", "extra": 1}), "more in it"),
-        (lambda image: image["stack"].append({"kind": "when", "form": {"tag": "ref", "id": 0}, "scope": 0}), "profile"),
+        (
+            lambda image: image["stack"].append(
+                {"kind": "when", "form": {"tag": "ref", "id": 0}, "scope": 0}
+            ),
+            "profile",
+        ),
         (lambda image: image.update(profile="scheme"), "profile"),
-        (lambda image: image["heap"].append({"tag": "combined", "kind": "partial", "parts": []}), "combination"),
-        (lambda image: image["heap"].append({"tag": "integer", "value": "9" * 30_000}), "longer than its limit"),
+        (
+            lambda image: image["heap"].append({"tag": "combined", "kind": "partial", "parts": []}),
+            "combination",
+        ),
+        (
+            lambda image: image["heap"].append({"tag": "integer", "value": "9" * 30_000}),
+            "longer than its limit",
+        ),
     ],
 )
 def test_refused(change: Any, where: str) -> None:

@@ -42,7 +42,7 @@ def failed(source: str, **more: int) -> tuple[str, str]:
         ("(= 1 #t)", "#f"),
         ("(= 1 1.0 1)", "#t"),
         ("(eq? 1 1.0)", "#f"),
-        ("(equal? (make-dict \"a\" 1 \"b\" 2) (make-dict \"b\" 2.0 \"a\" 1))", "#t"),
+        ('(equal? (make-dict "a" 1 "b" 2) (make-dict "b" 2.0 "a" 1))', "#t"),
         ("(!= 1 2)", "#t"),
         ("(- 5)", "-5"),
         ("(/ 4)", "0.25"),
@@ -57,7 +57,7 @@ def failed(source: str, **more: int) -> tuple[str, str]:
         ("(range 10 0 -4)", "(10 6 2)"),
         ("(range 0)", "()"),
         ("(zip '(1 2 3) '(a b))", "((1 a) (2 b))"),
-        ("(sort (list \"b\" \"a\"))", '("a" "b")'),
+        ('(sort (list "b" "a"))', '("a" "b")'),
         ("(sort '(1 2.5 -3))", "(-3 1 2.5)"),
         ("(sort > '(1 3 2))", "(3 2 1)"),
         ("(define (f a . r) r) (f 1 2 3)", "(2 3)"),
@@ -82,10 +82,16 @@ def failed(source: str, **more: int) -> tuple[str, str]:
         ('"tab\\t quote\\" other\\q"', '"tab\\t quote\\" other\\\\q"'),
         ("(list car (lambda (x) x)) ", "(#<builtin car> #<procedure>)"),
         ("(define (twice f) f) twice", "#<procedure twice>"),
-        ("(list (boolean? #f) (procedure? car) (procedure? 'car) (symbol? 'a) (integer? 1.0))", "(#t #t #f #t #f)"),
+        (
+            "(list (boolean? #f) (procedure? car) (procedure? 'car) (symbol? 'a) (integer? 1.0))",
+            "(#t #t #f #t #f)",
+        ),
         ("(capabilities)", "()"),
         ('(get (runtime-info) "language")', '"lispy-core@1"'),
-        ("(define-macro (my-if c a b) (list 'cond (list c a) (list 'else b))) (my-if #f (car nil) 'ok)", "ok"),
+        (
+            "(define-macro (my-if c a b) (list 'cond (list c a) (list 'else b))) (my-if #f (car nil) 'ok)",
+            "ok",
+        ),
         ("(define list2 list) (define (list . x) 'mine) (list2 (list 1))", "(mine)"),
         ("(expt 0 0)", "1"),
         ("(expt -8 3)", "-512"),
@@ -134,9 +140,9 @@ def test_value(source: str, value: str) -> None:
         ("(expt -8 0.5)", "evaluation"),
         ("(expt 0 -1)", "evaluation"),
         ("(length (cons 1 2))", "evaluation"),
-        ("(sort (list 1 \"a\"))", "evaluation"),
+        ('(sort (list 1 "a"))', "evaluation"),
         ("(make-dict 'a 1)", "evaluation"),
-        ("(make-dict \"a\")", "evaluation"),
+        ('(make-dict "a")', "evaluation"),
         ("(reduce + '())", "evaluation"),
         ("(next-input)", "evaluation"),
         ("(map if '(1))", "evaluation"),
@@ -180,7 +186,9 @@ def test_profile_adds_forms_and_takes_none_away() -> None:
 
 
 def test_values_from_outside() -> None:
-    machine = Machine("(list given (next-input))", inputs=[Pair(1, Symbol("x"))], bindings={"given": {"a": [1.5]}})
+    machine = Machine(
+        "(list given (next-input))", inputs=[Pair(1, Symbol("x"))], bindings={"given": {"a": [1.5]}}
+    )
     assert machine.run().shown() == '((dict ("a" . (1.5))) (1 . x))'
     circle: list[object] = []
     circle.append(circle)

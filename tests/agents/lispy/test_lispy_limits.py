@@ -25,7 +25,9 @@ def passed(source: str, **limits: int) -> str | None:
 
 
 def test_depth_of_data_is_no_depth_of_calls() -> None:
-    machine = Machine(f"{DEEP} (define other (list (first deep))) (println (= deep other)) deep", limits=ROOMY)
+    machine = Machine(
+        f"{DEEP} (define other (list (first deep))) (println (= deep other)) deep", limits=ROOMY
+    )
     outcome = machine.run()
     assert outcome.stdout == "#t\n"
     assert outcome.shown().startswith("((((") and outcome.as_json()["wire"] is None
@@ -71,16 +73,19 @@ def test_such_a_value_is_frozen_and_shown() -> None:
 @pytest.mark.parametrize(
     ("source", "resource"),
     [
-        ("(define (f s) (f (string-append s s))) (f \"ab\")", "collection_items"),
+        ('(define (f s) (f (string-append s s))) (f "ab")', "collection_items"),
         ("(define (f l) (f (append l l))) (f '(1))", "collection_items"),
         ("(define (f n) (f (* n n))) (f 3)", "integer_bits"),
         ("(expt 10 (expt 10 100))", "integer_bits"),
         ("(expt 2 65536)", "integer_bits"),
         ("9" * 20_000, "integer_bits"),
         ("(range (expt 10 30))", "collection_items"),
-        ("(string->number (reduce (lambda (s i) (string-append s s)) (range 15) \"9\"))", "integer_bits"),
-        ("(json-parse (reduce (lambda (s i) (string-append \"[\" s \"]\")) (range 300) \"1\"))", "reader_depth"),
-        ("(string-replace (reduce (lambda (s i) (string-append s s)) (range 16) \"a\") \"a\" \"bbb\")", "collection_items"),
+        ('(string->number (reduce (lambda (s i) (string-append s s)) (range 15) "9"))', "integer_bits"),
+        ('(json-parse (reduce (lambda (s i) (string-append "[" s "]")) (range 300) "1"))', "reader_depth"),
+        (
+            '(string-replace (reduce (lambda (s i) (string-append s s)) (range 16) "a") "a" "bbb")',
+            "collection_items",
+        ),
         ("(define-macro (m) '(m)) (m)", "steps"),
         ("(define (f) (map (lambda (x) (f)) '(1 2))) (f)", "call_depth"),
         ("(" * 300 + ")" * 300, "reader_depth"),
@@ -103,7 +108,7 @@ def test_memory_is_what_is_alive() -> None:
     assert run(churn, max_cells=3000).ok
     keep = "(define kept nil) (define (keep n) (set! kept (cons (range 100) kept)) (keep (+ n 1))) (keep 0)"
     assert passed(keep, max_cells=3000) == "cells"
-    texts = "(define s (reduce (lambda (s i) (string-append s s)) (range 10) \"abcd\")) (map (lambda (i) (string-append s s)) (range 50))"
+    texts = '(define s (reduce (lambda (s i) (string-append s s)) (range 10) "abcd")) (map (lambda (i) (string-append s s)) (range 50))'
     assert run(texts).ok
     assert passed(texts, max_cells=3000) == "cells"
 

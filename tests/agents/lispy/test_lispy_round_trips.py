@@ -39,7 +39,9 @@ VALUES = st.recursive(
     max_leaves=30,
 )
 PLAIN = st.recursive(
-    ATOMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=20
+    ATOMS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
 )
 
 
@@ -101,7 +103,9 @@ def test_json_values_from_and_to_python(value: Any) -> None:
 
 @given(PLAIN)
 def test_json_text_inside_the_language(value: Any) -> None:
-    outcome = Machine("(define text (json-dump given)) (list text (json-parse text))", bindings={"given": value}).run()
+    outcome = Machine(
+        "(define text (json-dump given)) (list text (json-parse text))", bindings={"given": value}
+    ).run()
     text, parsed = outcome.value
     assert json.loads(text) == value
     assert same(parsed, value)

@@ -42,7 +42,7 @@ def test_limit(case: dict[str, Any]) -> None:
 
 
 def test_names_and_default_limits() -> None:
-    assert NAMES == VECTORS["builtin_names"]
+    assert VECTORS["builtin_names"] == NAMES
     defaults = Limits().as_json()
     assert {name: defaults[name] for name in VECTORS["defaults"]} == VECTORS["defaults"]
     manifest = Machine("(builtin-manifest)").run().value

@@ -129,7 +129,7 @@ def test_there_and_back_all_the_way(js: Runner, program: dict[str, Any]) -> None
 
 
 def test_input_given_on_the_other_side(js: Runner) -> None:
-    machine = Machine("(define n (next-input)) (println \"got\" n) (* n (next-input))", inputs=[])
+    machine = Machine('(define n (next-input)) (println "got" n) (* n (next-input))', inputs=[])
     assert machine.run().status == "waiting"
     there = js.ask(image=machine.freeze_text(), given=[to_wire(6)])
     assert (there["outcome"]["status"], there["outcome"]["stdout"]) == ("waiting", "got 6\n")
@@ -159,7 +159,9 @@ class Writer:
                 str(r.randint(-20, 20)),
                 repr(r.uniform(-1, 1) * 10 ** r.randint(-20, 25)),
                 str(r.getrandbits(size) * r.choice([1, -1])),
-                self._one("0.5", "2.5", "-0.0", "1e308", "5e-324", "1e16", "1e-5", "pi", "n", "9007199254740993"),
+                self._one(
+                    "0.5", "2.5", "-0.0", "1e308", "5e-324", "1e16", "1e-5", "pi", "n", "9007199254740993"
+                ),
             )
         a, b = self.number(depth - 1), self.number(depth - 1)
         two = self._one("+", "-", "*", "/", "//", "%", "remainder", "max", "min", "expt")
@@ -179,7 +181,9 @@ class Writer:
 
     def text(self, depth: int) -> str:
         if depth <= 0 or self._random.random() < 0.25:
-            return self._one('"b c,d"', '""', '"h😀llo"', '"Straße ŉ"', '"ΑΣ ΟΔΟΣ"', '"İI"', '" \t\u2003x\x85"', "s")
+            return self._one(
+                '"b c,d"', '""', '"h😀llo"', '"Straße ŉ"', '"ΑΣ ΟΔΟΣ"', '"İI"', '" \t\u2003x\x85"', "s"
+            )
         a, b = self.text(depth - 1), self.text(depth - 1)
         return self._one(
             f"(string-append {a} {b})",
@@ -216,7 +220,9 @@ class Writer:
 
     def map(self, depth: int) -> str:
         if depth <= 0 or self._random.random() < 0.3:
-            return self._one('(make-dict "b" 1 "a" 2)', "(make-dict)", '(make-dict "10" 3 "2" 4 "__proto__" 5)')
+            return self._one(
+                '(make-dict "b" 1 "a" 2)', "(make-dict)", '(make-dict "10" 3 "2" 4 "__proto__" 5)'
+            )
         a, b = self.map(depth - 1), self.map(depth - 1)
         return self._one(
             f"(dict-set {a} {self.text(depth - 1)} {self.any(depth - 1)})",
@@ -240,7 +246,15 @@ class Writer:
         return self._random.choice(choices)
 
 
-LIMITS = [{}, {}, {}, {"max_steps": 60}, {"max_collection_items": 9}, {"max_cells": 90}, {"max_integer_bits": 300}]
+LIMITS = [
+    {},
+    {},
+    {},
+    {"max_steps": 60},
+    {"max_collection_items": 9},
+    {"max_cells": 90},
+    {"max_integer_bits": 300},
+]
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
@@ -272,7 +286,9 @@ def damaged_images() -> list[str]:
             if not isinstance(holder[key], (dict, list)) or not holder[key] or drawn.random() < 0.2:
                 break
             holder = holder[key]
-        holder[key] = drawn.choice([None, True, -1, 0, 2, 9, "x", "if", "done", [], {}, {"tag": "ref", "id": 1}])
+        holder[key] = drawn.choice(
+            [None, True, -1, 0, 2, 9, "x", "if", "done", [], {}, {"tag": "ref", "id": 1}]
+        )
         found.append(json.dumps(image))
     return found
 
@@ -299,7 +315,7 @@ def test_damaged_images_are_refused_alike(js: Runner) -> None:
         | st.integers()
         | st.floats(allow_nan=False, allow_infinity=False)
         | st.text(st.characters(blacklist_categories=["Cs"])),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from("ab é\"\\😀\n")), inner),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from('ab é"\\😀\n')), inner),
         max_leaves=15,
     )
 )
@@ -313,7 +329,9 @@ def test_it_needs_nothing_but_itself() -> None:
         text = module.read_text()
         for wanted in re.findall(r"from \"([^\"]+)\"", text):
             assert wanted.startswith("./") and (WEB / "lispy" / wanted).is_file(), f"{module.name}: {wanted}"
-        assert not re.search(r"\b(require|process|window|document|fetch|eval|Function)\b\s*[(.]", text), module.name
+        assert not re.search(r"\b(require|process|window|document|fetch|eval|Function)\b\s*[(.]", text), (
+            module.name
+        )
 
 
 @pytest.mark.browser
@@ -324,13 +342,15 @@ async def test_frozen_here_and_resumed_in_the_browser(site: Any) -> None:
     machine.run(100)
     image = machine.freeze_text()
     machine.run()
-    async with site.opened() as page:
-        resumed = await page.evaluate(
-            """async (image) => {
-                const { Machine } = await import("/web/lispy/machine.js");
-                const machine = Machine.thaw(JSON.parse(image));
-                return { outcome: machine.run(), image: machine.freezeText() };
-            }""",
-            image,
-        )
+    page = await site.browser.new_page()
+    await page.goto(f"http://127.0.0.1:{site.port}/health")  # anything under the page's policy
+    resumed = await page.evaluate(
+        """async (image) => {
+            const { Machine } = await import("/web/lispy/machine.js");
+            const machine = Machine.thaw(JSON.parse(image));
+            return { outcome: machine.run(), image: machine.freezeText() };
+        }""",
+        image,
+    )
+    await page.close()
     assert resumed == {"outcome": machine.outcome.as_json(), "image": machine.freeze_text()}

@@ -22,6 +22,7 @@ class Why(StrEnum):
     MEMORY = "is memory, which was to stay"
     BLANKED = "goes without its secret values"
     NO_PLACE = "has no place in this kind of egg"
+    HELD = "is quarantined, and nobody signs what nobody has read"
     ELSEWHERE = "goes in by another way"
     """Not left out at all: only passed over by whoever walks."""
 

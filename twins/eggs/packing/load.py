@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from twins.eggs.archive.names import folded, safe_path, shown
+from twins.eggs.opening.places import is_code
 from twins.eggs.packing.exclusions import Why
 from twins.eggs.packing.forms import LeftOut
 from twins.eggs.packing.tree import Tree, Verdict
-from twins.errors import BadFile, HostileEgg
+from twins.errors import BadFile, HostileEgg, TwinConflict
 from twins.identity_file import Identity
 
 Content = bytes | Iterator[bytes]
+IsHeld = Callable[[Path, str], bool]
+"""Whether the file at a place must not run with the content of that SHA-256."""
 FIRST = ("rappid.json", "soul.md", ".env")
 """Members that come before all others, in this order, where the shape leaves the order open."""
 
 
 @dataclass(slots=True, frozen=True)
 class Member:
-    """One file of the egg. ``path`` is its name as a person knows it. ``open`` gives its content as it is
-    now, small ones as bytes; None when it is gone."""
+    """One file of the egg. ``path`` is its name as a person knows it, ``file`` its place on disk. ``open``
+    gives its content as it is now, small ones as bytes; None when it is gone."""
 
     name: str
     path: str
     size: int
     open: Callable[[], Content | None] = field(repr=False)
+    file: Path | None = None
 
     def named(self, name: str) -> Member:
         """The same file under another name."""
@@ -59,7 +65,8 @@ class Load:
         size = tree.size(path)
         if size is None:
             return False
-        self.members.append(Member(name, shown_as or path, size, partial(tree.open, path)))
+        place = tree.folder / path
+        self.members.append(Member(name, shown_as or path, size, partial(tree.open, path), place))
         return True
 
     def put_folder(self, tree: Tree, start: str, verdict: Verdict, rename: Callable[[str], str]) -> None:
@@ -70,12 +77,24 @@ class Load:
                 self.leave(path, why)
                 continue
             content = partial(tree.open, path)
-            self.members.append(Member(rename(path), path, size, content))
+            self.members.append(Member(rename(path), path, size, content, tree.folder / path))
 
     def leave(self, path: str, why: Why) -> None:
         """Notes that something stays behind."""
         if why is not Why.ELSEWHERE:
             self.left_out.append(LeftOut(path, why))
+
+    def leave_held(self, held: IsHeld) -> None:
+        """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
+        kept = []
+        for member in self.members:
+            if member.file is None or not is_code(member.file.name):
+                kept.append(member)
+            elif held(member.file, _sha256(member.open())):
+                self.leave(member.path, Why.HELD)
+            else:
+                kept.append(replace(member, open=partial(_unless_held, member, held)))
+        self.members = kept
 
     def settle(self) -> None:
         """Brings the members into their order. Raises ``BadFile`` for a name that no egg may carry, and
@@ -111,6 +130,22 @@ class Load:
     def size(self) -> int:
         """Bytes in all, as far as they are known."""
         return sum(member.size for member in self.members)
+
+
+def _unless_held(member: Member, held: IsHeld) -> Content | None:
+    content = member.open()
+    if content is not None and not isinstance(content, bytes):
+        content = b"".join(content)
+    if content is not None and member.file is not None and held(member.file, _sha256(content)):
+        raise TwinConflict(f"{shown(member.path)} changed while it was packed.", do="Try again.")
+    return content
+
+
+def _sha256(content: Content | None) -> str:
+    digest = hashlib.sha256()
+    for piece in (content or b"",) if isinstance(content, bytes | None) else content:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _rank(name: str) -> int:

@@ -15,7 +15,8 @@ from twins.eggs.frames import ConversationSource
 from twins.eggs.packing import manifests, rapp1
 from twins.eggs.packing.forms import Form, Maker, Packed
 from twins.eggs.packing.house_secrets import known_values
-from twins.eggs.packing.load import Load
+from twins.eggs.packing.exclusions import Why
+from twins.eggs.packing.load import IsHeld, Load
 from twins.eggs.packing.passing import Passing, Progress
 from twins.eggs.packing.rapplications import Rapplication
 from twins.eggs.packing.secret_scan import SecretScan
@@ -37,6 +38,7 @@ def pack(
     key: IdentityKey | None = None,
     maker: Maker | None = None,
     conversations: ConversationSource | None = None,
+    held: IsHeld | None = None,
     exclude_memory: bool = False,
     allow: Collection[str] = (),
     overwrite: bool = False,
@@ -44,14 +46,18 @@ def pack(
 ) -> Packed:
     """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
 
-    Same content, moment, maker and key: same bytes. ``key`` signs; ``allow`` holds the ids of findings that
+    Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
+    where it is the item itself, that is a ``BadFile``. ``allow`` holds the ids of findings that
     may travel. ``progress`` is called from this thread. Raises ``SecretsFound``, ``TwinConflict`` (the
     place is taken, the disk is full, a file changed meanwhile), ``BadFile``, ``NoSuchTwin``,
     ``NoSuchFile``; then ``target`` is as it was. Blocks on the disk.
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
-    with ExitStack() as held:
-        load = _gathered(workspace, held, form, item, conversations, exclude_memory)
+    with ExitStack() as open_trees:
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory)
+        if held is not None:
+            load.leave_held(held)
+            _check_item(load, form)
         load.settle()
         passing = Passing(load, SecretScan(known_values(workspace)), allow, progress)
         with staged_file(target, overwrite=overwrite) as file:
@@ -72,6 +78,15 @@ def pack(
         allowed=passing.allowed,
         signature=_sign_beside(target, digest, moment, key) if form.is_rapp1 else None,
     )
+
+
+def _check_item(load: Load, form: Form) -> None:
+    held = [one.path for one in load.left_out if one.why is Why.HELD]
+    if form.needs_item and held:
+        raise BadFile(
+            f"{held[0]} is quarantined; nothing was packed.",
+            do=f"Read it, then: rappd agents approve {held[0].rpartition('/')[2]}",
+        )
 
 
 def _gathered(

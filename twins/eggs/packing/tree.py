@@ -45,6 +45,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         """Opens ``root``, which may itself be reached through links. Raises ``BadFile``."""
+        self.folder = root
         self._name = root.name
         self._folders: list[tuple[str, int]] = []
         try:

@@ -1,0 +1,156 @@
+"""Buddies: fed, petted, sent out, asked. Each is a twin of kind buddy, with its life in a file of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from rappd.errors import Conflict, Mistyped
+from twins.cartridges import acting, life
+from twins.cartridges.buddy_words import NAMELESS
+from twins.cartridges.documents import Document
+from twins.cartridges.effects import Action
+from twins.cartridges.glance import glimpse
+from twins.cartridges.nest import Nest
+from twins.errors import TwinConflict, TwinError
+from twins.identity_file import Identity
+from twins.lifecycle.finding import active_one
+from twins.listing import scan
+from twins.places import TwinPlaces
+from twins.twin import Twin, rename
+from twins.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+KIND = "buddy"
+MAX_TEXT = 4_000
+"""Characters that a buddy is told at once."""
+
+_LIVELY_SECONDS = 3_600
+_QUIET_SECONDS = 24 * 3_600
+
+Given = Mapping[str, Any]
+
+
+class BuddyVerbs:
+    """One home's buddies. Every verb answers a JSON object and raises ``Problem``.
+
+    ``last_talks``: when each workspace last talked (seconds since 1970). ``renamed(key, name)`` is told of a
+    buddy that got its name when it hatched.
+    """
+
+    def __init__(
+        self,
+        places: TwinPlaces,
+        *,
+        last_talks: Callable[[], Mapping[str, float]],
+        renamed: Callable[[str, str], None],
+    ) -> None:
+        self._places = places
+        self._last_talks = last_talks
+        self._renamed = renamed
+
+    async def status(self, selector: str) -> dict[str, Any]:
+        """How it is now: ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
+        Looking changes nothing."""
+        return await asyncio.to_thread(self._status, selector)
+
+    async def act(self, selector: str, action: str, *, text: str = "", kind: str = "") -> dict[str, Any]:
+        """Does one of ``Action`` and keeps what came of it; ``message`` tells it, ``found`` holds what was
+        recalled. What is posted or commented stays here, in what it has in mind. Raises ``Mistyped``."""
+        if action not in set(Action):
+            raise Mistyped(f'A buddy cannot "{action[:40]}".', do=f"There are: {', '.join(Action)}.")
+        if len(text) > MAX_TEXT:
+            raise Mistyped(f"That is more than {MAX_TEXT:,} characters.", do="Say it shorter.")
+        if action == Action.STATUS:
+            return await self.status(selector)
+        return await asyncio.to_thread(self._act, selector, Action(action), text, kind)
+
+    async def perform(self, action: str, given: Given) -> dict[str, Any]:
+        """An action by its name, for agents: ``buddy.<action>`` of ``utils.host``."""
+        text = {key: value for key, value in given.items() if isinstance(value, str)}
+        return await self.act(
+            text.get("twin", ""), action, text=text.get("text", ""), kind=text.get("kind", "")
+        )
+
+    async def hear(self, key: str, text: str) -> None:
+        """Keeps in mind what a person said to the twin ``key``; for all who are no buddies, nothing."""
+        try:
+            await asyncio.to_thread(self._hear, key, text)
+        except TwinError as problem:  # the turn goes on; whoever looks at the buddy is told
+            log.warning("%s did not hear: %s", key, problem)
+
+    # In threads from here on.
+
+    def _status(self, selector: str) -> dict[str, Any]:
+        twin = _buddy(active_one(self._places, selector))
+        nest, now = Nest(twin.workspace), datetime.now(UTC)
+        found = life.egg(now, name=twin.name) if nest.is_empty() else nest.read()
+        lived = acting.act(found, Action.STATUS, now)
+        return {**_told(twin, lived.document), "message": lived.said}
+
+    def _act(self, selector: str, action: Action, text: str, kind: str) -> dict[str, Any]:
+        twin = active_one(self._places, selector)
+        nest = nest_of(twin)
+        met, pulse = self._around(twin) if action is Action.EXPLORE else (False, 0)
+        lived = nest.act(action, text=text, kind=kind or "memory", found=met, pulse=pulse)
+        if text and lived.changed and action in (Action.POST, Action.COMMENT):
+            nest.hear(text[:MAX_TEXT], action.value)
+        name = lived.document["organism"]["name"]
+        if twin.name == NAMELESS and name != NAMELESS:
+            twin = rename(twin, name)
+            self._renamed(twin.key, twin.name)
+        return {
+            **_told(twin, lived.document),
+            "action": action.value,
+            "message": lived.said,
+            "found": lived.found,
+        }
+
+    def _around(self, twin: Twin) -> tuple[bool, int]:
+        """What exploring meets with: whether another lives here, and how lively the house is."""
+        others = any(one.key != twin.key for one in scan(self._places).twins)
+        since = time.time() - max(self._last_talks().values(), default=0.0)
+        return others, 1 if since < _LIVELY_SECONDS else -1 if since > _QUIET_SECONDS else 0
+
+    def _hear(self, key: str, text: str) -> None:
+        folder = self._places.active(key)
+        nest = Nest(Workspace.at(folder))
+        if not nest.is_empty() and Identity.read(folder).kind == KIND:
+            nest.hear(text[:MAX_TEXT], "chat")
+
+
+def nest_of(twin: Twin) -> Nest:
+    """Where a buddy lives, with an egg in it at least. Raises ``Conflict`` for a twin that is none."""
+    nest = Nest(_buddy(twin).workspace)
+    if nest.is_empty():
+        with suppress(TwinConflict):  # somebody laid it meanwhile
+            nest.lay(name=twin.name)
+    return nest
+
+
+def _buddy(twin: Twin) -> Twin:
+    if twin.kind != KIND:
+        raise Conflict(f"{twin.name} is no buddy.", do="rappd twins new NAME --kind buddy")
+    return twin
+
+
+def _told(twin: Twin, buddy: Document) -> dict[str, Any]:
+    organism = buddy["organism"]
+    more = ("social", "frames_survived", "posts_made", "comments_made", "hatched_at", "last_fed", "last_petted")
+    return {
+        "key": twin.key,
+        "rappid": twin.rappid.text,
+        "name": twin.name,
+        "kind": twin.kind,
+        "buddy": {
+            **glimpse(buddy),
+            **{key: organism[key] for key in more},
+            "memories": len(organism["long_memory"]),
+        },
+    }

@@ -1,0 +1,368 @@
+"""Cartridges: run, stepped, frozen, resumed, looked at, compared, converted, made; signed when they are saved.
+
+Everything here works on files, in this process and without a daemon: LisPy reaches nothing outside its
+machine. A LisPy cartridge runs in frames and steps; a buddy lives one action a frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rappd.errors import Conflict, Mistyped
+from rappd.home import Home
+from twins.cartridges import acting, life, lispy_file
+from twins.cartridges.crossing import convert
+from twins.cartridges.documents import Document, canonical
+from twins.cartridges.effects import Action
+from twins.cartridges.glance import glimpse
+from twins.cartridges.loading import Loaded, load, save
+from twins.cartridges.shapes import Shape, checked
+from twins.errors import BadCartridge, BadFile
+
+SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
+"""The three shapes of a ``.rappter.egg`` by the names they go by here."""
+
+
+class CartridgeVerbs:
+    """Verbs over cartridge files. Answers are JSON objects under ``cartridge`` or ``diff``; raises ``Problem``.
+
+    ``now`` is the moment that counts, so that the same input gives the same file; the clock's without it.
+    """
+
+    def __init__(self, home: Home, *, now: datetime | None = None) -> None:
+        self._home = home
+        self._now = now
+
+    def run(
+        self,
+        path: Path,
+        *,
+        frames: int | None = None,
+        inputs: Sequence[Any] = (),
+        steps: int | None = None,
+        fuel: int | None = None,
+        into: Path | None = None,
+        replace: bool = False,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Runs a cartridge for ``frames`` (one; a buddy's are its ``inputs``, else heartbeats) and saves it
+        ``into`` a file, if any.
+
+        ``steps`` freezes a LisPy machine where it is by then; ``fuel`` is what a frame may use before it
+        ends with an error.
+        """
+        found = self._load(path, force)
+        _may_write(into, path, replace)
+        if found.shape is None:
+            document, told = self._run_lispy(found.document, frames or 1, inputs, steps, fuel)
+        elif steps is not None or fuel is not None:
+            raise Mistyped(f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}")
+        else:
+            document, told = self._live(path, found.document, found.shape, frames, inputs)
+        told["notes"] = [*found.notes, *told["notes"]]
+        return {"cartridge": {**_whose(path, found), **told, **self._save(document, into)}}
+
+    def resume(self, path: Path, *, into: Path | None = None, replace: bool = False) -> dict[str, Any]:
+        """Goes on with a machine that was frozen, to the end of its frame. Raises ``Conflict`` for none."""
+        found = self._load(path)
+        if found.shape is not None or not found.document.get("continuation", {}).get("image"):
+            raise Conflict(f"{path.name} is not frozen.", do=f"rappd cartridge run {path.name}")
+        return self.run(path, into=into, replace=replace)
+
+    def inspect(self, path: Path, *, force: bool = False) -> dict[str, Any]:
+        """What a cartridge is, what it holds, where it was frozen and who signed it. Runs nothing."""
+        found = self._load(path, force)
+        octets = path.read_bytes()
+        about = self._lispy(found.document) if found.shape is None else self._buddy(found)
+        return {
+            "cartridge": {
+                **_whose(path, found),
+                **about,
+                "size": len(octets),
+                "sha256": hashlib.sha256(octets).hexdigest(),
+                "signer": {"fingerprint": found.signer, **self._standing(found.signer)},
+                "notes": list(found.notes),
+            }
+        }
+
+    def diff(self, before: Path, after: Path, *, force: bool = False) -> dict[str, Any]:
+        """What leads from one cartridge to another: ``edits``, the same in ``lines``, and ``notes``."""
+        from twins.cartridges.comparing import compare
+
+        old, new = self._load(before, force), self._load(after, force)
+        found = compare(old.document, new.document)
+        notes = [*old.notes, *new.notes]
+        if found.shape:
+            notes.append(f"They are of two shapes; both are compared as {found.shape}.")
+        return {
+            "diff": {
+                "same": not found.found,
+                "edits": found.found,
+                "lines": found.lines(),
+                "notes": list(dict.fromkeys(notes)),
+            }
+        }
+
+    def new(
+        self,
+        name: str,
+        programs: Sequence[Path],
+        into: Path | None,
+        *,
+        entry: str = "",
+        description: str = "",
+        dialect: str = "core",
+        replace: bool = False,
+    ) -> dict[str, Any]:
+        """A LisPy cartridge of program files, each called as its file is. Raises ``BadFile`` for one that
+        cannot be read, naming the line."""
+        from twins.rappid import label
+
+        sources: dict[str, str] = {}
+        for program in programs:
+            if program.stem in sources:
+                raise Mistyped(f'Two programs are called "{program.stem}".', do="Rename one of the files.")
+            sources[program.stem] = _source(program)
+        entry = entry or next(iter(sources)) if len(sources) == 1 or "main" not in sources else entry
+        if entry and entry not in sources:
+            raise Mistyped(f'There is no program "{entry[:60]}".', do=f"There are: {', '.join(sources)}.")
+        document = lispy_file.new(name, sources, entry=entry, description=description)
+        document["dialect"] = dialect
+        lispy_file.checked(document)
+        target = into or Path(f"{label(name, otherwise='agent')}.lispy.json")
+        _may_write(target, None, replace)
+        document = lispy_file.saved(document, self._moment())
+        about = {"file": target.name, "name": name, "kind": "lispy", "shape": lispy_file.SCHEMA}
+        return {"cartridge": {**about, **self._lispy(document), **self._save(document, target)}}
+
+    def convert(
+        self, path: Path, to: str, into: Path, *, replace: bool = False, force: bool = False
+    ) -> dict[str, Any]:
+        """A ``.rappter.egg`` in another of its shapes: seed, legacy or spec."""
+        found = self._load(path, force)
+        if found.shape is None:
+            raise Mistyped(f"{path.name} is a LisPy agent; it has one shape.", do="Convert a .rappter.egg.")
+        _may_write(into, path, replace)
+        document = convert(found.document, SHAPES[to])
+        told = {"file": into.name, "from": found.shape.value, "notes": list(found.notes)}
+        about = {"name": _name(document, SHAPES[to]), "kind": "buddy", "shape": SHAPES[to].value}
+        return {"cartridge": {**told, **about, **self._save(document, into)}}
+
+    def export(
+        self, selector: str, to: str, into: Path | None, *, replace: bool = False
+    ) -> dict[str, Any]:
+        """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
+        from rappd.operations.buddies import nest_of
+        from twins.listing import find
+        from twins.places import TwinPlaces
+        from twins.rappid import label
+
+        twin = find(TwinPlaces(self._home.root), selector)
+        document = nest_of(twin).export(SHAPES[to], now=self._moment())
+        target = into or Path(f"{label(twin.name, otherwise='buddy')}.rappter.egg")
+        _may_write(target, None, replace)
+        about = {"file": target.name, "name": twin.name, "kind": "buddy", "shape": SHAPES[to].value}
+        return {"cartridge": {**about, "notes": [], **self._save(document, target)}}
+
+    def _load(self, path: Path, force: bool = False) -> Loaded:
+        return load(path, force=force)
+
+    def _moment(self) -> datetime:
+        return self._now or datetime.now(UTC)
+
+    def _save(self, document: Document, into: Path | None) -> dict[str, Any]:
+        if into is None:
+            return {"saved": "", "sha256": ""}
+        self._home.create()
+        into = into.absolute()
+        into.parent.mkdir(parents=True, exist_ok=True)
+        save(into, document, key=self._home.identity(), at=self._moment())
+        return {"saved": str(into), "sha256": hashlib.sha256(into.read_bytes()).hexdigest()}
+
+    def _run_lispy(
+        self,
+        document: Document,
+        frames: int,
+        inputs: Sequence[Any],
+        steps: int | None,
+        fuel: int | None,
+    ) -> tuple[Document, dict[str, Any]]:
+        from agents.lispy.limits import Limits
+        from twins.cartridges import lispy_run
+
+        limits = Limits() if fuel is None else Limits(max_steps=fuel)
+        ran = lispy_run.run(
+            document, frames=frames, steps=steps, inputs=inputs, limits=limits, now=self._moment()
+        )
+        return ran.document, {**ran.as_json(), "next": lispy_run.inspect(ran.document)}
+
+    def _live(
+        self, path: Path, document: Document, shape: Shape, frames: int | None, inputs: Sequence[Any]
+    ) -> tuple[Document, dict[str, Any]]:
+        """A frame is one action; the buddy goes back into the shape it came in."""
+        _must_live(path.name, document, shape)
+        buddy = convert(document, Shape.BUDDY)
+        buddy["_meta"].pop("as_of", None)  # in a file no time passes
+        actions = [_action(one) for one in inputs]
+        actions += [(Action.HEARTBEAT, {})] * ((1 if frames is None and not actions else frames or 0) - len(actions))
+        told: list[dict[str, Any]] = []
+        entropy = hashlib.sha256(canonical(document)).digest()[:2]
+        for action, given in actions:
+            lived = acting.act(buddy, action, self._moment(), entropy=entropy, **given)
+            buddy = lived.document
+            told.append({"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said})
+        back = convert(life.exported(buddy, self._moment()), shape)
+        checked(back, name=path.name)
+        return back, {
+            "status": "done",
+            "output": "",
+            "echo_frames_run": len(told),
+            "frames": told,
+            "steps": 0,
+            "notes": [],
+            "next": "",
+            "buddy": glimpse(buddy),
+        }
+
+    def _lispy(self, document: Document) -> dict[str, Any]:
+        from twins.cartridges import lispy_run
+
+        continuation = document.get("continuation", {})
+        programs = document.get("programs", {})
+        return {
+            "entry": _entry(document),
+            "dialect": lispy_file.dialect_of(document),
+            "programs": [
+                {"name": name, "lines": source.count("\n") + 1, "bytes": len(source.encode())}
+                for name, source in programs.items()
+            ],
+            "env": _shown_env(document),
+            "tools": sorted(document.get("tools", {})),
+            "frame": continuation.get("frame", 0),
+            "pending_inputs": continuation.get("pending_inputs", []),
+            "echoes": document.get("echoes", [])[-1:],
+            "exported_at": document["_meta"].get("exported_at"),
+            "frozen": continuation.get("image") is not None,
+            "next": lispy_run.inspect(document),
+        }
+
+    def _buddy(self, found: Loaded) -> dict[str, Any]:
+        assert found.shape is not None
+        buddy = convert(found.document, Shape.BUDDY)
+        organism = buddy["organism"]
+        buddy["_meta"].pop("as_of", None)
+        return {
+            "buddy": {
+                **glimpse(life.at(buddy, self._moment())),
+                "frames_survived": organism["frames_survived"],
+                "created_at": organism["created_at"],
+                "hatched_at": organism["hatched_at"],
+                "personality": organism["personality"],
+                "memories": len(organism["long_memory"]),
+                "context": len(organism["context_memory"]),
+            },
+            "exported_at": buddy["_meta"].get("exported_at"),
+            "frozen": False,
+            "next": "",
+        }
+
+    def _standing(self, fingerprint: str) -> dict[str, str]:
+        """Who signed, as seen from here."""
+        from twins.importer.signers import Signers
+
+        if not fingerprint:
+            return {"standing": "unsigned", "name": ""}
+        if (self._home.keys / "identity.pem").exists() and fingerprint == self._home.identity().fingerprint:
+            return {"standing": "self", "name": "this machine"}
+        name = Signers(self._home.signers).name_of(fingerprint) if self._home.root.is_dir() else ""
+        return {"standing": "trusted" if name else "unknown", "name": name}
+
+
+def _whose(path: Path, found: Loaded) -> dict[str, Any]:
+    kind = "lispy" if found.shape is None else "buddy"
+    shape = found.shape.value if found.shape else found.document.get("schema", lispy_file.TYPE)
+    return {"file": path.name, "name": _name(found.document, found.shape), "kind": kind, "shape": shape}
+
+
+def _name(document: Document, shape: Shape | None) -> str:
+    if shape is None:
+        return lispy_file.agent_id(document)
+    organism: Document = document if shape is Shape.SEED else document["organism"]
+    return str(organism.get("name") or organism.get("instance") or "???")
+
+
+def _must_live(name: str, document: Document, shape: Shape) -> None:
+    if shape is not Shape.SPEC:
+        return
+    scale = document["organism"].get("scale", "daemon")
+    if scale != "daemon" or document["body"]["kind"] == "cartridge_xml":
+        what = f"of scale {scale}" if scale != "daemon" else "in XML"
+        raise BadCartridge(
+            f"{name} is an organism {what}; nothing here runs it.", do=f"rappd cartridge inspect {name}"
+        )
+
+
+def _action(given: Any) -> tuple[Action, dict[str, Any]]:
+    """An input of a buddy: ``"feed"``, or ``{"action": "remember", "text": …, "kind": …}``."""
+    said = {"action": given} if isinstance(given, str) else given
+    name = said.get("action") if isinstance(said, dict) else None
+    if not isinstance(name, str) or name not in set(Action):
+        raise Mistyped("A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}.""")
+    rest = {key: value for key, value in said.items() if key in ("text", "kind")}
+    if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(said):
+        raise Mistyped(f"{name} takes text and kind, both text.", do="Leave the rest out.")
+    return Action(name), rest
+
+
+def _entry(document: Document) -> str:
+    try:
+        return lispy_file.entry_of(document)
+    except BadCartridge:
+        return ""
+
+
+def _shown_env(document: Document) -> dict[str, str]:
+    from agents.lispy.errors import BadValue
+    from agents.lispy.printer import shortly
+    from agents.lispy.wire import from_wire
+
+    shown: dict[str, str] = {}
+    for name, wire in document.get("env_wire", {}).items():
+        try:
+            shown[name] = shortly(from_wire(wire), 200)
+        except BadValue as error:
+            shown[name] = f"damaged: {error}"
+    for name, value in document.get("env", {}).items():
+        shown[name] = shortly(value, 200)
+    return shown
+
+
+def _source(path: Path) -> str:
+    from agents.lispy.errors import Fault
+    from agents.lispy.limits import CEILING
+    from agents.lispy.reader import read
+    from twins.errors import NoSuchFile
+
+    try:
+        source = path.read_bytes().decode("utf-8-sig")
+        read(source, CEILING, named=path.name)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise NoSuchFile(f'There is no file "{path}".', do="Look at the path.") from error
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path.name} is no text in UTF-8.", do="Save it as UTF-8.") from error
+    except Fault as fault:
+        raise BadFile(f"{path.name} cannot be read: {fault.message}.", do="Mend it.") from fault
+    return source
+
+
+def _may_write(into: Path | None, source: Path | None, replace: bool) -> None:
+    """A file that lies there is replaced only when it is the one that was read, or when told so."""
+    if into is None or replace or not into.exists():
+        return
+    if source is not None and source.exists() and into.samefile(source):
+        return
+    raise Conflict(f"{into} exists already; nothing was written.", do="Choose another name, or add --replace.")

@@ -1,0 +1,158 @@
+"""Eggs that came in and are not hatched yet: ``eggs/.waiting/<sha256>/<name>``, for a day.
+
+What is planned, and then hatched, is a copy that lies in the home. Nobody else writes there, so that nothing
+changes between the look and the yes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from rappd.errors import NotFound
+from twins.errors import BadEgg, BadFile, NoSuchFile
+from twins.importer.errors import from_disk
+
+_KEEP_SECONDS = 24 * 3600
+_CHUNK = 1 << 20
+_NAME_BYTES = 120
+_SIGNATURE_BYTES = 1 << 16
+_ID = re.compile(r"[0-9a-f]{64}")
+_SIGNATURE = ".sig"
+
+
+class WaitingEggs:
+    """The folder of them. An egg's id is the SHA-256 of its bytes. Everything blocks on the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def part(self) -> Path:
+        """A name for a file that is still coming in. Eggs that waited for more than a day go meanwhile."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._sweep()
+        return self._folder / f"{secrets.token_hex(8)}.part"
+
+    def keep(self, part: Path, digest: str, called: str) -> Path:
+        """Moves a file that came in whole to its place, under the name that people know it by."""
+        folder = self._folder / digest
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / _proper(called)
+        part.replace(path)
+        os.utime(folder)
+        return path
+
+    def take_in(self, path: Path, *, expect_sha256: str = "") -> Path:
+        """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it
+        waits here already.
+
+        Raises ``NoSuchFile``, ``BadFile`` for what is no regular file, ``BadEgg`` for another hash,
+        ``DiskFull``.
+        """
+        if path.parent.parent == self._folder:
+            kept = path
+        else:
+            part = self.part()
+            try:
+                digest = _copied(path, part)
+                kept = self.keep(part, digest, path.name)
+            finally:
+                part.unlink(missing_ok=True)
+            self._take_signature(path, kept)
+        if expect_sha256 and self.id_of(kept) != expect_sha256.lower():
+            self.discard(kept)
+            raise BadEgg(f"{path.name} is not the egg that is expected; nothing was written.",
+                         do="Ask whoever offers it.")  # fmt: skip
+        return kept
+
+    def find(self, ident: str) -> Path:
+        """The egg of that id. Raises ``NotFound``."""
+        folder = self._folder / ident
+        names = sorted(folder.iterdir()) if _ID.fullmatch(ident) and folder.is_dir() else []
+        eggs = [one for one in names if one.with_suffix("") not in names or one.suffix != _SIGNATURE]
+        if not eggs:
+            raise NotFound("That egg does not wait here any more.", do="Open it again.")
+        return max(eggs, key=lambda one: one.stat().st_mtime_ns)
+
+    def id_of(self, path: Path) -> str:
+        """The id of an egg that waits here."""
+        return path.parent.name
+
+    def discard(self, path: Path) -> None:
+        """Throws one away."""
+        shutil.rmtree(path.parent, ignore_errors=True)  # what resists goes after a day
+
+    def _take_signature(self, path: Path, kept: Path) -> None:
+        beside = path.with_name(path.name + _SIGNATURE)
+        target = kept.with_name(kept.name + _SIGNATURE)
+        try:
+            file, size = _opened(beside)
+        except (NoSuchFile, BadFile):
+            target.unlink(missing_ok=True)
+            return
+        with file:
+            if size <= _SIGNATURE_BYTES:
+                target.write_bytes(file.read(_SIGNATURE_BYTES))
+
+    def _sweep(self) -> None:
+        for path in self._folder.iterdir():
+            try:
+                waited = time.time() - path.stat().st_mtime
+            except FileNotFoundError:  # somebody hatched it meanwhile
+                continue
+            if waited <= _KEEP_SECONDS:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def new_file(path: Path) -> BinaryIO:
+    """A new private file to write into."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def _copied(path: Path, part: Path) -> str:
+    """Copies a file; the SHA-256 of what was copied."""
+    digest = hashlib.sha256()
+    source, size = _opened(path)
+    try:
+        with source, new_file(part) as target:
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                target.write(chunk)
+    except OSError as error:
+        raise from_disk(error, path.name, needs=size) from error
+    return digest.hexdigest()
+
+
+def _opened(path: Path) -> tuple[BinaryIO, int]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoSuchFile(f"There is no file {path}.", do="Look at the path.") from None
+    except OSError as error:
+        raise BadFile(f"{path.name} cannot be read: {error.strerror}.", do="Look at the file.") from error
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        raise BadFile(f"{path.name} is not a file.", do="Name an egg.")
+    return os.fdopen(handle, "rb"), found.st_size
+
+
+def _proper(called: str) -> str:
+    """A file's name as it may be used here; its end, which tells what it is, stays."""
+    name = re.sub(r"[\x00-\x1f\x7f]+", " ", re.split(r"[/\\]", called)[-1])
+    name = name.encode("utf-8", "replace").decode().strip(" .")
+    while len(name.encode()) > _NAME_BYTES:
+        name = name[len(name) // 8 + 1 :].strip(" .")
+    return name or "an egg"

@@ -1,0 +1,184 @@
+/** Two eggs side by side: what differs, file by file. */
+
+import { Problem, post, remove, upload } from "./api.js";
+import { bytes, count } from "./amounts.js";
+import { chooseEgg } from "./egg-drop.js";
+import { fill, h } from "./dom.js";
+import { inline } from "./problem.js";
+import { progressLine } from "./progress.js";
+import { say } from "./say.js";
+import { sides } from "./side-by-side.js";
+import { twins } from "./twins.js";
+
+/** `drops(target)` says what a drop there does for it, or null; `close()` when done. */
+export function eggDiff() {
+  const trouble = h("div", {});
+  const result = h("div", { class: "diff" });
+  const compare = async () => {
+    fill(result);
+    if (!before.egg || !after.egg) return fill(trouble);
+    const json = { before: before.egg, after: after.egg };
+    await inline(trouble, async () => draw((await post("/eggs/diff", json)).diff));
+  };
+  const before = slot("Before", compare);
+  const after = slot("After", compare);
+  const slots = [before, after];
+  const draw = (diff) => {
+    fill(result, differences(diff));
+    say(summary(diff));
+  };
+  return {
+    element: h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "slots" },
+        slots.map(({ element }) => element),
+      ),
+      trouble,
+      result,
+    ),
+    drops(target) {
+      const aimed = slots.find(({ element }) => element.contains(target));
+      if (aimed) return { words: `Drop to compare: ${aimed.name}`, take: ([file]) => aimed.take(file) };
+      if (Boolean(before.egg) === Boolean(after.egg)) return null;
+      return { words: "Drop to compare", take: ([file]) => (before.egg ? after : before).take(file) };
+    },
+    close: () => slots.forEach((one) => one.close()),
+  };
+}
+
+/** A place for an egg: a file, or a twin as it is now. `egg` is what the daemon calls it, null without one. */
+function slot(name, changed) {
+  const trouble = h("div", {});
+  const body = h("div", {});
+  const element = h("div", { class: "slot", role: "group", "aria-label": name }, h("h3", {}, name), body, trouble);
+  const self = { name, element, egg: null, take, close };
+  let control = null;
+
+  function empty() {
+    const pick = h(
+      "select",
+      { "aria-label": `${name}: a twin as it is now` },
+      h("option", { value: "" }, "A twin as it is now…"),
+      twins.rows.map(({ key, name: called }) => h("option", { value: key }, called)),
+    );
+    pick.addEventListener("change", () => pick.value && packed(pick.value));
+    fill(body, chooseEgg("Choose an egg", { multiple: false, taken: ([file]) => file && take(file) }), twins.rows.length > 0 && pick);
+  }
+
+  async function take(file) {
+    close();
+    control = new AbortController();
+    const line = progressLine(`Reading ${file.name}…`, { cancel: close });
+    fill(body, line.element);
+    const path = `/eggs?name=${encodeURIComponent(file.name)}`;
+    await hold(async () => {
+      const { id, egg } = await upload(path, file, { moved: line.moved, signal: control.signal });
+      return [{ id }, egg.name || file.name, `${file.name}, ${bytes(egg.size)}`];
+    });
+  }
+
+  async function packed(key) {
+    close();
+    const { name: called } = twins.row(key);
+    fill(body, progressLine(`Packing ${called}…`).element);
+    await hold(async () => {
+      const { packed: done } = await post("/eggs/pack", { twin: key });
+      return [{ path: done.path }, called, `as it is now, ${bytes(done.size)}`];
+    });
+  }
+
+  /** Fills the slot with what `work` gives: what the daemon calls it, its title, and a line about it. */
+  async function hold(work) {
+    let found = null;
+    const done = await inline(trouble, async () => (found = await unlessCancelled(work)));
+    if (!done || !found) return empty();
+    const [egg, title, about] = found;
+    self.egg = egg;
+    const other = h("button", { type: "button", class: "quiet", "aria-label": `${name}: take another` }, "Take another");
+    other.addEventListener("click", () => {
+      close();
+      changed();
+    });
+    fill(body, h("p", {}, title), h("p", { class: "soft" }, about), other);
+    changed();
+  }
+
+  function close() {
+    control?.abort();
+    if (self.egg?.id) forget(self.egg.id);
+    self.egg = null;
+    empty();
+  }
+
+  empty();
+  return self;
+}
+
+function differences(diff) {
+  const { facts, files } = diff;
+  return [
+    h("p", { class: "diff-sum" }, summary(diff)),
+    facts.length > 0 &&
+      h(
+        "dl",
+        { class: "facts" },
+        facts.map(({ what, before, after }) =>
+          h(
+            "div",
+            {},
+            h("dt", {}, what),
+            h("dd", {}, before || "none", h("span", { class: "unseen" }, " before, ")),
+            h("dd", {}, after || "none", h("span", { class: "unseen" }, " after")),
+          ),
+        ),
+      ),
+    files.map(fileDifference),
+  ];
+}
+
+function summary({ facts, files, same }) {
+  if (!facts.length && !files.length) return `The same: ${count(same, "file")}.`;
+  const kinds = ["changed", "added", "removed"]
+    .map((what) => [what, files.filter((one) => one.what === what).length])
+    .filter(([, number]) => number)
+    .map(([what, number]) => `${number} ${what}`);
+  return `${kinds.join(", ") || "No file differs"}; ${count(same, "file")} the same.`;
+}
+
+const SIGNS = { changed: ["±", "warn"], added: ["+", "good"], removed: ["−", "bad"] };
+
+function fileDifference({ target, role, what, before, after, text }) {
+  const [sign, tone] = SIGNS[what];
+  const sizes = [before, after].filter((size) => size !== null).map(bytes);
+  const words = [
+    h("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign),
+    h("span", { class: "path" }, target),
+    h("span", { class: "soft" }, `${what}, ${role}, ${sizes.join(" → ")}`),
+  ];
+  if (!text.length) return h("p", { class: "file-diff" }, words);
+  const inside = h("div", {});
+  const element = h("details", { class: "file-diff" }, h("summary", {}, words), inside);
+  element.addEventListener("toggle", () => inside.childElementCount || fill(inside, sides(text, target)));
+  return element;
+}
+
+async function unlessCancelled(work) {
+  try {
+    return await work();
+  } catch (found) {
+    if (found.name === "AbortError") return null;
+    throw found;
+  }
+}
+
+/** What waits there unhatched is thrown away; else the daemon does so after a day. */
+async function forget(id) {
+  try {
+    await remove(`/eggs/${id}`);
+  } catch (found) {
+    if (!(found instanceof Problem)) throw found;
+  }
+}

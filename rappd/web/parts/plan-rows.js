@@ -1,0 +1,107 @@
+/** A plan's rows: what would become of an egg's files, each row opening to their paths. */
+
+import { bytes, count } from "./amounts.js";
+import { fill, h } from "./dom.js";
+
+const MOST_PATHS = 1000;
+const CODE = ["agent", "service", "slot"];
+const ROLES = {
+  identity: ["rappid", "rappids"],
+  soul: ["soul", "souls"],
+  memory: ["memory file", "memory files"],
+  conversations: ["conversations", "conversations"],
+  page: ["page file", "page files"],
+  env: [".env", ".env files"],
+  roster: ["roster", "rosters"],
+  other: ["other file", "other files"],
+};
+const CATEGORIES = {
+  soul: "soul",
+  agent: "agents",
+  service: "services",
+  slot: "slots",
+  memory: "memory",
+  other: "memory",
+  roster: "memory",
+  env: "env",
+  page: "pages",
+};
+const SAME = "the same is there";
+const NEVER = ["bonds.json"]; // what a twin went through is never written over
+
+/** The rows of EXPERIENCE: create, keep, quarantine, refuse; and replace, where something is. */
+export function planRows(plan) {
+  return h(
+    "div",
+    { class: "plan" },
+    ["create", "replace", "keep", "quarantine", "refuse"]
+      .filter((action) => action !== "replace" || plan.replace.count)
+      .map((action) => row(action, plan[action])),
+  );
+}
+
+/** What of yours differs from the egg's, by what one may overwrite: `Map` of category → number of files. */
+export function differing({ keep }) {
+  const found = new Map();
+  for (const { path, role, why } of keep.files) {
+    const category = CATEGORIES[role];
+    if (!category || why === SAME || NEVER.includes(path)) continue;
+    found.set(category, (found.get(category) ?? 0) + 1);
+  }
+  return found;
+}
+
+function row(action, group) {
+  const words = [
+    h("span", { class: "plan-verb" }, action),
+    h("span", { class: "plan-count" }, String(group.count)),
+    h("span", { class: "plan-about" }, group.count ? ABOUT[action](group) : ""),
+  ];
+  if (!group.count) return h("p", { class: "plan-row" }, words);
+  const inside = h("div", {});
+  const element = h("details", { class: `plan-row ${action}` }, h("summary", {}, words), inside);
+  element.addEventListener("toggle", () => inside.childElementCount || fill(inside, paths(group.files)));
+  return element;
+}
+
+const ABOUT = {
+  create: ({ roles }) => inWords(roles),
+  replace: ({ roles }) => `${inWords(roles)}; yours are kept for an undo`,
+  keep: ({ files }) => {
+    const same = files.filter(({ why }) => why === SAME).length;
+    const others = files.length - same;
+    return [others && `${same ? `${others} of ` : ""}yours differ and stay`, same && `${same} are the same`]
+      .filter(Boolean)
+      .join(", ");
+  },
+  quarantine: () => "kept, not run, until you read and approve them",
+  refuse: () => "they stay in the egg",
+};
+
+function paths(files) {
+  return [
+    h(
+      "ul",
+      { class: "paths" },
+      files.slice(0, MOST_PATHS).map(({ path, role, size, why }) =>
+        h(
+          "li",
+          {},
+          h("span", { class: "path" }, path),
+          h("span", { class: "soft" }, [role, bytes(size), why].filter(Boolean).join(", ")),
+        ),
+      ),
+    ),
+    files.length > MOST_PATHS && h("p", { class: "soft" }, `and ${files.length - MOST_PATHS} more`),
+  ];
+}
+
+/** "soul, 131 memory files, 5 code files" */
+function inWords(roles) {
+  const words = Object.entries(ROLES)
+    .filter(([role]) => roles[role])
+    .map(([role, [one, many]]) => (roles[role] === 1 ? one : `${roles[role]} ${many}`));
+  const code = CODE.reduce((sum, role) => sum + (roles[role] ?? 0), 0);
+  if (code) words.push(count(code, "code file"));
+  return words.join(", ");
+}

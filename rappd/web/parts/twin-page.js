@@ -1,0 +1,139 @@
+/** One twin by itself: its soul, its agents, where it comes from, and what can be done with it. */
+
+import { get } from "./api.js";
+import { agentCard } from "./agent-card.js";
+import { aging } from "./aging.js";
+import { count } from "./amounts.js";
+import { day } from "./clock.js";
+import { fill, h, icon } from "./dom.js";
+import { agentsChanged, chooseFile } from "./incoming.js";
+import { lineage } from "./lineage.js";
+import { eggLine } from "./packing.js";
+import { inline } from "./problem.js";
+import { bringBack } from "./set-aside.js";
+import { openSoul } from "./soul-sheet.js";
+import { twinActions } from "./twin-card.js";
+import { facts, state } from "./twin-words.js";
+import { routesOf, twins } from "./twins.js";
+
+/** Fills `place` with the twin `key`; `close()` when done. */
+export function twinPage(place, key, tryIt) {
+  const path = routesOf(key);
+  const head = h("div", { class: "twin-head" });
+  const trouble = h("div", {});
+  const egg = eggLine(key);
+  const body = h("div", {});
+  let family = null;
+  fill(
+    place,
+    h("a", { class: "button quiet back-link", href: "#/twins" }, icon("chevron", "icon back"), "Twins"),
+    head,
+    egg.element,
+    trouble,
+    body,
+  );
+
+  const list = aging(body, {
+    name: `twin ${key}`,
+    load: async () => {
+      const [{ twin }, { lineage: kin = [] }] = await Promise.all([
+        get(path),
+        get(`/twins/lineage?twin=${encodeURIComponent(key)}`),
+      ]);
+      const files = twin.state === "archived" ? [] : ((await get(`${path}/agents`)).files ?? []);
+      return { twin, kin, files };
+    },
+    draw: ({ twin, kin, files }) => {
+      drawHead(twin);
+      family?.close();
+      family = lineage(kin, key);
+      return [soulPart(twin), agentsPart(twin, files), lineagePart(family), aboutPart(twin)];
+    },
+  });
+
+  function drawHead(twin) {
+    const archived = twin.state === "archived";
+    fill(
+      head,
+      h("div", { class: "card-words" }, h("h2", {}, twin.name), h("p", {}, state(twin)), h("p", { class: "soft" }, facts(twin))),
+      h("div", { class: "card-actions" }, archived ? back(twin) : twinActions(() => twin, trouble)),
+    );
+  }
+
+  const back = (twin) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "secondary",
+        onclick: () => inline(trouble, () => bringBack({ hash: key, name: twin.name }, list.refresh)),
+      },
+      "Bring back",
+    );
+
+  const soulPart = (twin) =>
+    part(
+      "Soul",
+      h("p", { class: "soul", tabindex: 0, role: "region", "aria-label": `${twin.name}'s soul` }, twin.soul || "It has none yet."),
+      twin.state !== "archived" &&
+        h(
+          "button",
+          { type: "button", class: "quiet", onclick: () => inline(trouble, () => openSoul(twin, list.refresh)) },
+          "Edit soul",
+        ),
+    );
+
+  function agentsPart(twin, files) {
+    const cards = files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
+    const own = cards.filter(({ card }) => card.origin !== "shipped");
+    const others = cards.length - own.length;
+    return part(
+      "Agents",
+      [
+        h(
+          "ul",
+          { class: "cards" },
+          own.map(({ file, card }) => agentCard(file, card, { tryIt, key })),
+        ),
+        others > 0 &&
+          h("p", { class: "soft also" }, `${own.length ? "And" : "None of its own yet;"} ${count(others, "agent")} that came with rappd.`),
+        twin.services.length > 0 && h("p", { class: "soft also" }, `Services: ${twin.services.join(", ")}`),
+      ],
+      twin.state !== "archived" && chooseFile("Add a file", tryIt, key),
+    );
+  }
+
+  const lineagePart = ({ element }) => part("Lineage", element);
+
+  twins.addEventListener("change", list.refresh);
+  agentsChanged.addEventListener("change", list.refresh);
+  return {
+    close() {
+      twins.removeEventListener("change", list.refresh);
+      agentsChanged.removeEventListener("change", list.refresh);
+      family?.close();
+      egg.close();
+      list.close();
+    },
+  };
+}
+
+const part = (title, content, control = null) =>
+  h("section", { class: "group" }, h("div", { class: "group-head" }, h("h2", {}, title), control), content);
+
+function aboutPart({ rappid, born_at: born, parent_rappid: parent, incarnations, path }) {
+  const rows = [
+    ["Rappid", h("code", {}, rappid)],
+    ["Born", `${day(born)}${incarnations ? `, ${count(incarnations, "upgrade")} since` : ""}`],
+    ["Parent", parent && h("code", {}, parent)],
+    ["Folder", h("code", {}, path)],
+  ];
+  return part(
+    "About",
+    h(
+      "dl",
+      { class: "about" },
+      rows.filter(([, value]) => value).map(([what, value]) => h("div", {}, h("dt", {}, what), h("dd", {}, value))),
+    ),
+  );
+}

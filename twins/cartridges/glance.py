@@ -1,0 +1,64 @@
+"""Buddies at a glance: how each of them is now. A file that did not change is not read again."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from twins.cartridges import life
+from twins.cartridges.buddy_words import complete
+from twins.cartridges.documents import Document
+from twins.cartridges.nest import Nest
+from twins.errors import TwinError
+from twins.workspace import Workspace
+
+_SHOWN = ("name", "stage", "mood", "energy", "xp")
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+def glimpse(buddy: Document) -> dict[str, Any]:
+    """How a buddy (in the published shape) is: ``{name, stage, mood, feels, energy, xp}``.
+
+    ``mood`` and ``energy`` go from 0 to 100; ``feels`` is the mood in a word.
+    """
+    organism = buddy["organism"]
+    found = {key: organism[key] for key in _SHOWN}
+    return {**found, "feels": life.mood_name(organism["mood"])}
+
+
+class Glances:
+    """How the buddies of a home are, one workspace at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[Stamp, Document | None]] = {}
+
+    def of(self, workspace: Workspace, now: datetime) -> dict[str, Any] | None:
+        """The buddy of a workspace as it is at ``now``; an egg that nobody has looked at yet where none
+        lies there; None for one that cannot be read."""
+        nest = Nest(workspace)
+        stamp = (_stamp(nest.path), _stamp(nest.shell))
+        known = self._known.get(nest.path)
+        if known is None or known[0] != stamp:
+            known = self._known[nest.path] = (stamp, _read(nest, now))
+        return None if known[1] is None else glimpse(life.at(known[1], now))
+
+
+def _read(nest: Nest, now: datetime) -> Document | None:
+    try:
+        found = life.egg(now) if nest.is_empty() else nest.read()
+        complete(found)
+        shown = {key: found["organism"][key] for key in _SHOWN}
+        return {"_meta": {"as_of": found["_meta"].get("as_of")}, "organism": shown}
+    except TwinError:  # the list goes on; whoever looks at the buddy itself is told what is wrong
+        return None
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
