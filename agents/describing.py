@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agents.discovery import AgentFile
 from agents.errors import AgentError, CallTimeout
@@ -20,16 +20,28 @@ log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 20.0
 _BATCH = 50
+_QUARANTINED = "quarantined code"
 _NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
 
 Installer = Callable[[list[str]], Awaitable[str]]
 """Installs packages into the workspace's ``.deps``; gives "" or what went wrong."""
 
 
+class Quarantine(Protocol):
+    """Which files of a workspace must not run until they are approved."""
+
+    def look(self) -> object:
+        """Reads anew what is held; what it returns is another object when that changed. Blocks on the disk."""
+        ...
+
+    def why(self, path: Path, sha256: str) -> str:
+        """Why the file must not run with the content of that hash; "" when it may."""
+        ...
+
+
 class Describer:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
-    sha256)`` says whether exactly these bytes may change structure; ``held(path, sha256)`` why they must
-    not run at all, "" when they may."""
+    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all."""
 
     def __init__(
         self,
@@ -38,7 +50,7 @@ class Describer:
         kept: Path,
         deps: Path,
         trusted: Callable[[Origin, str], bool],
-        held: Callable[[Path, str], str],
+        held: Quarantine,
         installer: Installer | None,
     ) -> None:
         self._crew = crew
@@ -73,7 +85,7 @@ class Describer:
         for key, file in todo:
             if key[0] == "shipped":
                 continue
-            why = self._held(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+            why = self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
             if why:
                 states[key] = FileState(file, key[0], [], [Failure(why)], held=True)
         return states
@@ -136,8 +148,9 @@ class Describer:
     ) -> FileState:
         origin = key[0]
         failures = _failures(outcome)
+        lacks = _QUARANTINED if outcome.get("waits") else ""
         if _is_broken(outcome):
-            lacks = outcome["failure"].get("missing_module") or ""
+            lacks = lacks or outcome["failure"].get("missing_module") or ""
             if before is not None and before.agents:
                 return FileState(file, origin, before.agents, failures, before.good_since, lacks)
             return FileState(file, origin, [], failures, lacks=lacks)
@@ -145,7 +158,7 @@ class Describer:
         sha256 = hashlib.sha256(content).hexdigest()
         kept = self._keep(origin, file, content) if origin != "shipped" else ""
         agents = self._agents_of(origin, file, outcome, sha256, kept)
-        return FileState(file, origin, agents, failures, time.time())
+        return FileState(file, origin, agents, failures, time.time(), lacks)
 
     def _agents_of(
         self, origin: Origin, file: AgentFile, outcome: dict[str, Any], sha256: str, kept: str

@@ -41,6 +41,11 @@ def find_service_files(services_dir: Path) -> list[AgentFile]:
     return _find(services_dir, ("_service.py", "_organ.py"))
 
 
+def find_sense_files(senses_dir: Path) -> list[AgentFile]:
+    """Every ``*_sense.py``, under the same rules."""
+    return _find(senses_dir, ("_sense.py",))
+
+
 def stamp_of(status: os.stat_result) -> Stamp:
     """The stamp of a file, from its ``stat``."""
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -32,6 +32,7 @@ class Folder:
     origin: Origin
     path: Path
     only: frozenset[str] | None = None  # file names that count; None takes all
+    but: frozenset[str] = frozenset()  # file names that do not
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,7 +106,7 @@ class FileState:
     agents: list[Agent] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     good_since: float = 0.0
-    lacks: str = ""  # the module that it failed to import; it may come without this file changing
+    lacks: str = ""  # a module that it could not import; it may come, or be approved, without this file changing
     held: bool = False  # it came from elsewhere and waits for the operator's approval
 
 

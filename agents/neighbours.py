@@ -1,9 +1,10 @@
-"""Modules that agents imported from their own folder under plain names, and when they are out of date."""
+"""Modules that agents imported from their own folders under plain names, and when they are out of date."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.discovery import Stamp, stamp_of
@@ -11,12 +12,12 @@ from agents.loading import MODULE_PREFIX
 
 
 class Neighbours:
-    """Watches ``sys.modules`` for files of one folder. An agent should not import its neighbours
+    """Watches ``sys.modules`` for files of some folders. An agent should not import its neighbours
     (RAPP v1 §5.5); where one does, it gets the neighbour's current version.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._root = os.path.realpath(folder) + os.sep
+    def __init__(self, *folders: Path) -> None:
+        self._roots = tuple(os.path.realpath(folder) + os.sep for folder in folders)
         self._seen = set(sys.modules)
         self._count = len(self._seen)
         self._stamps: dict[str, tuple[str, Stamp]] = {}
@@ -32,7 +33,7 @@ class Neighbours:
             file = getattr(sys.modules[name], "__file__", None)
             if name.startswith(MODULE_PREFIX) or not isinstance(file, str):
                 continue
-            if os.path.realpath(file).startswith(self._root):
+            if os.path.realpath(file).startswith(self._roots):
                 self._stamps[name] = (file, _stamp(file))
         self._seen = set(sys.modules)
         self._count = len(self._seen)
@@ -41,6 +42,15 @@ class Neighbours:
         """Whether one of them changed on disk. Then all are forgotten, to be imported anew."""
         if all(_stamp(file) == stamp for file, stamp in self._stamps.values()):
             return False
+        self.forget()
+        return True
+
+    def files(self) -> Sequence[str]:
+        """The files that were imported."""
+        return [file for file, _ in self._stamps.values()]
+
+    def forget(self) -> None:
+        """Has all of them imported anew by whoever imports them next."""
         for name in self._stamps:
             sys.modules.pop(name, None)
             parent, _, child = name.rpartition(".")
@@ -48,7 +58,6 @@ class Neighbours:
                 delattr(sys.modules[parent], child)
         self._stamps.clear()
         self.note()
-        return True
 
 
 def _stamp(file: str) -> Stamp:

@@ -17,6 +17,7 @@ import orjson
 from agents.contract import Description
 from agents.discovery import Stamp, stamp_of
 from agents.errors import AgentError
+from agents.held_code import NONE, HeldCode, Holds
 from agents.loading import Loaded, load_agent_file
 from agents.neighbours import Neighbours
 from agents.performing import perform
@@ -61,7 +62,9 @@ class Room:
             data_dir=data_dir,
         )
         self._versions: dict[str, dict[Stamp, Loaded]] = {}
-        self._neighbours = Neighbours(self._agents_dir)
+        beside = [Path(workspace) / "utils"] if workspace else []
+        self._neighbours = Neighbours(self._agents_dir, *beside)
+        self._held = HeldCode(Path(workspace) if workspace else self._agents_dir)
         self._services = Services()
         self._memories = memory_reader(data_dir)
         self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -73,9 +76,10 @@ class Room:
         }
 
     def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The answer to one request:
+        """The answer to one request; ``held`` in its body says which code must not run (``Holds``):
 
-        ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, seconds}]}`` in order;
+        ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, waits, seconds}]}`` in order,
+        where ``waits`` tells that held code was wanted;
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
         ``{result, data_slush}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
@@ -87,26 +91,45 @@ class Room:
         operation = self._operations.get(op)
         if operation is None:
             raise AgentError(f"a worker does not know {op!r}")
+        self._go_by(body.get("held") or NONE)
         if self._neighbours.forget_if_changed():
-            for versions in self._versions.values():
-                for loaded in versions.values():
-                    loaded.forget()
-            self._versions.clear()
+            self._forget_agents()
         answer = operation(body)
         self._neighbours.note_if_grown()
         return answer
+
+    def _go_by(self, held: Holds) -> None:
+        """What was refused may be allowed now, and what was loaded be held: then all begins anew."""
+        refused = self._held.refused
+        if not self._held.know(held):
+            return
+        self._held.refused = False
+        loaded = [*self._neighbours.files(), *self._versions, *self._services.files()]
+        if refused or self._held.holds_any(loaded):
+            self._neighbours.forget()
+            self._forget_agents()
+            self._services.forget()
+
+    def _forget_agents(self) -> None:
+        for versions in self._versions.values():
+            for loaded in versions.values():
+                loaded.forget()
+        self._versions.clear()
 
     def _describe(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"files": [self._describe_one(file) for file in body["files"]]}
 
     def _describe_one(self, file: dict[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
+        refused, self._held.refused = self._held.refused, False
         loaded = self._load(file)
+        waits, self._held.refused = self._held.refused, refused or self._held.refused
         return {
             "rel": file["rel"],
             "agents": [description.as_json() for description in loaded.descriptions],
             "quarantined": [failure.as_json() for failure in loaded.quarantined],
             "failure": loaded.failure.as_json() if loaded.failure else None,
+            "waits": waits,
             "seconds": time.monotonic() - started,
         }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agents.contract import distinct, safe_tool_name
-from agents.describing import Describer, Installer
+from agents.describing import Describer, Installer, Quarantine
 from agents.discovery import AgentFile, find_agent_files
 from agents.listed import Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.thinking.provider import Tool
@@ -25,7 +25,7 @@ class Roster:
         kept: Path,
         deps: Path,
         trusted: Callable[[Origin, str], bool],
-        held: Callable[[Path, str], str],
+        held: Quarantine,
         installer: Installer | None = None,
     ) -> None:
         self._describer = Describer(
@@ -34,6 +34,8 @@ class Roster:
         self._folders = folders
         self._deps = deps
         self._deps_seen = 0
+        self._held = held
+        self._held_seen: object = None
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
         self._by_tool: dict[bool, dict[str, Agent]] = {True: {}, False: {}}
@@ -93,13 +95,19 @@ class Roster:
         return found, self._changed(found)
 
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
-        """Files to describe: new and changed ones, and those whose missing module may have come."""
+        """Files to describe: new and changed ones, those whose missing module may have come, and those that
+        may have been approved."""
         deps = self._deps.stat().st_mtime_ns if self._deps.is_dir() else 0
-        moved = deps != self._deps_seen or any(
-            key not in self._states or self._states[key].file.stamp != file.stamp
-            for key, file in found.items()
+        held = self._held.look()
+        moved = (
+            deps != self._deps_seen
+            or held is not self._held_seen
+            or any(
+                key not in self._states or self._states[key].file.stamp != file.stamp
+                for key, file in found.items()
+            )
         )
-        self._deps_seen = deps
+        self._deps_seen, self._held_seen = deps, held
         if not moved:
             return []
         return [
@@ -108,13 +116,14 @@ class Roster:
             if key not in self._states
             or self._states[key].file.stamp != file.stamp
             or self._states[key].lacks
+            or self._states[key].held
         ]
 
     def _discover(self) -> dict[Key, AgentFile]:
         found = {}
         for folder in self._folders():
             for file in find_agent_files(folder.path):
-                if folder.only is None or file.rel in folder.only:
+                if file.rel not in folder.but and (folder.only is None or file.rel in folder.only):
                     found[(folder.origin, file.rel)] = file
         return found
 

@@ -9,18 +9,17 @@ from agents.services import service_name
 
 
 class ServiceIndex:
-    """Names of the services in one folder. A file is read again when its stamp changed."""
+    """Names of the services in some folders. A file is read again when its stamp changed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path) -> None:
+        """Of two folders, the later counts for more."""
+        self._folders = folders
         self._names: dict[Path, tuple[Stamp, str]] = {}
 
     def find(self, name: str) -> Path | None:
         """The file of the service called ``name``; of two that claim it, the later by path. Blocks on the disk."""
-        if not self._folder.is_dir():
-            return None
         found = None
-        for file in find_service_files(self._folder):
+        for file in [file for folder in self._folders for file in find_service_files(folder)]:
             known = self._names.get(file.path)
             if known is None or known[0] != file.stamp:
                 earlier = known[1] if known else ""

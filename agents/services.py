@@ -89,6 +89,16 @@ class Services:
             log.exception("service %s", path.name)
             return _json_reply({"error": str(error) or type(error).__name__}, 500)
 
+    def files(self) -> list[str]:
+        """The files that are loaded."""
+        return list(self._loaded)
+
+    def forget(self) -> None:
+        """Has all of them loaded anew when next asked."""
+        for _, module in self._loaded.values():
+            sys.modules.pop(module.__name__, None)
+        self._loaded.clear()
+
     def _module(self, path: Path) -> ModuleType:
         key = str(path)
         known = self._loaded.get(key)

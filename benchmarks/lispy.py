@@ -7,6 +7,7 @@ import operator
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -35,8 +36,8 @@ def run() -> list[tuple[str, str]]:
     for name, source in PROGRAMS.items():
         outcome = Machine(source, limits=LIMITS).run()
         assert outcome.value == _evaluate_all(source)  # or the comparison means nothing
-        ours = _median(lambda source=source: Machine(source, limits=LIMITS).run())
-        naive = _median(lambda source=source: _evaluate_all(source))
+        ours = _median(partial(_run_anew, source))
+        naive = _median(partial(_evaluate_all, source))
         rows.append(
             (
                 name,
@@ -50,12 +51,12 @@ def run() -> list[tuple[str, str]]:
         text = machine.freeze_text()
         frozen = _median(machine.freeze)
         written = _median(machine.freeze_text) - frozen
-        thawed = _median(lambda image=image: Machine.thaw(image))
+        thawed = _median(partial(Machine.thaw, image))
         rows.append(
             (
                 f"freeze {name}",
                 f"{frozen * 1e3:.1f} ms; as text {written * 1e3:.1f} ms more, {len(text) / 1024:,.0f} KiB "
-                f"(orjson alone {_median(lambda image=image: orjson.dumps(image)) * 1e3:.1f} ms); "
+                f"(orjson alone {_median(partial(orjson.dumps, image)) * 1e3:.1f} ms); "
                 f"thaw {thawed * 1e3:.1f} ms",
             )
         )
@@ -75,6 +76,10 @@ def _median(work: Callable[[], object], rounds: int = 9) -> float:
         work()
         taken.append(time.perf_counter() - started)
     return statistics.median(taken)
+
+
+def _run_anew(source: str) -> object:
+    return Machine(source, limits=LIMITS).run()
 
 
 def _stepping() -> float:

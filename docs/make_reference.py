@@ -35,16 +35,29 @@ DO = {
     "agent_raised": "Look at the line in the agent's file, fix and save; it reloads by itself.",
     "ambiguous": "Type more of the name or id.",
     "bad_body": "Send what [the route](routes.md) takes.",
+    "bad_cartridge": "Get the cartridge again from whoever gave it to you.",
+    "bad_egg": "Get the egg again. Nothing was written.",
     "bad_file": "Fix the file at the line named, or get it again.",
+    "bad_filter": "Say the clauses as the text names them: `rappd twins archive --filter stopped_for_days=30`.",
+    "bad_fingerprint": "Copy the whole fingerprint.",
+    "bad_image": "Get the cartridge again, or go on from an earlier one.",
     "bad_key": "Restore the `keys` folder from a backup.",
+    "bad_lispy_agent": "Correct the file where the text says, and save; it reloads by itself.",
+    "bad_name": "Use one line of readable text; a kind is lower case.",
+    "bad_rappid": "Take the rappid as `rappd twins show` tells it.",
     "bad_rapplication": "Correct the bundle as the text says. Nothing of it was installed.",
+    "bad_value": "Hand over text, numbers, true, false, lists and objects with text keys.",
     "call_timeout": "Ask again, or raise `agents.timeout`.",
     "callback_refused": "Approve the file (`rappd agents approve`), or raise `agents.model_calls`.",
+    "changed_since": "Keep the changed files elsewhere first. Nothing was touched.",
     "conflict": "Look at what is there (`rappd status`), then try again.",
+    "disk_full": "Free some disk space, then run it again. Everything is as it was.",
     "envelope": "Send a record as [wire.md](wire.md) has it.",
     "failed": "`rappd logs` says what happened.",
     "gone": "`rappd status` tells whether it still runs; the question was recorded.",
     "graph_refused": "Give each node its own name, and take circles out.",
+    "hostile_egg": "Don't use that egg.",
+    "lispy_failed": "Correct the program, or ask for less at once.",
     "login_failed": "Check the connection, then start the sign-in again.",
     "login_fixed": "Unset `GITHUB_TOKEN`, then switch.",
     "malformed": "Correct the key that the text names.",
@@ -53,18 +66,23 @@ DO = {
     "mistyped": "Add `--help` to the command.",
     "model_unavailable": "Start the model server, or set `provider.url`. The turn was answered without it.",
     "needs_yes": "Say yes, or add `--yes` where nobody can be asked.",
+    "no_agent_card": "Talk to `/chat`; [wire.md](wire.md) maps A2A's and MCP's notions to it.",
     "no_such_agent": "`rappd agents list` shows what there is.",
     "no_such_file": "`rappd agents list` shows what there is.",
-    "no_agent_card": "Talk to `/chat`; [wire.md](wire.md) maps A2A's and MCP's notions to it.",
+    "no_such_hatching": "Take the receipt's name as the hatching told it.",
+    "no_such_twin": "`rappd twins list` shows who lives here; `--archived` who is set aside.",
     "not_found": "List what there is; the text names the command.",
     "not_operator": "`rappd open` prints a link that makes the page its operator's.",
     "not_running": "`rappd start`",
+    "not_writable": "Look at the permissions of what the text names, then run it again.",
     "not_yet": "Wait, or ask again later.",
     "path_refused": "Use a name inside the data folder.",
+    "plan_changed": "Look at the new plan, then say yes to that.",
     "port_taken": "Stop the program it names, or choose another port: `PORT=7171 rappd start`",
     "quarantined": "Fix the class as the text says and save; it reloads by itself.",
     "rappd": "The text says what to do.",
     "refused": "The text says what would be allowed.",
+    "secret_found": "Move what the text names into `.env`, and pack again.",
     "service_failed": "Fix the service file at the line named and save.",
     "stopped": "Nothing to do: somebody pressed Stop. What was said until then is recorded.",
     "store": "Free some disk space, or make the home folder yours; then ask again.",
@@ -72,12 +90,16 @@ DO = {
     "too_large": "Send less, or raise `door.body_mb`.",
     "too_many": "Wait as long as the text says.",
     "twin": "The text says what to do.",
+    "twin_conflict": "The text says in which state the twin is, or which twins may be meant.",
     "unavailable": "Change the agent so that it does without.",
+    "unconfirmed": "Confirm it, once you have seen whom it means.",
     "unfit": "Correct the field that the text names.",
+    "unknown_egg": "Open it with whatever made it.",
     "unknown_model": "Choose one of those the text lists, or `auto`.",
     "unreachable": "Check the address and the network, or connect a folder on this machine.",
     "worker_gone": "Ask again; if it stays, `rappd logs` says how the worker ended.",
     "worker_refused": "`rappd doctor`, then ask again.",
+    "wrong_passphrase": "Type the passphrase that the backup was made with.",
     "wrong_password": "Set `voice_zip_password`, or send the right one.",
 }
 """What to do about each code, in one sentence."""
@@ -186,6 +208,10 @@ The loopback door listens on `127.0.0.1` (port 7071, or the setting `port`). The
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
 describes the same at `/openapi.json`.
+
+What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
+all that lies below them answer for a twin, by its name or its rappid. A booted twin's own port (7081 to
+7199) answers what is below chat, health, agents, models, modes and services here, and nothing else.
 
 {body}
 """

@@ -13,6 +13,16 @@ from envelopes.record import DONE, HELP, Envelope, is_uuid, new_id
 DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
 """The same string in every implementation, intentionally invalid hex (RAPP v1 §0.1): never fix it."""
 
+ANSWER_KEYS = frozenset(
+    {
+        *("response", "assistant_response", "session_id", "user_guid", "agent_logs", "agent_logs_text"),
+        *("voice_mode", "twin_mode", "voice_response", "twin_response", "model", "requested_model", "notice"),
+        *("user_input", "conversation_history", "type", "thread", "turn_id", "streamed", "senses"),
+        *("error", "do", "code", "detail", "status", "no_copilot_access", "copilot_username"),
+    }
+)
+"""Keys of an answer, of a stream's last event or of an error: a workspace can give them no other meaning."""
+
 ROLES = frozenset({"user", "assistant", "tool"})
 
 
@@ -85,7 +95,8 @@ def request_from_envelope(envelope: Envelope) -> ChatRequest:
 
 
 def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
-    """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike."""
+    """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike, and
+    what senses of the workspace add."""
     assert reply.verb == DONE
     data = reply.data
     text = data.get("response", "")
@@ -106,6 +117,9 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
         body["twin_response"] = data.get("twin_response", "")
     if data.get("notice"):
         body["notice"] = data["notice"]
+    for key, text in data.get("senses", {}).items():
+        if key not in ANSWER_KEYS:
+            body[key] = text
     return body
 
 

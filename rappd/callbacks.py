@@ -1,8 +1,9 @@
-"""What worker code may ask of the daemon: a model turn, metered; and, for trusted agents, named
-structural operations. Everything asked is logged."""
+"""What worker code may ask of the daemon: a model turn, metered; for trusted agents, named structural
+operations, all of them logged; and for a buddy's own agent, what the buddy does."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,9 @@ class Callbacks:
 
     async def _host(self, agent: Agent, operator: bool, arguments: dict[str, Any]) -> Any:
         operation = str(arguments.pop("operation", ""))
+        if operation.startswith("buddy.") and await asyncio.to_thread(self._tenant.is_of_buddies, agent):
+            # Its own life and nobody else's: no more than the workspace's code could write there itself.
+            return await self._perform(operation, {**arguments, "twin": self._tenant.name})
         if not agent.trusted:
             log.warning("security: %s asked for %s and is not approved", agent.file.rel, operation)
             raise CallbackRefused(
@@ -120,6 +124,9 @@ class Callbacks:
             log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
             raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")
         log.info("%s: %s", agent.name, operation)
+        return await self._perform(operation, arguments)
+
+    async def _perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         try:
             return await self._tenant.perform(operation, arguments)
         except Problem as problem:

@@ -120,12 +120,15 @@ class House:
         self.spawn(watch(self))
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``."""
+        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``,
+        ``buddy.<action>``."""
         kind, _, verb = operation.partition(".")
         if operation == "twins.chat":
             return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
         if kind == "twins":
             return await self.twins.perform(verb, arguments)
+        if kind == "buddy":
+            return await self.twins.buddies.perform(verb, arguments)
         if kind == "eggs":
             return await self.eggs.perform(verb, arguments)
         raise NotFound(f'There is no operation "{operation[:40]}".')

@@ -32,6 +32,7 @@ from rappd.gate import Caller, Gate, Passage
 from rappd.settings.load import Settings, worker_environment
 from rappd.structure import Structure
 from twins.agent_files import AgentFiles, sha256
+from twins.cartridges.nest import is_buddy
 from twins.importer.holding import Held
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 
 LIBRARY = "shipped"
 YOURS = "yours"
+OF_BUDDIES = frozenset({"buddy_agent.py"})
+"""Shipped agents that only a buddy has."""
 
 Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -192,6 +195,10 @@ class Tenant:
             return await self.structure.perform(operation, arguments)
         return await self._house_performs(operation, arguments)
 
+    def is_of_buddies(self, agent: Agent) -> bool:
+        """Whether an agent is the shipped one that a buddy has, and this workspace a buddy's."""
+        return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
+
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
         file = await asyncio.to_thread(self._services.find, name)
@@ -318,8 +325,9 @@ def crew_plan(
 
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
+    others = frozenset() if is_buddy(workspace) else OF_BUDDIES
     return [
-        Folder(LIBRARY, Path(agents.library.__path__[0])),
+        Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
         *(Folder(f"source {source.name}", source.folder, source.enabled) for source in sources.all()),
         Folder(YOURS, workspace.agents),
     ]

@@ -34,6 +34,16 @@ class Workspace:
         return self.root / "services"
 
     @property
+    def organs(self) -> Path:
+        """``*_organ.py`` files, in a folder laid out as published brainstems have it; services like the others."""
+        return self.root / "organs"
+
+    @property
+    def senses(self) -> Path:
+        """``*_sense.py`` files: further slots of answers."""
+        return self.root / "senses"
+
+    @property
     def data(self) -> Path:
         """What agents and services remember, and what the house keeps about their files."""
         return self.root / ".brainstem_data"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agents.brainstem.senses import Sensed
 from agents.brainstem.slots import TWIN, VOICE
 from agents.listed import Agent
 
@@ -26,13 +27,15 @@ def build(
     *,
     voice: bool,
     twin: bool,
+    sensed: Sensed,
 ) -> str:
-    """The whole text; parts that are empty leave no trace."""
+    """The whole text; parts that are empty leave no trace. Each sense has a paragraph of its own."""
     parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable)]
     if voice:
-        parts.append(_VOICE_TEXT)
+        parts.append(sensed.prompts.get(VOICE, _VOICE_TEXT))
     if twin:
-        parts.append(_TWIN_TEXT)
+        parts.append(sensed.prompts.get(TWIN, _TWIN_TEXT))
+    parts.extend(slot.prompt for slot in sensed.slots)
     return "\n\n".join(part for part in parts if part)
 
 

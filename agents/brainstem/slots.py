@@ -47,7 +47,7 @@ class Delimiters:
     def __init__(self, senses: Sequence[Slot] = ()) -> None:
         self._slots = {slot.delimiter: slot for slot in (*HOUSE, *senses)}
         self._senses = [slot for slot in senses if slot.delimiter not in (VOICE, TWIN)]
-        self.mark = re.compile("|".join(re.escape(delimiter) for delimiter in self._slots))
+        self.mark = re.compile(f"({'|'.join(map(re.escape, self._slots))})")
         self.starts = frozenset(
             delimiter[:length] for delimiter in self._slots for length in range(1, len(delimiter))
         )
@@ -57,21 +57,16 @@ class Delimiters:
         """Cuts ``text`` at every delimiter. A slot runs to the next one; a repeated slot is joined."""
         if "|||" not in text:
             return Slots(text.strip(), "", "", {slot.response_key: "" for slot in self._senses})
+        pieces = self.mark.split(text)
         bodies: dict[str, list[str]] = {delimiter: [] for delimiter in self._slots}
-        end, delimiter, main = 0, "", ""
-        for found in [*self.mark.finditer(text), None]:
-            piece = text[end : found.start() if found else None].strip()
-            if delimiter:
-                bodies[delimiter].append(piece)
-            else:
-                main = _unwrap(piece, "main")
-            if found:
-                end, delimiter = found.end(), found[0]
+        for delimiter, body in zip(pieces[1::2], pieces[2::2], strict=True):
+            bodies[delimiter].append(body.strip())
 
         def filled(slot: Slot) -> str:
             return _unwrap("\n".join(part for part in bodies[slot.delimiter] if part), slot.tag)
 
         senses = {slot.response_key: filled(slot) for slot in self._senses}
+        main = _unwrap(pieces[0].strip(), "main")
         return Slots(main, filled(self._slots[VOICE]), filled(self._slots[TWIN]), senses)
 
 

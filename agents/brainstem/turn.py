@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import orjson
 
-from agents.brainstem import prompt, slots
+from agents.brainstem import prompt
 from agents.brainstem.nesting import too_deep
+from agents.brainstem.senses import Sensed, Senses
+from agents.brainstem.slots import MainStream
 from agents.brainstem.soul import Soul
 from agents.listed import Agent
 from agents.roster import Roster
@@ -46,11 +48,12 @@ class Ask:
 
 @dataclass(slots=True)
 class Answer:
-    """What a turn came to."""
+    """What a turn came to. ``senses``: what the workspace's own slots were filled with, by their keys."""
 
     text: str
     voice: str
     twin: str
+    senses: dict[str, str]
     logs: list[str]
     model: str
     requested_model: str
@@ -63,6 +66,7 @@ class _Turn:
     ask: Ask
     modes: Modes
     messages: list[Message]
+    sensed: Sensed
     logs: list[str] = field(default_factory=list)
     slush: dict[str, Any] | None = None
     model: str = ""
@@ -72,12 +76,21 @@ class _Turn:
 
 
 class Brainstem:
-    """One workspace's soul, roster and model, ready for turns."""
+    """One workspace's soul, senses, roster and model, ready for turns."""
 
     def __init__(
-        self, *, soul: Soul, roster: Roster, runner: AgentRunner, thinking: Provider, modes: Modes
+        self,
+        *,
+        soul: Soul,
+        senses: Senses,
+        roster: Roster,
+        runner: AgentRunner,
+        thinking: Provider,
+        modes: Modes,
     ) -> None:
+        """A turn goes by the senses as they were last looked at."""
         self.soul = soul
+        self.senses = senses
         self.roster = roster
         self.runner = runner
         self.thinking = thinking
@@ -86,7 +99,7 @@ class Brainstem:
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
         modes = self.modes
-        turn = _Turn(ask, modes, [*ask.history, {"role": "user", "content": ask.user_input}])
+        turn = _Turn(ask, modes, [*ask.history, {"role": "user", "content": ask.user_input}], self.senses.now)
         requested = self.thinking.model
         tools = self.roster.tools(structural=ask.structural)
         completion = Completion()
@@ -97,14 +110,12 @@ class Brainstem:
             await self._run_calls(turn, completion)
         if not completion.text and completion.tool_calls:
             completion = await self._round(turn, [], modes.rounds)
-        main, voice, twin = slots.split(completion.text or UNFINISHED)
-        return Answer(
-            main, voice, twin, turn.logs, turn.model or requested, requested, turn.notice, turn.tokens
-        )
+        found = turn.sensed.delimiters.split(completion.text or UNFINISHED)
+        return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.tokens)
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
-        stream = slots.MainStream() if emit else None
+        stream = MainStream(turn.sensed.delimiters) if emit else None
 
         def on_text(piece: str) -> None:
             assert emit is not None and stream is not None
@@ -141,6 +152,7 @@ class Brainstem:
             self.roster.unavailable(),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
+            sensed=turn.sensed,
         )
 
     async def _run_calls(self, turn: _Turn, completion: Completion) -> None:

@@ -62,8 +62,9 @@ class BuddyAgent(BasicAgent):
         self.metadata: dict[str, Any] = {
             "name": self.name,
             "description": "Feeds you, pets you, lets you explore, remember and recall, and tells how you are: "
-            "stage, mood, energy and experience. Use it when the person says \"feed yourself\", \"are you "
-            "hungry?\", \"how are you?\", \"how do you feel?\", or wants to pet you.",
+            "stage, mood, energy and experience. You are a buddy: ask it before you say how you feel, and use "
+            'it when the person says "how are you?", "how do you feel?", "are you hungry?", "are you tired?", '
+            '"feed", "feed yourself", "eat something", "pet", "explore", or the like.',
             "parameters": {
                 "type": "object",
                 "properties": {

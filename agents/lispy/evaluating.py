@@ -38,6 +38,11 @@ def advance(state: State, pause: int | None = None) -> bool:
 
 
 def _advance(state: State, pause: int | None) -> None:
+    """One loop of three phases, each of which may lead to any other: evaluate, give a value, apply.
+
+    The registers are local names while it runs; whatever is called may count steps in the state, so the
+    two counts are brought together around each call.
+    """
     limits = state.limits
     stop = limits.max_steps if pause is None or pause > limits.max_steps else pause
     begins = BEGINS[state.profile]

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from agents.lispy.errors import malformed
+from agents.lispy.errors import malformed, passed
+
+DEEPEST_SCOPE = 1_000
 
 
 class Symbol(str):
@@ -30,13 +32,20 @@ class Pair:
 
 
 class Scope:
-    """The bindings of one call or ``let``, and the scope around it; None around the globals."""
+    """The bindings of one call or ``let``, and the scope around it; None around the globals.
 
-    __slots__ = ("bindings", "parent")
+    Raises ``Fault`` when it would lie within too many: looking up a name must stay quick, and only code
+    that macros make comes near.
+    """
+
+    __slots__ = ("bindings", "depth", "parent")
 
     def __init__(self, bindings: dict[Symbol, Any], parent: Scope | None) -> None:
         self.bindings = bindings
         self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        if self.depth > DEEPEST_SCOPE:
+            raise passed("scope_depth", DEEPEST_SCOPE, self.depth)
 
 
 ANY: Final = 1 << 30

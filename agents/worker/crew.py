@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -55,6 +55,8 @@ class Crew:
         self._gone = asyncio.Event()
         self._gone.set()
         self.ticking = False
+        self.standing: Callable[[], Mapping[str, Any]] | None = None
+        """What goes along in the body of every request, asked for each time; must not block."""
 
     async def request(
         self,
@@ -72,6 +74,9 @@ class Crew:
         (the worker ended in the middle: nothing is performed twice), WorkerRefused (none could be
         started), and TypeError for a body that is not JSON.
         """
+        standing = self.standing() if self.standing is not None else None
+        if standing:
+            body = {**body, **standing}
         encoded = orjson.dumps((op, body), option=orjson.OPT_NON_STR_KEYS)
         if self._closing:
             raise WorkerGone("The workers are being stopped", do="ask again once rappd is awake")

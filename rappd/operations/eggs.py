@@ -241,9 +241,7 @@ class EggVerbs:
         is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
         if is_host:
             self._adopt_host()
-        form, workspace = (
-            (Form.BRAINSTEM, self._host) if is_host else (Form.TWIN, Workspace.at(root))
-        )
+        form, workspace = (Form.BRAINSTEM, self._host) if is_host else (Form.TWIN, Workspace.at(root))
         target = self._place("brainstem" if is_host else root.name, form)
         target = target.with_name(f"{target.stem}-before.egg")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

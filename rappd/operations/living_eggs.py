@@ -92,9 +92,7 @@ class LivingEggs:
 
         async def rollback() -> dict[str, Any]:
             async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
-                return await asyncio.to_thread(
-                    self.verbs.rollback, receipt, even_if_changed=even_if_changed
-                )
+                return await asyncio.to_thread(self.verbs.rollback, receipt, even_if_changed=even_if_changed)
 
         return await self._to_the_end(rollback())
 

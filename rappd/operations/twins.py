@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from rappd.errors import Mistyped, NotFound, NotRunning
+from rappd.operations.buddies import BuddyVerbs
 from rappd.wakes import Wakes
 from twins import souls
+from twins.cartridges.glance import Glances
+from twins.cartridges.nest import KIND as BUDDY
+from twins.cartridges.nest import Nest
 from twins.errors import NoSuchTwin
 from twins.forking import fork
 from twins.identity_file import DEFAULT_KIND
@@ -21,6 +26,7 @@ from twins.lineage import Families
 from twins.listing import MemoryCounter, Presence, find, list_twins, scan
 from twins.places import TwinPlaces
 from twins.twin import Twin, mint, rename
+from twins.workspace import Workspace
 
 
 class Living(Protocol):
@@ -93,10 +99,12 @@ class TwinVerbs:
         self._owner = owner
         self._last_talks = last_talks
         self._memories = MemoryCounter()
+        self._glances = Glances()
         self.lifecycle = Lifecycle(places, living)
+        self.buddies = BuddyVerbs(places, last_talks=last_talks, renamed=living.renamed)
 
     async def listing(self) -> dict[str, Any]:
-        """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``."""
+        """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``; a buddy's row has ``buddy``."""
         return await asyncio.to_thread(self._list)
 
     async def show(self, selector: str) -> dict[str, Any]:
@@ -112,7 +120,7 @@ class TwinVerbs:
 
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Another name; identity and folder stay."""
-        twin = await asyncio.to_thread(lambda: rename(active_one(self._places, selector), name))
+        twin = await asyncio.to_thread(self._rename, selector, name)
         self._living.renamed(twin.key, twin.name)
         return {**self._who(twin), "message": f"It is {twin.name} now."}
 
@@ -243,7 +251,21 @@ class TwinVerbs:
             presences[twin.key] = Presence(now.awake, now.port if now.awake else None, talks.get(twin.key))
         found = list_twins(self._places, presences=presences, counter=self._memories)
         unreadable = [{"folder": str(one.folder), "problem": one.problem} for one in found.unreadable]
-        return {"twins": [row.as_json() for row in found.rows], "unreadable": unreadable}
+        rows = [{**row.as_json(), **self._life(row.kind, row.key)} for row in found.rows]
+        return {"twins": rows, "unreadable": unreadable}
+
+    def _life(self, kind: str, key: str) -> dict[str, Any]:
+        """``buddy`` of a buddy's row: how it is, None where its file cannot be read."""
+        if kind != BUDDY:
+            return {}
+        workspace = Workspace.at(self._places.active(key))
+        return {"buddy": self._glances.of(workspace, datetime.now(UTC))}
+
+    def _rename(self, selector: str, name: str) -> Twin:
+        twin = rename(active_one(self._places, selector), name)
+        if twin.kind == BUDDY:
+            Nest(twin.workspace).rename(twin.name)
+        return twin
 
     def _show(self, selector: str) -> dict[str, Any]:
         twin = self._active_or_archived(selector)
@@ -257,6 +279,7 @@ class TwinVerbs:
             "memories": self._memories.count(workspace),
             "last_talk": talked,
             "born_at": twin.born_at,
+            **({} if twin.archived else self._life(twin.kind, twin.key)),
             "parent_rappid": twin.identity.parent_text,
             "incarnations": twin.identity.incarnations,
             "path": str(workspace.root),

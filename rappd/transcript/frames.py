@@ -1,50 +1,63 @@
 """A workspace's threads as frames and back: how conversations travel in an egg (``rapp-frame/1.0``).
 
 One stream per thread. A frame's payload is ``{thread, caller, session, title, body}``; ``body`` is the
-recorded text itself, so that a restored thread has the very hash chain that was packed.
+recorded text itself, so that a restored thread has the very hash chain that was packed. Frames that another
+house wrote become a thread of their own, each in a record of its own, and travel on as they came.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
+import sqlite3
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from envelopes import emergence
 from envelopes.chain import GENESIS, link
 from envelopes.errors import Malformed
-from envelopes.record import DONE, thread_id
+from envelopes.record import DONE, THREAD, thread_id
+from rappd.errors import StoreError
 from rappd.store.reading import Reader
-from rappd.store.records import Record, ThreadInfo, ThreadRow
+from rappd.store.records import Event, Record, ThreadInfo, ThreadRow
 from rappd.store.store import Store
-from twins.eggs.frames import Frame, chained
-from twins.errors import BadEgg
+from twins.eggs.frames import MAX_LINE, Frame, chained, holds
 
 KIND = "rappd-event"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AT_ONCE = 500  # records that are written before other turns have theirs written
 
 
 class RecordedConversations:
-    """The threads of one home's record, for packing. Works with the daemon up or down."""
+    """The threads of one workspace in a home's record, for packing. Works with the daemon up or down."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, workspace: str) -> None:
+        """``workspace``: the name that it has in the record, a twin's folder."""
         self._database = database
+        self._workspace = workspace
 
     def frames(self, key: str) -> Iterator[Frame]:
-        """Every thread of the workspace ``key``, the oldest first. Blocks on the disk."""
+        """Every thread, the oldest first; ``key`` names the streams. Blocks on the disk."""
+        foreign: set[str] = set()
         with Reader(self._database) as record:
-            for thread in record.threads_of(key):
-                said = (
-                    (_utc(event.at), KIND, _payload(thread, event.body))
-                    for event in record.events_of(thread.id)
-                )
-                yield from chained(f"{key}:{thread.id}", said)
+            for thread in record.threads_of(self._workspace):
+                stream = _foreign_stream(record.events_of(thread.id))
+                if stream and stream not in foreign:
+                    foreign.add(stream)
+                    yield from filter(None, map(_foreign, record.events_of(thread.id)))
+                else:
+                    said = (
+                        (_utc(event.at), KIND, _payload(thread, event.body))
+                        for event in record.events_of(thread.id)
+                    )
+                    yield from chained(f"{key}:{thread.id}", said)
 
 
 class RestoredConversations:
@@ -58,103 +71,147 @@ class RestoredConversations:
     def restore(self, key: str, frames: Iterable[Frame]) -> int:
         """Adds what the threads of ``key`` lack and returns how many events were new.
 
-        A thread that went on here in another way stays as it is; the hatched one stands beside it.
+        A thread that went on here in another way stays as it is; the hatched one stands beside it. Raises
+        ``StoreError``; what was written until then is found there when it is tried again.
         """
-        new = 0
-        for _, stream in itertools.groupby(frames, key=lambda frame: frame["stream_id"]):
-            info, records = _thread(key, list(stream))
-            known = self._known(info.id)
-            hashes = _chain(records)
-            new += self._add(info, records, hashes, known)
-        return new
+        with closing(_Streams(frames)) as streams:
+            return sum(self._add(*_thread(key, stream)) for stream in streams)
 
-    def _add(self, info: ThreadInfo, records: list[Record], hashes: list[bytes], known: list[bytes]) -> int:
-        if known[: len(hashes)] == hashes:
-            return 0
-        if known != hashes[: len(known)]:
+    def _add(self, info: ThreadInfo, records: list[Record]) -> int:
+        hashes = _chain(records)
+        known = self._known(info.id)
+        if known != hashes[: len(known)] and known[: len(hashes)] != hashes:
             info, records = _beside(info, records, hashes[-1])
             known = self._known(info.id)
-            if known[: len(hashes)] == hashes:
-                return 0
         missing = records[len(known) :]
-        asyncio.run_coroutine_threadsafe(self._write(info, missing), self._loop).result()
+        for some in range(0, len(missing), _AT_ONCE):
+            self._on_loop(self._write(info, missing[some : some + _AT_ONCE]))
         return len(missing)
 
     def _known(self, thread: str) -> list[bytes]:
-        asyncio.run_coroutine_threadsafe(self._flushed(), self._loop).result()
+        self._on_loop(self._write(None, []))
         with Reader(self._database) as record:
             return [event.hash for event in record.events_of(thread)]
 
-    async def _flushed(self) -> None:
-        await self._store.flush()
-
-    async def _write(self, info: ThreadInfo, records: list[Record]) -> None:
-        self._store.thread(info)
+    async def _write(self, info: ThreadInfo | None, records: list[Record]) -> None:
+        if info is not None:
+            self._store.thread(info)
         for record in records:
             self._store.queue(record)
         await self._store.flush()
 
+    def _on_loop(self, work: Any) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except (RuntimeError, CancelledError) as error:  # the loop has ended, or is about to
+            work.close()
+            raise StoreError("The record is closed.", do="`rappd start` opens it.") from error
+
+
+class _Streams:
+    """Frames sorted by stream, each in its order, in a file of their own: merged eggs hold them by time."""
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.execute("CREATE TABLE frames (stream TEXT, frame BLOB)")
+        self._db.execute("BEGIN")
+        self._db.executemany(
+            "INSERT INTO frames VALUES (?, ?)", ((one["stream_id"], orjson.dumps(one)) for one in frames)
+        )
+        self._db.execute("CREATE INDEX streams ON frames (stream)")
+
+    def __iter__(self) -> Iterator[list[Frame]]:
+        names = self._db.execute("SELECT stream FROM frames GROUP BY stream ORDER BY min(rowid)").fetchall()
+        for (name,) in names:
+            rows = self._db.execute("SELECT frame FROM frames WHERE stream = ? ORDER BY rowid", (name,))
+            yield [orjson.loads(frame) for (frame,) in rows]
+
+    def close(self) -> None:
+        self._db.close()
+
 
 def _payload(thread: ThreadRow, body: bytes) -> dict[str, Any]:
+    try:
+        text = {"body": body.decode()}
+    except UnicodeDecodeError:
+        text = {"body_hex": body.hex()}
     return {
         "thread": thread.id,
         "caller": thread.caller,
         "session": thread.session,
         "title": thread.title,
-        "body": body.decode(),
+        **text,
     }
 
 
 def _thread(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
+    """A stream as a thread of the workspace ``key``."""
+    return _ours(key, frames) or _another_houses(key, frames)
+
+
+def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | None:
+    """None for anything that our record could not hold: it is kept as another house's then."""
     first = frames[0]["payload"]
-    ours = frames[0]["kind"] == KIND and isinstance(first, dict) and isinstance(first.get("body"), str)
-    if ours:
-        caller, session, title = (
-            str(first.get("caller", "")),
-            first.get("session"),
-            str(first.get("title", "")),
-        )
-        session = session if isinstance(session, str) else None
-    else:  # frames of another house: kept as they are, in a thread of their own
-        caller, session, title = (
-            frames[0]["stream_id"][:200],
-            None,
-            f"Frames of {frames[0]['stream_id'][:60]}",
-        )
-    name = session if session is not None else orjson.dumps(frames[0]["stream_id"]).decode()
-    thread = thread_id(key, caller, name)
-    records = [_record(thread, key, frame, ours=ours) for frame in frames]
+    if not isinstance(first, dict):
+        return None
+    caller, session, title = first.get("caller"), first.get("session"), first.get("title")
+    if not (isinstance(caller, str) and caller and isinstance(title, str) and _is_json(session)):
+        return None
+    thread = thread_id(key, caller, session if isinstance(session, str) else str(first.get("thread")))
+    try:
+        records = [_record(thread, frame) for frame in frames]
+    except (Malformed, ValueError, KeyError, TypeError, AttributeError):
+        return None
     return ThreadInfo(thread, key, caller, session, title[:80], records[0].at), records
 
 
-def _record(thread: str, key: str, frame: Frame, *, ours: bool) -> Record:
-    at = _moment(frame["utc"])
-    if not ours:
+def _record(thread: str, frame: Frame) -> Record:
+    if frame["kind"] != KIND:
+        raise ValueError(frame["kind"])
+    body = frame["payload"]["body"].encode()
+    found = emergence.decode(body, max_bytes=MAX_LINE)
+    return Record(thread, found.verb, found.sender, found.recipient, found.id, body, _moment(frame["utc"]))
+
+
+def _another_houses(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
+    stream = frames[0]["stream_id"]
+    caller, session = stream[:200] or "frames", orjson.dumps(stream).decode()
+    thread = thread_id(key, caller, session)
+    records, at = [], 0
+    for frame in frames:
+        with suppress(ValueError):  # its own text stays in the frame
+            at = _moment(frame["utc"])
         ident = hashlib.sha256(frame["hash"].encode()).hexdigest()
-        envelope = {
-            "id": f"{ident[:8]}-{ident[8:12]}-4{ident[13:16]}-8{ident[17:20]}-{ident[20:32]}",
-            "from": frame["stream_id"][:200],
-            "to": key,
-            "verb": DONE,
-            "data": {"frame": frame},
-            "_x_thread": thread,
-        }
-        return _read(thread, orjson.dumps(envelope), at)
-    return _read(thread, frame["payload"]["body"].encode(), at)
+        uuid = f"{ident[:8]}-{ident[8:12]}-4{ident[13:16]}-8{ident[17:20]}-{ident[20:32]}"
+        body = orjson.dumps(
+            {"id": uuid, "from": caller, "to": key, "verb": DONE, "data": {"frame": frame}, THREAD: thread}
+        )
+        records.append(Record(thread, DONE, caller, key, uuid, body, at))
+    return ThreadInfo(thread, key, caller, session, f"Frames of {stream[:60]}", records[0].at), records
 
 
-def _read(thread: str, body: bytes, at: int) -> Record:
+def _foreign_stream(events: Iterator[Event]) -> str:
+    """The stream of another house that a thread holds, and nothing else; "" for a conversation."""
+    stream = ""
+    for event in events:
+        frame = _foreign(event)
+        if frame is None or frame["stream_id"] != (stream or frame["stream_id"]):
+            return ""
+        stream = frame["stream_id"]
+    return stream
+
+
+def _foreign(event: Event) -> Frame | None:
+    """The frame of another house that an event holds."""
+    if event.verb != DONE or b'"frame"' not in event.body:
+        return None
     try:
-        found = orjson.loads(body)
-        named = [found[key] for key in ("verb", "from", "to", "id")]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise BadEgg(
-            "A conversation in the egg cannot be read; it was left out.", do="Get the egg again."
-        ) from error
-    if not all(isinstance(one, str) for one in named):
-        raise BadEgg("A conversation in the egg cannot be read; it was left out.", do="Get the egg again.")
-    verb, sender, recipient, ident = named
-    return Record(thread, verb, sender, recipient, ident, body, at)
+        data = orjson.loads(event.body)["data"]
+        frame: Frame = data["frame"]
+        known = data.keys() == {"frame"} and frame["stream_id"][:200] in (event.sender, "") and holds(frame)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return None
+    return frame if known else None
 
 
 def _chain(records: list[Record]) -> list[bytes]:
@@ -166,12 +223,28 @@ def _chain(records: list[Record]) -> list[bytes]:
 
 
 def _beside(info: ThreadInfo, records: list[Record], head: bytes) -> tuple[ThreadInfo, list[Record]]:
-    """The same conversation as a thread of its own, named by where it ends."""
-    thread = thread_id(info.workspace, info.caller, f"{info.session}\n{head.hex()}")
-    moved = ThreadInfo(thread, info.workspace, info.caller, None, f"{info.title} (as hatched)"[:80], info.at)
+    """The same conversation as one of its own, which is named by where it ends."""
+    said = orjson.loads(info.session) if info.session else ""
+    called = said if isinstance(said, str) else info.session
+    session = orjson.dumps(f"{called}, as hatched {head.hex()[:16]}".lstrip(", ")).decode()
+    thread = thread_id(info.workspace, info.caller, session)
+    moved = ThreadInfo(
+        thread, info.workspace, info.caller, session, f"{info.title} (as hatched)"[:80], info.at
+    )
     return moved, [
         Record(thread, one.verb, one.sender, one.recipient, one.id, one.body, one.at) for one in records
     ]
+
+
+def _is_json(session: object) -> bool:
+    """Whether a session is what a thread may have: nothing, or JSON text."""
+    if session is None:
+        return True
+    try:
+        orjson.loads(session if isinstance(session, str) else b"")
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _utc(at: int) -> str:
@@ -179,10 +252,8 @@ def _utc(at: int) -> str:
 
 
 def _moment(utc: str) -> int:
-    try:
-        found = datetime.fromisoformat(utc)
-    except ValueError as error:
-        raise Malformed(f"{utc[:40]!r} is no moment.", do="Get the egg again.") from error
+    """Microseconds since the epoch. Raises ``ValueError``."""
+    found = datetime.fromisoformat(utc)
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
     return max(0, (found - _EPOCH) // timedelta(microseconds=1))

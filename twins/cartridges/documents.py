@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import orjson
 
+from twins import strict_json
 from twins.errors import BadCartridge
+from twins.strict_json import MAX_DEPTH, strict_object
 
 MAX_BYTES = 32 << 20
-MAX_DEPTH = 100
-_DIGITS = 20  # of the largest number of 64 bits
 
 Document = dict[str, Any]
 
@@ -27,31 +26,9 @@ def parse(octets: bytes, *, name: str = "The cartridge") -> Document:
     if len(octets) > MAX_BYTES:
         raise _damaged(name, f"{len(octets):,} bytes, {MAX_BYTES:,} are allowed")
     try:
-        found = json.loads(
-            octets.decode("utf-8-sig"),
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_constant,
-        )
-    except json.JSONDecodeError as error:
-        raise _damaged(name, f"line {error.lineno}: {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise _damaged(name, "it is not UTF-8") from error
-    except RecursionError as error:
-        raise _damaged(name, "it is nested too deep") from error
+        return strict_object(octets)
     except ValueError as error:
         raise _damaged(name, str(error)) from error
-    if not isinstance(found, dict):
-        raise _damaged(name, "it holds no object")
-    if octets.count(b"{") + octets.count(b"[") > MAX_DEPTH and levels(found) > MAX_DEPTH:
-        raise _damaged(name, "it is nested too deep")
-    if b"\\ud" in octets or b"\\uD" in octets:
-        try:
-            orjson.dumps(found)
-        except orjson.JSONEncodeError as error:
-            raise _damaged(name, "it holds half a character") from error
-    return found
 
 
 def written(document: Document) -> bytes:
@@ -93,46 +70,7 @@ def same(a: Any, b: Any) -> bool:
 
 def levels(value: Any) -> int:
     """How many objects and lists lie inside each other, the outermost counted."""
-    deepest = 0
-    waiting = [(value, 1)]
-    while waiting:
-        one, level = waiting.pop()
-        if isinstance(one, dict | list):
-            deepest = max(deepest, level)
-            inside = one.values() if isinstance(one, dict) else one
-            waiting.extend((part, level + 1) for part in inside)
-    return deepest
-
-
-def _object(pairs: list[tuple[str, Any]]) -> Document:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                shown = key[:60].encode("unicode_escape").decode()
-                raise ValueError(f'it has the key "{shown}" twice in one object')
-            seen.add(key)
-    return found
-
-
-def _integer(text: str) -> int:
-    if len(text) <= _DIGITS:
-        found = int(text)
-        if -(1 << 63) <= found < 1 << 64:
-            return found
-    raise ValueError("it holds a number of more than 64 bits")
-
-
-def _float(text: str) -> float:
-    found = float(text)
-    if math.isinf(found):
-        raise ValueError("it holds a number that is too large")
-    return found
-
-
-def _constant(text: str) -> float:
-    raise ValueError(f"{text} is not JSON")
+    return sum(1 for _ in strict_json.levels(value)) if isinstance(value, dict | list) else 0
 
 
 def _damaged(name: str, why: str) -> BadCartridge:

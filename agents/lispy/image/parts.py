@@ -10,6 +10,7 @@ from agents.lispy.limits import Limits
 from agents.lispy.numerals import SMALL_BITS, most_digits
 from agents.lispy.values import (
     COMBINATIONS,
+    DEEPEST_SCOPE,
     Builtin,
     Closure,
     Combined,
@@ -112,6 +113,8 @@ class Parts:
                 continue
             if type(parent) is not int or not 0 <= parent < place:
                 bad(where, "its parent is not one before it")
+            if self._scopes[parent].depth >= DEEPEST_SCOPE:
+                bad(where, "it lies too deep")
             self._scopes.append(Scope({}, self._scopes[parent]))
 
     def _fill_scopes(self, scopes: list[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,8 @@ _SHAPE_EVIDENCE = {
     "guid": 0.8,
 }
 _FILLERS = word_set("is the s a an are todays me new")
+_LONGEST_SAYING = 100
+_SAYING = re.compile(r'["“]([^"“”\n]{2,60})["”]')
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ class Index:
         self._postings: dict[str, list[tuple[int, float]]] = {}
         self._names: dict[str, int] = {}
         self._by_kind: dict[str, list[int]] = {}
+        self._sayings: dict[str, int | None] = {}
         for number, profile in enumerate(self.profiles):
             self._add(number, profile)
         total = len(self.profiles) + 5
@@ -78,6 +82,12 @@ class Index:
                 self._names.setdefault(profile.compact.removesuffix(tail), number)
         for kind in {param.kind for param in profile.params if param.required}:
             self._by_kind.setdefault(kind, []).append(number)
+        for saying in set(map(_bare, _SAYING.findall(profile.description))) - {""}:
+            self._sayings[saying] = None if saying in self._sayings else number
+
+    def quoted_by(self, text: str) -> int | None:
+        """The one agent whose description quotes this very sentence: ``Use it for "how are you?"``."""
+        return self._sayings.get(_bare(text)) if len(text) <= _LONGEST_SAYING else None
 
     def evidence(self, utterance: Utterance) -> dict[int, Evidence]:
         """What the words, and the shapes of the values in them, say for each agent."""
@@ -157,6 +167,11 @@ def index_of(tools: Sequence[Tool]) -> Index:
         return _index(orjson.dumps(list(tools), default=repr, option=orjson.OPT_NON_STR_KEYS))
     except (orjson.JSONEncodeError, RecursionError):
         return _index_of_odd(tuple(raw(tool) for tool in tools))
+
+
+def _bare(text: str) -> str:
+    """A sentence as it is compared: its words alone."""
+    return " ".join(re.findall(r"[\w']+", text.casefold().replace("’", "'")))
 
 
 @lru_cache(maxsize=16)

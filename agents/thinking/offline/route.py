@@ -54,8 +54,8 @@ class Decision:
 
 
 def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Decision:
-    """Decide on ``text``. An agent asked for by its exact name wins, otherwise the best score above the
-    threshold. ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
+    """Decide on ``text``. An agent asked for by its exact name wins, then one whose description quotes the
+    whole sentence, otherwise the best score above the threshold. ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
     utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
     index = index_of(tools)
     kind = kind_of(text)
@@ -66,6 +66,9 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return _decision(
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
         )
+    quoting = None if kind == "help" else index.quoted_by(text)
+    if quoting is not None:
+        return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), _EXPLICIT)
     if kind in ("help", "small"):
         return Decision(None, reason="help" if kind == "help" else "talk")
     ranked = _ranked(index, utterance, mentions)

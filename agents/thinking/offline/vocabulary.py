@@ -78,6 +78,8 @@ CHOICE_WORDS = {
     "celsius": "centigrade",
     "high": "urgent important",
     "preference": "prefer like love hate favourite favorite dislike enjoy",
+    "feed": "eat food snack",
+    "pet": "stroke cuddle",
     "task": "todo must need should",
     "insight": "learned realised realized noticed turns",
     "fact": "is are was were has have am were called lives works",

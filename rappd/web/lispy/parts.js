@@ -3,7 +3,17 @@
 import { isWhole } from "./characters.js";
 import { BadImage, Fault } from "./errors.js";
 import { mostDigits, SMALL_BITS } from "./numerals.js";
-import { Closure, COMBINATIONS, Combined, isProcedure, Macro, Name, Pair, Scope } from "./values.js";
+import {
+  Closure,
+  COMBINATIONS,
+  Combined,
+  DEEPEST_SCOPE,
+  isProcedure,
+  Macro,
+  Name,
+  Pair,
+  Scope,
+} from "./values.js";
 import { atomFromWire } from "./wire.js";
 
 const SPARE = 1_000; // the words of an error around a name
@@ -91,6 +101,7 @@ export class Parts {
       }
       if (!Number.isInteger(parent) || parent < 0 || parent >= place)
         bad(where, "its parent is not one before it");
+      if (this.scopes[parent].depth >= DEEPEST_SCOPE) bad(where, "it lies too deep");
       this.scopes.push(new Scope(new Map(), this.scopes[parent]));
     });
   }

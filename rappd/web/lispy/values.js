@@ -4,7 +4,7 @@
  * after a program has seen it, so that only scopes can take part in a circle.
  */
 
-import { malformed } from "./errors.js";
+import { malformed, passed } from "./errors.js";
 
 /** A name in a program. */
 export class Name {
@@ -21,11 +21,18 @@ export class Pair {
   }
 }
 
-/** The bindings of one call or `let`, and the scope around it; null around the globals. */
+export const DEEPEST_SCOPE = 1_000;
+
+/**
+ * The bindings of one call or `let`, and the scope around it; null around the globals. Throws Fault when it
+ * would lie within too many: looking up a name must stay quick.
+ */
 export class Scope {
   constructor(bindings, parent) {
     this.bindings = bindings;
     this.parent = parent;
+    this.depth = parent === null ? 0 : parent.depth + 1;
+    if (this.depth > DEEPEST_SCOPE) throw passed("scope_depth", DEEPEST_SCOPE, this.depth);
   }
 }
 

@@ -26,16 +26,19 @@ export function twinsView(place) {
       return { rows, unreadable };
     },
     draw: ({ rows, unreadable }) => {
-      fill(
-        controls,
-        rows.length > 0 && newTwin("secondary"),
-        rows.length > 0 && chooseEgg("Open an egg"),
-        rows.length >= MANY && sought,
-      );
+      drawControls(rows.length);
       forget(rows);
       return [rows.length ? cardList(rows) : empty(), unreadable.map(unreadableRow)];
     },
   });
+
+  /** Drawn only when they change: one may be typing there. */
+  function drawControls(number) {
+    const now = `${number > 0} ${number >= MANY}`;
+    if (controls.dataset.drawn === now) return;
+    controls.dataset.drawn = now;
+    fill(controls, number > 0 && [newTwin("secondary"), chooseEgg("Open an egg")], number >= MANY && sought);
+  }
 
   function cardList(rows) {
     for (const row of rows) {

@@ -11,6 +11,7 @@ from agents.lispy.machine import Machine, Outcome
 
 ROOMY = Limits(max_steps=1_000_000)
 DEEP = "(define deep (reduce (lambda (inner n) (list inner)) (range 20000) nil))"
+NESTED = "(define-macro (nested n) (reduce (lambda (form i) (list 'let '((x 1)) form)) (range n) 'x))"
 DOUBLED = "(define (doubled) (reduce (lambda (x n) (list x x)) (range 60) 1))"
 
 
@@ -87,6 +88,7 @@ def test_such_a_value_is_frozen_and_shown() -> None:
             "collection_items",
         ),
         ("(define-macro (m) '(m)) (m)", "steps"),
+        (f"{NESTED} (nested 1100)", "scope_depth"),
         ("(define (f) (map (lambda (x) (f)) '(1 2))) (f)", "call_depth"),
         ("(" * 300 + ")" * 300, "reader_depth"),
         ("'" * 300 + "a", "reader_depth"),
@@ -94,6 +96,10 @@ def test_such_a_value_is_frozen_and_shown() -> None:
 )
 def test_runaway(source: str, resource: str) -> None:
     assert passed(source) == resource
+
+
+def test_scopes_nest_as_deep_as_anybody_writes() -> None:
+    assert run(f"{NESTED} (nested 900)").value == 1
 
 
 def test_source_and_output_count_bytes() -> None:

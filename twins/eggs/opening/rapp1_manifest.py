@@ -13,9 +13,9 @@ from twins.eggs.archive.names import safe_path, shown
 from twins.eggs.canonical import canonical
 from twins.eggs.opening.families import RAPP1, quoted, unknown
 from twins.eggs.opening.found import Found
-from twins.eggs.opening.strict_json import levels
 from twins.errors import BadRappid
 from twins.rappid import Rappid
+from twins.strict_json import levels
 
 SCHEMA = "rapp/1-egg"
 SPACE = b"rapp/1:egg\n"

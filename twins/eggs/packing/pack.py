@@ -13,9 +13,9 @@ from twins.eggs import integrity
 from twins.eggs.archive.writing import ArchiveWriter
 from twins.eggs.frames import ConversationSource
 from twins.eggs.packing import manifests, rapp1
+from twins.eggs.packing.exclusions import Why
 from twins.eggs.packing.forms import Form, Maker, Packed
 from twins.eggs.packing.house_secrets import known_values
-from twins.eggs.packing.exclusions import Why
 from twins.eggs.packing.load import IsHeld, Load
 from twins.eggs.packing.passing import Passing, Progress
 from twins.eggs.packing.rapplications import Rapplication

@@ -1,0 +1,109 @@
+"""JSON from elsewhere, read so that no two readers can understand it differently."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+MAX_DEPTH = 100
+"""Levels of objects and lists, the outermost being 1."""
+_DIGITS = 20  # of the largest number of 64 bits
+
+
+def strict_object(octets: bytes, *, wide: bool = False) -> dict[str, Any]:
+    """The one object that ``octets`` (UTF-8; a byte order mark passes, editors add it) hold.
+
+    Raises ``ValueError`` with a clause that says why not, for anything else: a key twice in one object,
+    NaN and infinities, floats beyond binary64, integers beyond 64 bits (72 with ``wide``), half
+    characters, more than ``MAX_DEPTH`` levels.
+    """
+    try:
+        found = json.loads(
+            octets.decode("utf-8-sig"),
+            object_pairs_hook=_object,
+            parse_float=_float,
+            parse_int=_wide if wide else _integer,
+            parse_constant=_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(found, dict):
+        raise ValueError("it holds no object")
+    halves = b"\\ud" in octets or b"\\uD" in octets
+    if halves or octets.count(b"{") + octets.count(b"[") > MAX_DEPTH:
+        for depth, level in enumerate(levels(found), 1):
+            if depth > MAX_DEPTH:
+                raise ValueError("it is nested too deep")
+            if halves and not all(map(_is_whole, _texts(level))):
+                raise ValueError("it holds half a character")
+    return found
+
+
+def levels(value: Any) -> Iterator[list[Any]]:
+    """The objects and lists of each level, outermost first. There are as many levels as it is deep."""
+    level = [value]
+    while level:
+        yield level
+        below: list[Any] = []
+        for one in level:
+            inside = one.values() if isinstance(one, dict) else one
+            below += [part for part in inside if isinstance(part, (dict, list))]
+        level = below
+
+
+def _texts(level: list[Any]) -> Iterator[str]:
+    for one in level:
+        if isinstance(one, dict):
+            yield from one
+        yield from (
+            part for part in (one.values() if isinstance(one, dict) else one) if isinstance(part, str)
+        )
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                shown = key[:60].encode("unicode_escape").decode()
+                raise ValueError(f'it has the key "{shown}" twice in one object')
+            seen.add(key)
+    return found
+
+
+def _integer(text: str) -> int:
+    return _within(text, 64)
+
+
+def _wide(text: str) -> int:
+    return _within(text, 72)
+
+
+def _within(text: str, bits: int) -> int:
+    if len(text) <= _DIGITS + 4:
+        found = int(text)
+        if -(1 << 63) <= found < 1 << bits:
+            return found
+    raise ValueError("it holds a number of more than 64 bits")
+
+
+def _float(text: str) -> float:
+    found = float(text)
+    if math.isinf(found) or len(text) > 400:
+        raise ValueError("it holds a number that is too large")
+    return found
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
