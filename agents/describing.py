@@ -79,13 +79,17 @@ class Describer:
                 done[key] = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
         return done
 
+    def why_held(self, file: AgentFile) -> str:
+        """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
+        return self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
         states = {}
         for key, file in todo:
             if key[0] == "shipped":
                 continue
-            why = self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+            why = self.why_held(file)
             if why:
                 states[key] = FileState(file, key[0], [], [Failure(why)], held=True)
         return states
@@ -107,7 +111,7 @@ class Describer:
             return None
         agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
         good_since = (await asyncio.to_thread(kept.stat)).st_mtime
-        return FileState(file, key[0], agents, _failures(outcome), good_since)
+        return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
     async def _ask(self, batch: Sequence[tuple[Key, AgentFile]]) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
@@ -148,9 +152,8 @@ class Describer:
     ) -> FileState:
         origin = key[0]
         failures = _failures(outcome)
-        lacks = _QUARANTINED if outcome.get("waits") else ""
+        lacks = _lacks(outcome)
         if _is_broken(outcome):
-            lacks = lacks or outcome["failure"].get("missing_module") or ""
             if before is not None and before.agents:
                 return FileState(file, origin, before.agents, failures, before.good_since, lacks)
             return FileState(file, origin, [], failures, lacks=lacks)
@@ -201,6 +204,12 @@ class Describer:
 
 def _is_broken(outcome: dict[str, Any]) -> bool:
     return bool(outcome.get("failure")) and not outcome.get("agents")
+
+
+def _lacks(outcome: dict[str, Any]) -> str:
+    """What it wanted and did not get, where that may come without the file changing."""
+    missing: str = (outcome.get("failure") or {}).get("missing_module") or ""
+    return _QUARANTINED if outcome.get("waits") else missing
 
 
 def _failures(outcome: dict[str, Any]) -> list[Failure]:

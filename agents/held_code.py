@@ -21,8 +21,7 @@ class HeldBack(ImportError):
 
 class HeldCode:
     """The guard inside a worker. It stands where every module begins to run, whichever way it was found:
-    by an import, by its path, from another folder. ``refused``: whether it refused anything since the list
-    last changed.
+    by an import, by its path, from another folder. ``refusals`` counts since the list last changed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -30,7 +29,7 @@ class HeldCode:
         self._root = os.path.realpath(root) + os.sep
         self._held = NONE
         self._watches = False
-        self.refused = False
+        self.refusals = 0
 
     def know(self, held: Holds) -> bool:
         """Goes by this list from now on; whether it is another than before."""
@@ -40,15 +39,17 @@ class HeldCode:
             self._watches = True
             sys.addaudithook(self._audit)
         self._held = held
+        self.refusals = 0
         return True
 
     def why(self, file: str) -> str:
         """Why the file must not run as it is now; "" when it may."""
-        by_hash = self._held.get(os.path.realpath(file))
+        real = os.path.realpath(file)
+        by_hash = self._held.get(real)
         if not by_hash:
             return ""
         try:
-            return by_hash.get(hashlib.sha256(Path(file).read_bytes()).hexdigest(), "")
+            return by_hash.get(hashlib.sha256(Path(real).read_bytes()).hexdigest(), "")
         except OSError:  # it is gone
             return ""
 
@@ -69,6 +70,6 @@ class HeldCode:
             return
         why = self.why(file)
         if why:
-            self.refused = True
+            self.refusals += 1
             shown = os.path.realpath(file).removeprefix(self._root)
             raise HeldBack(f"{shown} is quarantined until you approve it: {why}")

@@ -106,7 +106,9 @@ class FileState:
     agents: list[Agent] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     good_since: float = 0.0
-    lacks: str = ""  # a module that it could not import; it may come, or be approved, without this file changing
+    lacks: str = (
+        ""  # a module that it could not import; it may come, or be approved, without this file changing
+    )
     held: bool = False  # it came from elsewhere and waits for the operator's approval
 
 

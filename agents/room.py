@@ -100,10 +100,9 @@ class Room:
 
     def _go_by(self, held: Holds) -> None:
         """What was refused may be allowed now, and what was loaded be held: then all begins anew."""
-        refused = self._held.refused
+        refused = self._held.refusals > 0
         if not self._held.know(held):
             return
-        self._held.refused = False
         loaded = [*self._neighbours.files(), *self._versions, *self._services.files()]
         if refused or self._held.holds_any(loaded):
             self._neighbours.forget()
@@ -121,15 +120,14 @@ class Room:
 
     def _describe_one(self, file: dict[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
-        refused, self._held.refused = self._held.refused, False
+        refusals = self._held.refusals
         loaded = self._load(file)
-        waits, self._held.refused = self._held.refused, refused or self._held.refused
         return {
             "rel": file["rel"],
             "agents": [description.as_json() for description in loaded.descriptions],
             "quarantined": [failure.as_json() for failure in loaded.quarantined],
             "failure": loaded.failure.as_json() if loaded.failure else None,
-            "waits": waits,
+            "waits": self._held.refusals > refusals,
             "seconds": time.monotonic() - started,
         }
 

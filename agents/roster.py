@@ -96,28 +96,24 @@ class Roster:
 
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
         """Files to describe: new and changed ones, those whose missing module may have come, and those that
-        may have been approved."""
+        were approved."""
         deps = self._deps.stat().st_mtime_ns if self._deps.is_dir() else 0
         held = self._held.look()
-        moved = (
-            deps != self._deps_seen
-            or held is not self._held_seen
-            or any(
-                key not in self._states or self._states[key].file.stamp != file.stamp
-                for key, file in found.items()
-            )
-        )
+        others_held = held is not self._held_seen
+        moved = others_held or deps != self._deps_seen or any(self._is_new(*one) for one in found.items())
         self._deps_seen, self._held_seen = deps, held
         if not moved:
             return []
         return [
             (key, file)
             for key, file in found.items()
-            if key not in self._states
-            or self._states[key].file.stamp != file.stamp
+            if self._is_new(key, file)
             or self._states[key].lacks
-            or self._states[key].held
+            or (others_held and self._states[key].held and not self._describer.why_held(file))
         ]
+
+    def _is_new(self, key: Key, file: AgentFile) -> bool:
+        return key not in self._states or self._states[key].file.stamp != file.stamp
 
     def _discover(self) -> dict[Key, AgentFile]:
         found = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,6 +51,11 @@ class Crews:
         if agent.trusted:
             return self.trusted
         return self.single if agent.one_worker else self.everyday
+
+    def go_by(self, standing: Callable[[], Mapping[str, Any]]) -> None:
+        """Has every request carry what ``standing`` gives at that moment."""
+        for crew in (self.everyday, self.trusted, self.single):
+            crew.standing = standing
 
     def retire(self) -> None:
         """Has every worker replaced, once it is done with what it has."""

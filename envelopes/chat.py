@@ -117,10 +117,7 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
         body["twin_response"] = data.get("twin_response", "")
     if data.get("notice"):
         body["notice"] = data["notice"]
-    for key, text in data.get("senses", {}).items():
-        if key not in ANSWER_KEYS:
-            body[key] = text
-    return body
+    return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
 
 
 def _history(found: object) -> list[dict[str, Any]]:

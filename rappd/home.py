@@ -90,6 +90,8 @@ class Home:
     def create(self) -> None:
         """Makes the folders, private to this account."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.root.stat().st_mode & 0o077 and self.root.stat().st_uid == os.getuid():
+            self.root.chmod(0o700)  # made by hand, or by an older tool
         self.keys.mkdir(mode=0o700, exist_ok=True)
         if self.keys.stat().st_mode & 0o077:
             self.keys.chmod(0o700)

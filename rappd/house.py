@@ -79,6 +79,7 @@ class House:
             self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
         )
         self._background: set[asyncio.Task[Any]] = set()
+        self.gate.watch(self._heard)
 
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> House:
@@ -162,6 +163,7 @@ class House:
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.live.close()
+        await self.eggs.close()
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -210,13 +212,16 @@ class House:
             )
         except Problem as problem:  # a damaged rappid.json must not keep the owner out
             log.error("%s %s", problem, problem.do)
+        try:  # before anybody talks: else what is said first would stand beside what was said elsewhere
+            verbs.importer.deliver_waiting(failed=log.error)
+        except Problem as problem:
+            log.error("%s %s", problem, problem.do)
 
     async def _wake_twins(self) -> None:
         """What a crash cut off is settled first; then those that were awake are awake again."""
         for sentence in await self.twins.lifecycle.recover():
             log.info("%s", sentence)
         await self.twins.lifecycle.migrate()
-        await asyncio.to_thread(self.eggs.verbs.importer.deliver_waiting)
         await self.tenants.wake_remembered()
 
     async def _look_at_host(self) -> None:
@@ -225,6 +230,12 @@ class House:
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:
             return record.last_talks()
+
+    def _heard(self, envelope: Envelope, workspace: str) -> None:
+        """What a person says to a buddy stays in its mind."""
+        text = envelope.data.get("user_input")
+        if envelope.verb == HELP and workspace != self.host.name and isinstance(text, str) and text.strip():
+            self.spawn(self.twins.buddies.hear(workspace, text))
 
     def _background_ended(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)

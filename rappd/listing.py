@@ -22,6 +22,7 @@ def listing(roster: Roster) -> list[dict[str, Any]]:
             "reason": failure.reason if failure else "",
             "line": failure.line if failure else None,
             "held": state.held,
+            "good_since": state.good_since if failure and state.agents else None,
         }
         rows.extend({**_described(agent), **common} for agent in state.agents)
         if not state.agents:

@@ -77,6 +77,7 @@ async def _tests(crew: Crew, rel: str, path: Path, stamp: tuple[int, int, int]) 
 def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str) -> T:
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
+    from rappd.quarantine import Quarantine
     from rappd.tenant import LIBRARY, crew_plan, folders_of
     from twins.importer.holding import Held
     from twins.sources import Sources
@@ -93,13 +94,16 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
         try:
             await workforce.start()
             crew = workforce.crew("offline", crew_plan(workspace, settings, home.root, os.environ))
+            quarantine = Quarantine(Held(home.held, home.root), workspace)
+            await asyncio.to_thread(quarantine.look)
+            crew.standing = quarantine.standing
             roster = Roster(
                 crew=crew,
                 folders=lambda: folders_of(workspace, sources),
                 kept=workspace.kept / "good",
                 deps=workspace.deps,
                 trusted=lambda origin, digest: origin == LIBRARY,
-                held=Held(home.held, home.root).why,
+                held=quarantine,
             )
             return await work(roster, crew)
         finally:

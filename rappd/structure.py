@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agents.contract import Description, is_molt_of
 from agents.listed import Change
 from rappd.errors import Mistyped, NotFound
+from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
 from twins.agent_files import sha256
 from twins.errors import BadFile
@@ -57,12 +58,20 @@ class Structure:
         raise NotFound(f'There is no operation "{operation[:40]}".')
 
     async def write(
-        self, filename: str, content: bytes, *, reason: str = "", molt: bool = False, replace: bool = True
+        self,
+        filename: str,
+        content: bytes,
+        *,
+        reason: str = "",
+        molt: bool = False,
+        replace: bool = True,
+        by_operator: bool = False,
     ) -> dict[str, Any]:
         """Stages a file, loads it in a worker, and only then moves it into place.
 
         A molt must keep name and parameters of what it replaces (RAPP v1 §11); a file that does not
-        load is refused and nothing changes. Returns ``{file, agents, try, message}``.
+        load is refused and nothing changes. What the operator brings in himself is approved by that, should
+        these very bytes be quarantined there. Returns ``{file, agents, try, message}``.
         """
         files = self._tenant.files
         async with self._lock:
@@ -76,6 +85,9 @@ class Structure:
                 if molt:
                     self._check_molt(name, outcome)
                 await asyncio.to_thread(files.place, name, staged, reason=reason)
+                if by_operator:
+                    release = self._tenant.held.release
+                    await asyncio.to_thread(release, files.path(name), sha256(content))
             finally:
                 await asyncio.to_thread(files.discard, staged)
             await self._tenant.roster.forget(YOURS, name)
@@ -108,14 +120,21 @@ class Structure:
 
         ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``).
         """
-        state = self._state(name)
-        filename = name if state is None else state.file.rel
-        released = await asyncio.to_thread(self._release, filename)
-        if released:
+        waiting = await asyncio.to_thread(self._waiting, name)
+        if waiting is not None:
+            filename = waiting.path.removeprefix("agents/")
+            await asyncio.to_thread(self._tenant.held.release, waiting.file, waiting.sha256)
             await self._tenant.roster.forget(YOURS, filename)
             changes = await self._tenant.refresh()
             report = self._report(filename, changes)
-            return {**report, "status": "ok", "message": f"{filename} is approved, and runs."}
+            return {
+                **report,
+                "status": "ok",
+                "sha256": waiting.sha256,
+                "message": f"{filename} is approved, and runs.",
+            }
+        state = self._state(name)
+        filename = name if state is None else state.file.rel
         content = await asyncio.to_thread(self._tenant.files.read, filename)
         await asyncio.to_thread(self._tenant.files.approve, filename, sha256(content))
         await self._tenant.roster.forget(YOURS, filename)
@@ -127,26 +146,29 @@ class Structure:
             "sha256": sha256(content),
         }
 
-    def _release(self, filename: str) -> bool:
-        """Ends the hold on a file of this workspace; False when it has none."""
-        held, workspace = self._tenant.held, self._tenant.workspace
-        for folder in (workspace.agents, workspace.services, workspace.root / "senses", workspace.root):
-            path = folder / filename
-            if path.is_file() and held.why(path, sha256(path.read_bytes())):
-                return bool(held.release(path, sha256(path.read_bytes())))
-        return False
+    async def held(self) -> list[dict[str, Any]]:
+        """What is quarantined in this workspace: agents, services, senses."""
+        files = await asyncio.to_thread(held_files, self._tenant.held, self._tenant.workspace)
+        return [{**one._asdict(), "file": str(one.file)} for one in files]
+
+    def _waiting(self, name: str) -> HeldFile | None:
+        return named(held_files(self._tenant.held, self._tenant.workspace), name)
 
     async def source(self, name: str) -> dict[str, Any]:
-        """The text of an agent's file, by file name or agent name."""
+        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too."""
         state = self._state(name)
-        if state is None:
+        if state is not None:
+            file, path, origin = state.file.rel, state.file.path, state.origin
+        elif (waiting := await asyncio.to_thread(self._waiting, name)) is not None:
+            file, path, origin = waiting.path, waiting.file, YOURS
+        else:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
-        content = await asyncio.to_thread(state.file.path.read_bytes)
+        content = await asyncio.to_thread(path.read_bytes)
         return {
-            "file": state.file.rel,
+            "file": file,
             "source": content.decode("utf-8", "replace"),
-            "agents": [agent.name for agent in state.agents],
-            "origin": state.origin,
+            "agents": [agent.name for agent in state.agents] if state else [],
+            "origin": origin,
             "sha256": sha256(content),
         }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agents.library
+from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem
 from agents.errors import AgentError
@@ -29,6 +30,7 @@ from envelopes.record import DONE, ERROR, HELP, Envelope, new_id
 from rappd.callbacks import Callbacks
 from rappd.errors import NotFound, Refused
 from rappd.gate import Caller, Gate, Passage
+from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, worker_environment
 from rappd.structure import Structure
 from twins.agent_files import AgentFiles, sha256
@@ -47,6 +49,7 @@ OF_BUDDIES = frozenset({"buddy_agent.py"})
 Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 _LOOK_SECONDS = 0.5
+_GLANCE_SECONDS = 0.02  # turns that flow do not each go to the disk
 
 
 @dataclass(slots=True)
@@ -100,13 +103,15 @@ class Tenant:
         self._workforce = workforce
         self._house_performs = house_performs
         self._looked = 0.0
+        self._glanced = 0.0
         self._watched = watched
         self.workspace = workspace
         self.modes = Modes.from_settings(settings)
         self.files = AgentFiles(workspace, approvals=approvals)
         self.sources = Sources(workspace)
         self.held = held
-        self._services = ServiceIndex(workspace.services)
+        self._quarantine = Quarantine(held, workspace)
+        self._services = ServiceIndex(workspace.organs, workspace.services)
         self._node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
@@ -118,18 +123,21 @@ class Tenant:
             trusted=workforce.crew(f"{name}:trusted", plan),
             single=workforce.crew(f"{name}:single", replace(plan, one_worker=True)),
         )
+        self._crews.go_by(self._quarantine.standing)
         self.roster = Roster(
             crew=self._crew,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
             deps=workspace.deps,
             trusted=self._trusts,
-            held=held.why,
+            held=self._quarantine,
             installer=self._install,
         )
+        self.senses = Senses(workspace.senses, held=held.why)
         self.runner = AgentRunner(self._crews, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul),
+            senses=self.senses,
             roster=self.roster,
             runner=self.runner,
             thinking=thinking,
@@ -149,6 +157,7 @@ class Tenant:
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
+        self._glanced = 0.0
         return await self.roster.refresh()
 
     async def close(self) -> None:
@@ -174,6 +183,7 @@ class Tenant:
                 await self.ready.wait()
             if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
                 await self.refresh()
+            await self._glance()
             answer = await self.brainstem.turn(
                 Ask(
                     data["user_input"],
@@ -201,10 +211,9 @@ class Tenant:
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        file = await asyncio.to_thread(self._services.find, name)
+        file, why = await asyncio.to_thread(self._find_service, name)
         if file is None:
             return None
-        why = await asyncio.to_thread(self._why_held, file)
         if why:
             raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}")
         found = await self._crew.request(
@@ -225,6 +234,7 @@ class Tenant:
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """What one file holds, without taking it into the roster."""
+        await asyncio.to_thread(self._quarantine.look)
         found = await self._crew.request("describe", {"files": [agent_file]}, timeout=20.0)
         outcome: dict[str, Any] = found["files"][0]
         return outcome
@@ -237,6 +247,7 @@ class Tenant:
         agent = self.roster.named(name)
         if agent is None or (is_structural(agent.name) and not caller.operator):
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        await asyncio.to_thread(self._quarantine.look)
         request = Envelope(new_id(), DEFAULT_USER_GUID, agent_id(agent.tool_name, self._node), HELP, {})
         passage = Passage(self._gate.begin(request, self.name, title=agent.name), caller, self.name)
         ran = await self._call(passage, agent, arguments, None)
@@ -252,6 +263,7 @@ class Tenant:
         agent = self.roster.named(name)
         if agent is None:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        await asyncio.to_thread(self._quarantine.look)
         found = await self._crew.request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
@@ -284,8 +296,22 @@ class Tenant:
             self._gate.answer(passage, request, ERROR, told)
         return ran
 
-    def _why_held(self, file: Path) -> str:
-        return self.held.why(file, sha256(file.read_bytes()))
+    async def _glance(self) -> None:
+        """Sees what changed on disk of senses and of what is held. Raises ``BadFile``."""
+        now = time.monotonic()
+        if now - self._glanced > _GLANCE_SECONDS:
+            self._glanced = now
+            await asyncio.to_thread(self._glance_at_disk)
+
+    def _glance_at_disk(self) -> None:
+        self._quarantine.look()
+        self.senses.look()
+
+    def _find_service(self, name: str) -> tuple[Path | None, str]:
+        """The file of a service, and why it is held."""
+        self._quarantine.look()
+        file = self._services.find(name)
+        return file, self.held.why(file, sha256(file.read_bytes())) if file else ""
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)
@@ -344,6 +370,8 @@ def _done(answer: Answer) -> dict[str, Any]:
         data["voice_response"] = answer.voice
     if answer.twin:
         data["twin_response"] = answer.twin
+    if answer.senses:
+        data["senses"] = answer.senses
     if answer.notice:
         data["notice"] = answer.notice
     if answer.tokens:

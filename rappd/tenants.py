@@ -153,6 +153,7 @@ class Tenants:
                 twin = await asyncio.to_thread(active_one, self.places, twin.key)
             await asyncio.to_thread(twin.workspace.create)
             tenant = self._make(twin.key, twin.name, twin.workspace)
+            tenant.under_way += 1  # not closed for others before whoever wanted it has it
             self._open[twin.key] = tenant
             self._used[twin.key] = time.monotonic()
             try:
@@ -160,12 +161,16 @@ class Tenants:
             except BaseException:  # else all who speak to it later would wait for this start
                 await self._close(twin.key)
                 raise
-        await self._close_longest_resting()
+        try:
+            await self._close_longest_resting()
+        finally:
+            tenant.under_way -= 1
         return tenant
 
     async def _close_longest_resting(self) -> None:
-        resting = [key for key in self._open if key not in self._ports]
-        if len(resting) <= MOST_OPEN:
+        without_port = [key for key in self._open if key not in self._ports]
+        resting = [key for key in without_port if not self._open[key].under_way]
+        if len(without_port) <= MOST_OPEN or not resting:
             return
         longest = min(resting, key=lambda key: self._used[key])
         used = self._used[longest]

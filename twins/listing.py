@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +174,7 @@ def find(places: TwinPlaces, selector: str, *, archived: bool | None = False) ->
     ``archived`` None looks among active and archived ones. Raises ``NoSuchTwin``; ``TwinConflict``
     when several are meant, naming them.
     """
-    wanted = selector.strip()
+    wanted = " ".join(unicodedata.normalize("NFC", selector).split())
     states = (False, True) if archived is None else (archived,)
     twins = [twin for state in states for twin in scan(places, archived=state).twins]
     for matches in _readings(wanted):

@@ -91,10 +91,11 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
         match = _NAME.fullmatch(path.name)
         at = _moment(match[1]) if match else None
         if match and at:
-            found.append((at, _order(match[2] or ""), path, match[2] or ""))
+            made = path.stat().st_mtime_ns  # tells copies of one second apart, where they were made here
+            found.append((at, made, _order(match[2] or ""), path, match[2] or ""))
     return [
         SoulVersion(number, at, reason, path)
-        for number, (at, _, path, reason) in enumerate(sorted(found, key=lambda one: one[:3]), 1)
+        for number, (at, _, _, path, reason) in enumerate(sorted(found, key=lambda one: one[:4]), 1)
     ]
 
 

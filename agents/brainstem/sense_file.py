@@ -1,10 +1,10 @@
 """One ``*_sense.py``: a slot of answers, read from the file's text. Nothing of it is ever run.
 
-    name = "mood"                              # the file's name without _sense, if left out
-    delimiter = "|||MOOD|||"
-    response_key = "mood_response"
-    system_prompt = "After your answer write |||MOOD||| and one word for how you feel."
-    wrapper_tag = "mood"                       # may be left out
+name = "mood"                              # the file's name without _sense, if left out
+delimiter = "|||MOOD|||"
+response_key = "mood_response"
+system_prompt = "After your answer write |||MOOD||| and one word for how you feel."
+wrapper_tag = "mood"                       # may be left out
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """HatchEgg brings to life what lies in an egg: a twin, agents, a rapplication, a whole brainstem.
 
-Say "hatch /home/ada/rose.egg", or give a web address. Argument `egg_path`: a whole path, or http(s)://…;
-`expect_sha256` for what is fetched; `dry_run` true only tells what would happen.
+Say "hatch /home/ada/rose.egg", or give a web address. Argument `egg_path`: a whole path, or http(s)://…
+(which `egg_url` takes, too); `dry_run` true only tells what would happen; `expect_sha256`, the SHA-256 that
+the egg must have.
 
 The egg is checked, planned, staged and moved into place, whole or not at all; what is yours stays. Code
 that nobody trusted signed is quarantined until you approve it. An unknown kind of egg is refused whole, with
@@ -47,8 +48,9 @@ class HatchEggAgent(BasicAgent):
         self.name = "HatchEgg"
         self.metadata: dict[str, Any] = {
             "name": self.name,
-            "description": "Hatches an egg file (a packed twin, agent, rapplication or brainstem) on this "
-            "machine. Use it when the person gives the path or web address of an .egg file.",
+            "description": "Hatches an egg on this machine: brings out the twin, agents, rapplication or "
+            "brainstem that lies in it. Use it when the person gives the path or web address of an .egg file "
+            "to hatch or to open.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -56,17 +58,17 @@ class HatchEggAgent(BasicAgent):
                         "type": "string",
                         "description": "Whole path of the egg, or its web address",
                     },
-                    "expect_sha256": {"type": "string", "description": "SHA-256 a fetched egg must have"},
+                    "egg_url": {"type": "string", "description": "Web address of the egg"},
                     "dry_run": {"type": "boolean", "description": "Only tell what would happen"},
                 },
-                "required": ["egg_path"],
+                "required": [],
             },
         }
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
         """See the head of the file."""
-        path = str(kwargs.get("egg_path") or "").strip()
+        path = str(kwargs.get("egg_path") or kwargs.get("egg_url") or "").strip()
         if not path:
             return "egg_path is required (local file or URL)"
         try:
@@ -79,7 +81,7 @@ class HatchEggAgent(BasicAgent):
         try:
             if dry:
                 return _plan(request("eggs.plan", **where, expect_sha256=expected)["plan"])
-            return _hatched(request("eggs.hatch", **where, expect_sha256=expected)["hatched"])
+            return str(request("eggs.hatch", **where, expect_sha256=expected)["message"])
         except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
             return f"Error: {problem}"
 
@@ -88,19 +90,6 @@ def _plan(plan: dict[str, Any]) -> str:
     egg = plan["egg"]
     rows = [f"{row}: {plan[row]['count']}" for row in _ROWS]
     return f"{egg['name']}, {egg['kind']} ({egg['schema']}). {', '.join(rows)}. Nothing was written."
-
-
-def _hatched(done: dict[str, Any]) -> str:
-    if done["answer"] and not done["receipt"]:
-        return str(done["answer"])
-    if not done["receipt"]:
-        return f"{done['name']} is here already; nothing had to be written."
-    written = done["create"]["count"] + done["replace"]["count"]
-    text = f"{done['name']} hatched: {written} files, {done['keep']['count']} of yours stayed."
-    held = done["quarantine"]["count"]
-    if held:
-        text += f" {held} code files are quarantined until you approve them."
-    return f"{text} Undo: rappd egg rollback {done['receipt']}"
 
 
 if __name__ == "__main__":

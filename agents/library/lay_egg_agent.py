@@ -1,11 +1,11 @@
 """LayEgg packs what lives here into an egg, a file that hatches elsewhere.
 
-Say "pack Rose into an egg", or "pack this brainstem". Arguments: `name`, a twin's name or rappid (without it,
+Say "pack Rose into an egg", or "pack this brainstem". Arguments: `twin`, a twin's name or rappid (without it,
 the brainstem itself); `form` for another published shape than the usual one; `item`, one agent's file or
 one rapplication; `egg_path`, where to (else among this home's eggs); `exclude_memory`.
 
-Keys, tokens and `.env` never travel, and a likely secret in a file stops the packing. It works for the
-owner of this machine only.
+Keys, tokens and `.env` never travel, nor does quarantined code, and a likely secret in a file stops the
+packing. It works for the owner of this machine only.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
+_OF_ONE = ("agent", "rapplication", "rapp1-rapplication")
 FORMS = ("agent", "twin", "brainstem", "organism", "rapplication", "rapp1-organism", "rapp1-rapplication")
 
 
@@ -48,12 +49,12 @@ class LayEggAgent(BasicAgent):
         text = {"type": "string"}
         self.metadata: dict[str, Any] = {
             "name": self.name,
-            "description": "Packs a twin, an agent, a rapplication or this brainstem into an egg file that can "
-            "be carried to another machine. Use it when the person wants to pack, export or carry one.",
+            "description": "Packs a twin, an agent, a rapplication or this brainstem into an egg file, to export "
+            "or carry it to another machine. Use it when the person wants to pack, export or carry one.",
             "parameters": {
                 "type": "object",
                 "properties": {
-                    "name": {**text, "description": "The twin; leave it out for the brainstem itself"},
+                    "twin": {**text, "description": "Its name; leave it out for the brainstem itself"},
                     "form": {**text, "enum": list(FORMS), "description": "Another shape than the usual one"},
                     "item": {**text, "description": "One agent's file name, or a rapplication's id"},
                     "egg_path": {**text, "description": "Whole path of the egg to write"},
@@ -71,19 +72,33 @@ class LayEggAgent(BasicAgent):
         except ImportError:
             return "Error: this works inside a brainstem only."
         said = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
+        twin, form, item = (
+            said.get("twin") or said.get("name", ""),
+            said.get("form", ""),
+            said.get("item", ""),
+        )
         try:
+            if not twin and item and form not in _OF_ONE and _lives_here(request, item):
+                twin, item = item, ""
+            if not twin and not item and form == "twin":
+                return "Error: which twin shall be packed? Its name is needed."
             done = request(
                 "eggs.pack",
-                twin=said.get("name", ""),
-                form=said.get("form", ""),
-                item=said.get("item", ""),
+                twin=twin,
+                form=form,
+                item=item,
                 into=said.get("egg_path", ""),
                 exclude_memory=kwargs.get("exclude_memory") is True,
-            )["packed"]
+            )
         except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
             return f"Error: {problem}"
-        left = "".join(f"\nleft out: {one['path']} {one['why']}" for one in done["left_out"][:20])
-        return f"{done['name']} is packed: {done['path']}, {done['files']} files, {done['size']} bytes.{left}"
+        left = done["packed"]["left_out"]
+        return str(done["message"]) + "".join(f"\nleft out: {one['path']} {one['why']}" for one in left[:20])
+
+
+def _lives_here(request: Any, name: str) -> bool:
+    """Whether a twin is called so: somebody's name is not a file's."""
+    return any(one["name"].casefold() == name.casefold() for one in request("twins.list")["twins"])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ update_soul (soul)      rappid_uuid, text, reason          without text it tells
 history                 rappid_uuid                        earlier souls
 lineage                 rappid_uuid                        who was forked from whom
 fork                    rappid_uuid, name                  a copy that goes its own way
-lay_egg (pack)          rappid_uuid                        an egg of it
+lay_egg (pack)          rappid_uuid, egg_path              an egg of it
 hatch                   egg_path or egg_url, expect_sha256 a twin out of an egg
 inspect                 egg_path                           what is in an egg
 eggs                                                       what was hatched here
@@ -29,6 +29,7 @@ list_archived, list_purged
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -71,10 +72,15 @@ _SYNONYMS = {
     "ask": "chat",
     "talk": "chat",
 }
+_ALSO_SAID = ("new", "create", "rename", "pack", "ask")
+"""Synonyms that are offered, too: words that people begin with."""
 _ONE = frozenset(
     {"overview", "chat", "boot", "stop", "update_identity", "update_soul", "history", "fork", "lay_egg",
      "unarchive", "purge"}
 )  # fmt: skip
+"""What is done with one twin, which must be named."""
+_NAMES_ANOTHER = frozenset({"summon", "fork", "update_identity"})
+_TAKES_TEXT = frozenset({"chat", "update_soul"})
 ACTIONS = (
     "summon", "list", "overview", "chat", "boot", "stop", "update_identity", "update_soul", "history",
     "lineage", "fork", "lay_egg", "hatch", "inspect", "eggs", "archive", "unarchive", "purge",
@@ -94,7 +100,7 @@ class TwinAgent(BasicAgent):
             "parameters": {
                 "type": "object",
                 "properties": {
-                    "action": {**text, "enum": list(ACTIONS), "description": "What to do"},
+                    "action": {**text, "enum": [*ACTIONS, *_ALSO_SAID], "description": "What to do"},
                     "rappid_uuid": {**text, "description": "Which twin: its name, or its rappid"},
                     "name": {**text, "description": "Name of the new twin, or the new name"},
                     "kind": {**text, "description": "personal, project, place, memorial, buddy or another"},
@@ -122,38 +128,46 @@ class TwinAgent(BasicAgent):
         action = _SYNONYMS.get(action, action)
         if action not in ACTIONS:
             return f"Error: there is no action {action[:40]!r}. There are: {', '.join(ACTIONS)}."
-        twin = said.get("rappid_uuid") or (
-            said.get("name", "") if action not in ("fork", "update_identity") else ""
-        )
-        if action in _ONE and not twin:
-            return f"Error: {action} needs rappid_uuid, the twin's name or rappid."
         try:
-            answer = _perform(action, twin, said, kwargs)
-        except _Missing as problem:
-            return f"Error: {problem}"
+            from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
+        except ImportError:
+            return "Error: this works inside a brainstem only."
+        try:
+            answer = _perform(request, action, _addressed(request, action, said), said, kwargs)
         except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
             return f"Error: {problem}"
-        return json.dumps(answer, ensure_ascii=False, default=str)
+        return json.dumps({"status": "ok", **answer}, ensure_ascii=False, default=str)
 
 
-class _Missing(Exception):
-    """An argument that the action needs is not there."""
+def _addressed(request: Any, action: str, said: dict[str, str]) -> str:
+    """Which twin is meant. Without a model, its name may stand where the text does."""
+    twin = said.get("rappid_uuid") or ("" if action in _NAMES_ANOTHER else said.get("name", ""))
+    if twin or action not in _ONE:
+        return twin
+    text = said.get("text", "")
+    names = [str(one["name"]) for one in request("twins.list")["twins"]] if text else []
+    for name in sorted(names, key=len, reverse=True):
+        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+        if found:
+            said["text"] = text[found.end() :].strip(" ,:")
+            return name
+    if text and action not in _TAKES_TEXT:
+        return text
+    raise ValueError(f"{action} needs rappid_uuid, the twin's name or rappid.")
 
 
-def _perform(action: str, twin: str, said: dict[str, str], given: dict[str, Any]) -> Any:
-    from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
-
+def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: dict[str, Any]) -> Any:
     reason, confirm = said.get("reason", ""), given.get("confirm") is True
     match action:
         case "summon":
-            return request(
-                "twins.new", name=_need(said, "name"), kind=said.get("kind", ""), text=said.get("text", "")
-            )
+            name, soul = said.get("name", ""), said.get("text", "")
+            if not name or soul.endswith((" named", " called")):  # no model: the sentence around the name
+                name, soul = name or _need(said, "text"), ""
+            return request("twins.new", name=name, kind=said.get("kind", ""), text=soul)
         case "list":
-            found = request("twins.list")
-            return {"status": "ok", **found, "data_slush": {"twins": len(found["twins"])}}
+            return _listed(request("twins.list"))
         case "overview":
-            return request("twins.show", twin=twin)
+            return _shown(request("twins.show", twin=twin))
         case "chat":
             return request("twins.chat", twin=twin, text=_need(said, "text"))
         case "boot" | "stop" | "unarchive":
@@ -171,11 +185,13 @@ def _perform(action: str, twin: str, said: dict[str, str], given: dict[str, Any]
         case "fork":
             return request("twins.fork", twin=twin, name=said.get("name", ""))
         case "lay_egg":
-            return request("eggs.pack", twin=twin)
+            packed = request("eggs.pack", twin=twin, into=said.get("egg_path", ""))
+            return {"message": packed["message"], "path": packed["packed"]["path"]}
         case "hatch":
-            return _hatch(request, said)
+            hatched = request("eggs.hatch", **_egg(said))
+            return {"message": hatched["message"], "receipt": hatched["hatched"]["receipt"]}
         case "inspect":
-            return request("eggs.inspect", path=_need(said, "egg_path"))
+            return request("eggs.inspect", **_egg(said))
         case "eggs":
             return request("eggs.receipts")
         case "archive":
@@ -189,16 +205,37 @@ def _perform(action: str, twin: str, said: dict[str, str], given: dict[str, Any]
     return request("twins.purged")
 
 
-def _hatch(request: Any, said: dict[str, str]) -> Any:
-    if said.get("egg_url"):
-        expected = said.get("expect_sha256", "")
-        return request("eggs.hatch", url=said["egg_url"], expect_sha256=expected)
-    return request("eggs.hatch", path=_need(said, "egg_path"))
+def _listed(found: dict[str, Any]) -> dict[str, Any]:
+    twins = found["twins"]
+    if not twins:
+        text = "No twins live here yet."
+    else:
+        who = "One twin lives here" if len(twins) == 1 else f"{len(twins)} twins live here"
+        text = f"{who}: " + ", ".join(_in_words(one) for one in twins) + "."
+    for one in found.get("unreadable", ()):
+        text += f" {one['problem']}"
+    return {"message": text, **found, "data_slush": {"twins": len(twins)}}
+
+
+def _in_words(twin: dict[str, Any]) -> str:
+    state = f"awake on port {twin['port']}" if twin["state"] == "awake" else twin["state"]
+    return f"{twin['name']} ({twin['kind']}, {state})"
+
+
+def _shown(found: dict[str, Any]) -> dict[str, Any]:
+    twin = found["twin"]
+    told = f"{_in_words(twin)}, born {str(twin['born_at'])[:10]}, {twin['memories'] or 0} memories."
+    return {"message": told, **found}
+
+
+def _egg(said: dict[str, str]) -> dict[str, str]:
+    where = {"url": said["egg_url"]} if said.get("egg_url") else {"path": _need(said, "egg_path")}
+    return {**where, "expect_sha256": said.get("expect_sha256", "")}
 
 
 def _need(said: dict[str, str], field: str) -> str:
     if not said.get(field):
-        raise _Missing(f"{field} is missing.")
+        raise ValueError(f"{field} is missing.")
     return said[field]
 
 

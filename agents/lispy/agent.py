@@ -106,7 +106,7 @@ class LispyAgent(BasicAgent):
             plain = to_plain(self._lookup("agent-parameters"))
             if isinstance(plain, str):
                 plain = json.loads(plain)
-        except (BadValue, ValueError) as error:
+        except (BadValue, ValueError, RecursionError) as error:
             raise BadLispyAgent(f"its agent-parameters are no schema: {error}") from error
         if plain is None:
             return {"type": "object", "properties": {}}

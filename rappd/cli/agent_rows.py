@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rappd.errors import NotFound, Refused
 from rappd.home import Home
 
 _YOURS = "yours"
+_FIX = "fix and save; it reloads by itself"
 
 
 def agent_rows(home: Home, daemon: Daemon) -> list[dict[str, Any]]:
@@ -34,8 +36,8 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         name = row["name"] or row["file"]
         if row["quarantined"]:
-            marks.append("bad")
-            shown.append([name, "not running", row["origin"]])
+            marks.append("note" if row["held"] else "bad")
+            shown.append([name, "quarantined" if row["held"] else "not running", row["origin"]])
         elif row["shadowed_by"]:
             marks.append("note")
             shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
@@ -47,14 +49,19 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     if faulty:
         say()
     for row in faulty.values():
-        tell("bad", fault(row), "fix and save; it reloads by itself")
+        way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
+        tell("note" if row["held"] else "bad", fault(row), way)
 
 
 def fault(row: dict[str, Any]) -> str:
-    """ "weather_agent.py line 12: expected ':'. An earlier version works on." """
+    """ "weather_agent.py line 12: expected ':'. The 13:40 version works on." """
     line = f" line {row['line']}" if row["line"] else ""
     text = f"{row['file']}{line}: {row['reason']}"
-    return text if row["quarantined"] else f"{text.rstrip('.')}. An earlier version works on."
+    if row["quarantined"]:
+        return text
+    since = row.get("good_since")
+    at = time.strftime("The %H:%M", time.localtime(since)) if since else "An earlier"
+    return f"{text.rstrip('.')}. {at} version works on."
 
 
 def file_of(rows: list[dict[str, Any]], name: str) -> str:

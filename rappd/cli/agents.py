@@ -12,6 +12,7 @@ import click
 
 from rappd.cli.agent_rows import agent_rows, file_of, no_agent, show_rows
 from rappd.cli.agent_tests import failed, run_tests, show_tests
+from rappd.cli.approving import approve
 from rappd.cli.daemon import Answered, Daemon
 from rappd.cli.phrases import tilde
 from rappd.cli.progress import progress
@@ -66,7 +67,7 @@ def add(file: Path, as_json: bool) -> None:
     if daemon.running():
         found = daemon.upload("/agents/import", file.name, content)
     else:
-        name = _place(_files(home), file.name, content, "added")
+        name = _place(home, file.name, content, "added")
         found = {"status": "ok", "file": name, "message": f"{name} is in place; it loads at the next start."}
     _report(found, as_json)
 
@@ -122,7 +123,7 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
 
         if (workspace.agents / filename).exists():
             raise BadFile(f"{filename} exists already.", do="choose another name")
-        _place(_files(home), filename, source.encode(), "new")
+        _place(home, filename, source.encode(), "new")
         found = {"status": "ok", "file": filename, "message": f"{filename} is written."}
     found["path"] = str(workspace.agents / found["file"])
     _report(found, as_json)
@@ -170,24 +171,7 @@ def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-@agents.command()
-@click.argument("name")
-@_JSON
-def approve(name: str, as_json: bool) -> None:
-    """Let the present version of an agent's file change other agents."""
-    home = Home.here()
-    daemon = Daemon(home)
-    if daemon.running():
-        found = daemon.post("/agents/approve", {"filename": file_of(agent_rows(home, daemon), name)})
-    else:
-        from twins.agent_files import sha256
-
-        files = _files(home)
-        file = _file_here(home, name)
-        digest = sha256(files.read(file))
-        files.approve(file, digest)
-        found = {"status": "ok", "message": f"{file} is approved.", "file": file, "sha256": digest}
-    _report(found, as_json)
+agents.add_command(approve)
 
 
 def _workspace(home: Home) -> Workspace:
@@ -206,9 +190,15 @@ def _files(home: Home) -> AgentFiles:
     return AgentFiles(_workspace(home), approvals=home.approvals)
 
 
-def _place(files: AgentFiles, filename: str, content: bytes, reason: str) -> str:
+def _place(home: Home, filename: str, content: bytes, reason: str) -> str:
+    """Puts a file in its place; what its owner brings in himself is approved by that."""
+    from twins.agent_files import sha256
+    from twins.importer.holding import Held
+
+    files = _files(home)
     name, staged = files.stage(filename, content)
     files.place(name, staged, reason=reason)
+    Held(home.held, home.root).release(files.path(name), sha256(content))
     return name
 
 

@@ -24,6 +24,7 @@ VERBS = {
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
     "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
+    "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
     "logs": ("rappd.cli.logs:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
@@ -85,7 +86,7 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(err=True)
         return 130
     except Problem as problem:
-        complain(str(problem), problem.do, problem.code, as_json=as_json)
+        complain(str(problem), problem.do, problem.code, as_json=as_json, more=problem.as_json())
         return problem.exit_code
     except BrokenPipeError:
         # Whoever read us is gone; nothing may be written at exit either.

@@ -14,7 +14,11 @@ from rappd.errors import NotRunning, NotYet, RappdError
 from rappd.home import Home
 
 _EXIT = {400: 2, 403: 5, 404: 4, 409: 9, 422: 2, 504: 8}
-_UNFIT = ("bad_file", "unfit_egg", "not_operator")
+_UNFIT = (
+    "bad_file", "bad_egg", "hostile_egg", "unknown_egg", "secret_found", "bad_cartridge", "bad_image",
+    "bad_rappid", "bad_rapplication", "not_operator",
+)  # fmt: skip
+_UNSAID = ("needs_yes", "unconfirmed")
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
@@ -26,13 +30,19 @@ class Answered(Problem):
         self._body = body
         self._status = status
 
+    def as_json(self) -> dict[str, Any]:
+        """What the daemon said, whole."""
+        return {**self._body, **super().as_json()}
+
     @property
     def code(self) -> str:  # type: ignore[override]  # the daemon's own slug
         return str(self._body.get("code", "failed"))
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # from the daemon's status
-        return 5 if self.code in _UNFIT else _EXIT.get(self._status, 1)
+        if self.code in _UNFIT:
+            return 5
+        return 6 if self.code in _UNSAID else _EXIT.get(self._status, 1)
 
 
 class Gone(RappdError):

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.daemon import Daemon
+from rappd.cli.egg_merge import merge
 from rappd.cli.phrases import ago, count, size, tilde
 from rappd.cli.progress import progress
 from rappd.cli.screen import dim, interactive, mark, note, print_json, say, tame
 from rappd.cli.tables import table
 from rappd.cli.verbs import Verbs
-from rappd.errors import NeedsYes, NotFound
+from rappd.errors import NotFound, Refused
 from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggVerbs
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SHOWN = 20
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _OVERWRITE = click.option(
     "--overwrite",
@@ -77,7 +79,7 @@ def pack(
             found = _verbs().pack(order, progress=told)
     except SecretsFound as problem:
         if not as_json:
-            for one in problem.findings[:20]:
+            for one in problem.findings[:_SHOWN]:
                 note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")
         raise
     if as_json:
@@ -86,8 +88,12 @@ def pack(
     done = found["packed"]
     say(f"{mark('good')} {tame(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed")
     say(f"  {tilde(done['path'])}")
-    for one in done["left_out"][:20]:
+    if done["signature"]:
+        say(f"  {tilde(done['signature'])} {dim('is its signature')}")
+    for one in done["left_out"][:_SHOWN]:
         say(dim(f"  left out: {tame(one['path'])} {one['why']}"))
+    if len(done["left_out"]) > _SHOWN:
+        say(dim(f"  and {len(done['left_out']) - _SHOWN} more"))
 
 
 @egg.command()
@@ -138,7 +144,7 @@ def plan(file: Path, overwrite: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        show_plan(found["plan"], file=str(file), dry=True)
+        show_plan(found["plan"], file=str(file))
 
 
 @egg.command()
@@ -147,39 +153,27 @@ def plan(file: Path, overwrite: str, as_json: bool) -> None:
 @click.option(
     "--trust-signer", metavar="FINGERPRINT", help="Trust this key from now on; its code runs at once."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
 @_JSON
-def hatch(file: Path, overwrite: str, trust_signer: str | None, yes: bool, as_json: bool) -> None:
-    """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all."""
-    from rappd.cli.egg_screens import show_hatched, show_plan
+def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: bool) -> None:
+    """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
+
+    What is yours stays. Code that nobody trusted signed is quarantined: kept, and not run.
+    """
+    from rappd.cli.egg_screens import show_hatched
 
     verbs, path, chosen = _verbs(), _there(file).absolute(), _listed(overwrite)
-    if trust_signer:
-        verbs.trust_signer(trust_signer, trust_signer[:16])
-    with progress() as line:
-        line(f"Reading {file.name}…")
-        planned = verbs.plan(path, overwrite=chosen)["plan"]
-    foreign = planned["quarantine"]["count"] or planned["replace"]["count"]
-    if foreign and not yes:
-        if as_json or not interactive():
-            raise NeedsYes(f"{file.name} brings code or replaces files.", do=f"rappd egg hatch {file} --yes")
-        show_plan(planned, file=str(file), dry=False)
-        if not click.confirm("Hatch it?", default=False, err=True):
+    with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
+        if not goes_on:
             say("Nothing was written.")
             return
-    daemon = Daemon(Home.here(), timeout=3600)
-    with progress() as line:
-        line(f"Hatching {planned['egg']['name']}…")
-        if daemon.running():
-            body = {
-                "path": str(path),
-                "overwrite": chosen,
-                "approved": planned["digest"],
-                "source": file.name,
-            }
-            found = daemon.post("/eggs/hatch", body)
-        else:
-            found = verbs.hatch(path, overwrite=chosen, approved=planned["digest"], source=file.name)
+        daemon = Daemon(Home.here(), timeout=3600)
+        with _bar(f"Hatching {file.name}") as told:
+            if daemon.running():
+                body = {"path": str(path), "overwrite": chosen, "source": file.name}
+                found = daemon.post("/eggs/hatch", body)
+            else:
+                found = verbs.hatch(path, overwrite=chosen, source=file.name, progress=told)
     if as_json:
         print_json(found)
     else:
@@ -263,7 +257,7 @@ def signers(fingerprint: str | None, name: str, revoke: str | None, as_json: boo
     """Whose eggs run here without being read first."""
     verbs = _verbs()
     if fingerprint:
-        found = verbs.trust_signer(fingerprint, name or fingerprint[:16])
+        found = verbs.trust_signer(fingerprint, name)
     elif revoke:
         found = verbs.revoke_signer(revoke)
     else:
@@ -314,6 +308,9 @@ def hatch_text(text: str, registry: Path, overwrite: str, as_json: bool) -> None
         show_hatched(found["hatched"])
 
 
+egg.add_command(merge)
+
+
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
     from twins.eggs.opening import open_egg
     from twins.eggs.opening.inspecting import inspect, lines, look_at, verdict
@@ -325,6 +322,33 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
             return
         for line in verdict(opened) if check else lines(opened):
             say(f"{mark(line.verdict)} {tame(line.text)}" if line.verdict else tame(line.text))
+        if check and opened.seal.signer:
+            say(f"  key {opened.seal.signer}")
+
+
+@contextmanager
+def _trusting(verbs: EggVerbs, path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
+    """Trusts the key that signed an egg; no longer, when the hatching fails. False: the person said no."""
+    if not fingerprint:
+        yield True
+        return
+    signer, host = verbs.signer_of(path)
+    if signer != fingerprint:
+        what = f"is signed by {signer}" if signer else "is not signed"
+        raise Refused(f"{path.name} {what}; nothing was written.", do=f"rappd egg verify {path.name}")
+    if verbs.signers.is_trusted(signer):
+        yield True
+        return
+    question = f"Trust {tame(host) or 'this key'} from now on? What it signs runs here at once."
+    if ask and interactive() and not click.confirm(question, default=False, err=True):
+        yield False
+        return
+    verbs.trust_signer(signer, host)
+    try:
+        yield True
+    except BaseException:
+        verbs.revoke_signer(signer)
+        raise
 
 
 def _there(file: Path) -> Path:

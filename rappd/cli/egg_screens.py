@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from rappd.cli.phrases import count, size
 from rappd.cli.screen import arrow, command, dim, mark, say, tame
 from rappd.cli.tables import middle
+from rappd.cli.twin_rows import handle
 
 _SHOWN = 8
 _ROLES = {
     "identity": ("rappid", "rappids"),
     "soul": ("soul", "souls"),
-    "memory": ("memory file", "memory files"),
-    "conversations": ("conversation", "conversations"),
+    "memory": ("memory", "memories"),
+    "conversations": ("conversations", "conversations"),
     "page": ("page file", "page files"),
     "env": (".env", ".env files"),
     "roster": ("roster", "rosters"),
     "other": ("other file", "other files"),
 }
+_ALONE = ("identity", "soul", "conversations", "env", "roster")
+"""Of these there is one, and nobody counts it."""
 _CODE = ("agent", "service", "slot")
-_EXPLAINED = {
-    "keep": "yours differ and stay",
-    "quarantine": "read them, then: rappd agents approve",
-}
+_SAME = "the same is there"
+_OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 
-def show_plan(plan: dict[str, Any], *, file: str, dry: bool) -> None:
+def show_plan(plan: dict[str, Any], *, file: str) -> None:
     """The screen of ``rappd egg plan``: who packed it, whether whole, and what would become of its files."""
     egg, seal = plan["egg"], plan["seal"]
-    packed = f", packed {egg['packed_at'][:10]}" if egg["packed_at"] else ""
+    packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
     say(f"{tame(egg['name'])}, {_article(egg['kind'])}, {size(egg['size'])}{packed}")
-    whole = f"{mark('good')} whole" if seal["whole"] else f"{mark('note')} carries no hashes"
-    say(f"{whole}    {_signed(seal)}")
-    for action in ("create", "replace", "keep", "quarantine", "refuse"):
-        group = plan[action]
-        if group["count"] or action in ("create", "refuse"):
-            _row(action, group, plan)
+    say(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
+    hatches = plan["destination"] != "answer"
+    if hatches:
+        _rows(plan)
     for one in plan["refuse"]["files"][:_SHOWN]:
         say(dim(f"    {middle(tame(one['path']), 40)}: {tame(one.get('why', ''))}"))
     for text in plan["notes"]:
         say(f"{mark('note')} {tame(text)}")
     for line in plan["answer"].splitlines():
         say(tame(line))
-    if dry:
-        say(f"Nothing was written. {arrow()} {command(f'rappd egg hatch {file}')}")
+    onward = f" {arrow()} {command(f'rappd egg hatch {shlex.quote(file)}')}" if hatches else ""
+    say(f"Nothing was written.{onward}")
 
 
 def show_hatched(done: dict[str, Any]) -> None:
@@ -53,56 +55,124 @@ def show_hatched(done: dict[str, Any]) -> None:
         for line in done["answer"].splitlines():
             say(tame(line))
         return
-    if not done["receipt"]:
-        say(f"{mark('good')} {tame(done['name'])} is here already, whole; nothing had to be written.")
-        return
-    written = done["create"]["count"] + done["replace"]["count"]
-    say(f"{mark('good')} {tame(done['name'])} hatched: {count(written, 'file')}.")
-    held = done["quarantine"]["count"]
-    if held:
-        say(f"{mark('note')} {count(held, 'code file')} quarantined: kept, not run.")
-        for one in done["quarantine"]["files"][:_SHOWN]:
-            say(dim(f"    {tame(one['path'])}"))
-        say(f"  {arrow()} read them, then: {command('rappd agents approve')}")
-    if done["conversations"]:
-        say(f"  {done['conversations']} records of conversations went on.")
-    say(dim(f"  Undo: rappd egg rollback {done['receipt']}"))
-
-
-def _row(action: str, group: dict[str, Any], plan: dict[str, Any]) -> None:
-    about = _EXPLAINED.get(action, "") if group["count"] else ""
-    if action == "create":
-        about = _what(group["roles"])
-    if action == "keep":
-        categories = sorted(
-            {role for role in group["roles"] if role in ("soul", "memory")} | _plural(group["roles"])
+    talked = done["create"]["roles"].get("conversations", 0)
+    written = done["create"]["count"] + done["replace"]["count"] - talked
+    if written:
+        say(f"{mark('good')} {tame(done['name'])} hatched: {count(written, 'file')}.")
+    elif done["conversations"] or (done["conversations"] is None and talked):
+        say(f"{mark('good')} {tame(done['name'])} goes on.")
+    else:
+        say(f"{mark('good')} {tame(done['name'])} is here already; nothing had to be written.")
+    kept = _kept(done["keep"])
+    if kept not in ("", _SAME):
+        say(f"  {kept}")
+    _quarantined(done)
+    if done["released"]:
+        say(
+            f"{mark('good')} {count(len(done['released']), 'code file')} that waited for approval may run now."
         )
-        about += f" (--overwrite {','.join(categories)})" if categories else ""
-    say(f"  {action:<10} {group['count']:>4}  {about}".rstrip())
+    if done["conversations"]:
+        say(f"  {count(done['conversations'], 'record')} of conversations went on.")
+    elif done["conversations"] is None and talked:
+        say("  Its conversations go on at the next start.")
+    for text in done["notes"]:
+        say(f"{mark('note')} {tame(text)}")
+    if done["receipt"] and (written or done["conversations"] is None):
+        say(dim(f"  Undo: rappd egg rollback {done['receipt']}"))
 
 
-def _plural(roles: dict[str, int]) -> set[str]:
-    return {f"{role}s" for role in roles if role in ("agent", "service", "slot", "page")}
+def day(moment: str) -> str:
+    """A moment's day, ``20 Nov``, with its year unless that is this one; as it is written when it is none."""
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        return tame(moment)[:40]
+    year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
+    return f"{at.day} {at:%b}{year}"
+
+
+def _rows(plan: dict[str, Any]) -> None:
+    for action in ("create", "replace", "keep", "quarantine", "refuse"):
+        group = plan[action]
+        if group["count"] or action != "replace":
+            say(f"  {action:<10} {group['count']:>4}  {_about(action, group)}".rstrip())
+
+
+def _about(action: str, group: dict[str, Any]) -> str:
+    if not group["count"]:
+        return ""
+    match action:
+        case "create" | "replace":
+            return _what(group["roles"])
+        case "keep":
+            return _kept(group)
+        case "quarantine":
+            return f"read them, then: {command('rappd agents approve')}"
+    return ""
+
+
+def _kept(group: dict[str, Any]) -> str:
+    """What stays, and how to have it replaced; "" when there is nothing."""
+    differing = [one for one in group["files"] if one.get("why") != _SAME]
+    if not differing:
+        return _SAME if group["count"] else ""
+    some = "yours" if len(differing) == group["count"] else f"{len(differing)} of yours"
+    stay = "differ and stay" if len(differing) > 1 else "differs and stays"
+    options = _options(differing)
+    return f"{some} {stay}{f' (--overwrite {options})' if options else ''}"
+
+
+def _options(files: Iterable[dict[str, Any]]) -> str:
+    """What ``--overwrite`` takes to have these replaced; "" when nothing does."""
+    from twins.eggs.opened import Role
+    from twins.importer.rules import category_of
+
+    found = {category_of(one["path"], Role(one["role"])) for one in files}
+    return ",".join(one for one in _OPTIONS if one in {category.value for category in found if category})
 
 
 def _what(roles: dict[str, int]) -> str:
     words = []
     for role, (one, many) in _ROLES.items():
         if number := roles.get(role):
-            words.append(one if number == 1 else f"{number} {many}")
-    code = sum(roles.get(role, 0) for role in _CODE)
-    if code:
-        words.append(count(code, "code file"))
+            words.append(one if number == 1 and role in _ALONE else count(number, one, many))
+        if role == "conversations" and (code := sum(roles.get(one, 0) for one in _CODE)):
+            words.append(count(code, "code file"))
     return ", ".join(words)
 
 
-def _signed(seal: dict[str, Any]) -> str:
-    if seal["standing"] == "self":
-        return f"{mark('good')} signed by this machine"
-    if seal["standing"] == "trusted":
-        return f"{mark('good')} signed by {tame(seal['signer_name'])}"
-    if seal["signer"]:
-        return f"{mark('note')} signed by {seal['signer'][:16]}, not trusted here"
+def _quarantined(done: dict[str, Any]) -> None:
+    files = [one["path"] for one in done["quarantine"]["files"]]
+    if not files:
+        return
+    say(f"{mark('note')} {count(len(files), 'code file')} quarantined: kept, not run.")
+    for path in files[:_SHOWN]:
+        say(dim(f"    {tame(path)}"))
+    if len(files) > _SHOWN:
+        say(dim(f"    and {len(files) - _SHOWN} more"))
+    whose = f" --twin {handle(done['name'], done['key'])}" if done["destination"] == "twin" else ""
+    say(f"  {arrow()} read them, then: {command(f'rappd agents approve{whose}')}")
+
+
+def _whole(seal: dict[str, Any]) -> str:
+    if seal["whole"]:
+        return f"{mark('good')} whole: {seal['listed']:,} of {seal['listed']:,} files"
+    if seal["listed"]:
+        return f"{mark('note')} readable; {seal['listed']:,} files with a hash"
+    return f"{mark('note')} readable; it carries no hashes"
+
+
+def _signed(seal: dict[str, Any], host: str) -> str:
+    """``host``: what the signed egg calls the machine that packed it."""
+    match seal["standing"]:
+        case "self":
+            return f"{mark('good')} signed by this machine"
+        case "trusted":
+            return f"{mark('good')} signed by {tame(seal['signer_name'])}"
+        case "unknown" if host:
+            return f"{mark('note')} signed by {tame(host)}, not paired"
+        case "unknown":
+            return f"{mark('note')} signed by {seal['signer'][:16]}, not paired"
     return f"{mark('note')} not signed"
 
 

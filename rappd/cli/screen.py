@@ -46,10 +46,10 @@ def print_json(body: dict[str, Any]) -> None:
     click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stdout), indent=2, default=str))
 
 
-def complain(what: str, do: str, code: str, *, as_json: bool) -> None:
-    """An error on stderr: what happened, then what to do."""
+def complain(what: str, do: str, code: str, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """An error on stderr: what happened, then what to do. ``more`` is said besides as JSON."""
     if as_json:
-        body = {"error": what, "do": do.replace("`", ""), "code": code}
+        body = {**(more or {}), "error": what, "do": do.replace("`", ""), "code": code}
         click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stderr)), err=True)
         return
     tell("bad", what, do, stream=sys.stderr)

@@ -29,8 +29,13 @@ def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamRe
     """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwin``."""
 
     async def named(request: web.Request) -> web.StreamResponse:
-        request[_NAMED] = await request.app[HOUSE].tenants.twin(request.match_info["twin"])
-        return await handler(request)
+        tenant = await request.app[HOUSE].tenants.twin(request.match_info["twin"])
+        request[_NAMED] = tenant
+        tenant.under_way += 1  # from here on, so that it is not closed to make room for others
+        try:
+            return await handler(request)
+        finally:
+            tenant.under_way -= 1
 
     named.__doc__ = f"For a twin: {handler.__doc__}"
     named.operator_only = getattr(handler, "operator_only", False)  # type: ignore[attr-defined]

@@ -16,9 +16,9 @@ from twins.cartridges.buddy_words import NAMELESS
 from twins.cartridges.documents import Document
 from twins.cartridges.effects import Action
 from twins.cartridges.glance import glimpse
-from twins.cartridges.nest import Nest
+from twins.cartridges.nest import KIND, Nest, is_buddy
 from twins.errors import TwinConflict, TwinError
-from twins.identity_file import Identity
+from twins.identity_file import BadName
 from twins.lifecycle.finding import active_one
 from twins.listing import scan
 from twins.places import TwinPlaces
@@ -27,7 +27,6 @@ from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-KIND = "buddy"
 MAX_TEXT = 4_000
 """Characters that a buddy is told at once."""
 
@@ -61,8 +60,11 @@ class BuddyVerbs:
         return await asyncio.to_thread(self._status, selector)
 
     async def act(self, selector: str, action: str, *, text: str = "", kind: str = "") -> dict[str, Any]:
-        """Does one of ``Action`` and keeps what came of it; ``message`` tells it, ``found`` holds what was
-        recalled. What is posted or commented stays here, in what it has in mind. Raises ``Mistyped``."""
+        """Does one of ``Action`` and keeps what came of it. Raises ``Mistyped``.
+
+        ``message`` tells it; ``done`` is false for what an egg or a tired buddy cannot do; ``found`` holds what
+        was recalled. What is posted or commented stays here, among what it has in mind.
+        """
         if action not in set(Action):
             raise Mistyped(f'A buddy cannot "{action[:40]}".', do=f"There are: {', '.join(Action)}.")
         if len(text) > MAX_TEXT:
@@ -92,22 +94,24 @@ class BuddyVerbs:
         nest, now = Nest(twin.workspace), datetime.now(UTC)
         found = life.egg(now, name=twin.name) if nest.is_empty() else nest.read()
         lived = acting.act(found, Action.STATUS, now)
-        return {**_told(twin, lived.document), "message": lived.said}
+        return {**_told(twin, lived.document), "action": "status", "done": True, "message": lived.said}
 
     def _act(self, selector: str, action: Action, text: str, kind: str) -> dict[str, Any]:
         twin = active_one(self._places, selector)
         nest = nest_of(twin)
+        nameless = action is Action.FEED and nest.read()["organism"].get("name", NAMELESS) == NAMELESS
         met, pulse = self._around(twin) if action is Action.EXPLORE else (False, 0)
         lived = nest.act(action, text=text, kind=kind or "memory", found=met, pulse=pulse)
-        if text and lived.changed and action in (Action.POST, Action.COMMENT):
+        if text and lived.done and action in (Action.POST, Action.COMMENT):
             nest.hear(text[:MAX_TEXT], action.value)
-        name = lived.document["organism"]["name"]
-        if twin.name == NAMELESS and name != NAMELESS:
-            twin = rename(twin, name)
+        if nameless:  # it hatched, and has a name now
+            with suppress(BadName):
+                twin = rename(twin, lived.document["organism"]["name"])
             self._renamed(twin.key, twin.name)
         return {
             **_told(twin, lived.document),
             "action": action.value,
+            "done": lived.done,
             "message": lived.said,
             "found": lived.found,
         }
@@ -119,9 +123,9 @@ class BuddyVerbs:
         return others, 1 if since < _LIVELY_SECONDS else -1 if since > _QUIET_SECONDS else 0
 
     def _hear(self, key: str, text: str) -> None:
-        folder = self._places.active(key)
-        nest = Nest(Workspace.at(folder))
-        if not nest.is_empty() and Identity.read(folder).kind == KIND:
+        workspace = Workspace.at(self._places.active(key))
+        nest = Nest(workspace)
+        if not nest.is_empty() and is_buddy(workspace):
             nest.hear(text[:MAX_TEXT], "chat")
 
 
@@ -142,7 +146,15 @@ def _buddy(twin: Twin) -> Twin:
 
 def _told(twin: Twin, buddy: Document) -> dict[str, Any]:
     organism = buddy["organism"]
-    more = ("social", "frames_survived", "posts_made", "comments_made", "hatched_at", "last_fed", "last_petted")
+    more = (
+        "social",
+        "frames_survived",
+        "posts_made",
+        "comments_made",
+        "hatched_at",
+        "last_fed",
+        "last_petted",
+    )
     return {
         "key": twin.key,
         "rappid": twin.rappid.text,

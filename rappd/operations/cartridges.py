@@ -16,7 +16,7 @@ from rappd.errors import Conflict, Mistyped
 from rappd.home import Home
 from twins.cartridges import acting, life, lispy_file
 from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document, canonical
+from twins.cartridges.documents import Document, canonical, same
 from twins.cartridges.effects import Action
 from twins.cartridges.glance import glimpse
 from twins.cartridges.loading import Loaded, load, save
@@ -57,21 +57,29 @@ class CartridgeVerbs:
         """
         found = self._load(path, force)
         _may_write(into, path, replace)
+        notes = list(found.notes)
         if found.shape is None:
+            notes += _overruled(found.document)
             document, told = self._run_lispy(found.document, frames or 1, inputs, steps, fuel)
         elif steps is not None or fuel is not None:
-            raise Mistyped(f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}")
+            raise Mistyped(
+                f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}"
+            )
         else:
             document, told = self._live(path, found.document, found.shape, frames, inputs)
-        told["notes"] = [*found.notes, *told["notes"]]
+        told["notes"] = [*notes, *told["notes"]]
+        if told["status"] == "error" and not told["echo_frames_run"]:
+            into = None  # a frame that fails leaves the cartridge as it was
         return {"cartridge": {**_whose(path, found), **told, **self._save(document, into)}}
 
-    def resume(self, path: Path, *, into: Path | None = None, replace: bool = False) -> dict[str, Any]:
+    def resume(
+        self, path: Path, *, inputs: Sequence[Any] = (), into: Path | None = None, replace: bool = False
+    ) -> dict[str, Any]:
         """Goes on with a machine that was frozen, to the end of its frame. Raises ``Conflict`` for none."""
         found = self._load(path)
         if found.shape is not None or not found.document.get("continuation", {}).get("image"):
             raise Conflict(f"{path.name} is not frozen.", do=f"rappd cartridge run {path.name}")
-        return self.run(path, into=into, replace=replace)
+        return self.run(path, inputs=inputs, into=into, replace=replace)
 
     def inspect(self, path: Path, *, force: bool = False) -> dict[str, Any]:
         """What a cartridge is, what it holds, where it was frozen and who signed it. Runs nothing."""
@@ -152,9 +160,7 @@ class CartridgeVerbs:
         about = {"name": _name(document, SHAPES[to]), "kind": "buddy", "shape": SHAPES[to].value}
         return {"cartridge": {**told, **about, **self._save(document, into)}}
 
-    def export(
-        self, selector: str, to: str, into: Path | None, *, replace: bool = False
-    ) -> dict[str, Any]:
+    def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
         from rappd.operations.buddies import nest_of
         from twins.listing import find
@@ -162,7 +168,9 @@ class CartridgeVerbs:
         from twins.rappid import label
 
         twin = find(TwinPlaces(self._home.root), selector)
-        document = nest_of(twin).export(SHAPES[to], now=self._moment())
+        buddy = nest_of(twin).export(now=self._moment())
+        buddy["organism"]["rappid"] = twin.rappid.text  # so that it is the same one wherever it hatches
+        document = convert(buddy, SHAPES[to])
         target = into or Path(f"{label(twin.name, otherwise='buddy')}.rappter.egg")
         _may_write(target, None, replace)
         about = {"file": target.name, "name": twin.name, "kind": "buddy", "shape": SHAPES[to].value}
@@ -208,13 +216,17 @@ class CartridgeVerbs:
         buddy = convert(document, Shape.BUDDY)
         buddy["_meta"].pop("as_of", None)  # in a file no time passes
         actions = [_action(one) for one in inputs]
-        actions += [(Action.HEARTBEAT, {})] * ((1 if frames is None and not actions else frames or 0) - len(actions))
+        actions += [(Action.HEARTBEAT, {})] * (
+            (1 if frames is None and not actions else frames or 0) - len(actions)
+        )
         told: list[dict[str, Any]] = []
         entropy = hashlib.sha256(canonical(document)).digest()[:2]
         for action, given in actions:
             lived = acting.act(buddy, action, self._moment(), entropy=entropy, **given)
             buddy = lived.document
-            told.append({"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said})
+            told.append(
+                {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said}
+            )
         back = convert(life.exported(buddy, self._moment()), shape)
         checked(back, name=path.name)
         return back, {
@@ -341,6 +353,23 @@ def _shown_env(document: Document) -> dict[str, str]:
     return shown
 
 
+def _overruled(document: Document) -> list[str]:
+    """What somebody changed in ``env`` while the machine was frozen: it has values of its own."""
+    from agents.lispy.errors import BadValue
+    from agents.lispy.wire import from_wire
+
+    if document.get("continuation", {}).get("image") is None:
+        return []
+    changed = []
+    for name, wire in document.get("env_wire", {}).items():
+        try:
+            if name in document["env"] and not same(document["env"][name], from_wire(wire)):
+                changed.append(name)
+        except BadValue:  # whoever runs it is told
+            continue
+    return [f"{name} was changed by hand; the frozen machine goes on with its own." for name in changed]
+
+
 def _source(path: Path) -> str:
     from agents.lispy.errors import Fault
     from agents.lispy.limits import CEILING
@@ -365,4 +394,6 @@ def _may_write(into: Path | None, source: Path | None, replace: bool) -> None:
         return
     if source is not None and source.exists() and into.samefile(source):
         return
-    raise Conflict(f"{into} exists already; nothing was written.", do="Choose another name, or add --replace.")
+    raise Conflict(
+        f"{into} exists already; nothing was written.", do="Choose another name, or add --replace."
+    )

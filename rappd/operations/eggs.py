@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from envelopes.keys import IdentityKey
 from rappd.errors import Mistyped
@@ -22,18 +22,17 @@ from twins.eggs.frames import ConversationSink
 from twins.eggs.opened import Destination, Opened
 from twins.eggs.opening import open_egg
 from twins.eggs.packing.forms import Form, Maker, Packed
+from twins.importer.errors import size
 from twins.importer.ground import ground_for
 from twins.importer.holding import Held
-from twins.importer.importer import Importer
+from twins.importer.importer import Hatched, Importer
+from twins.importer.planning import Action, Plan
 from twins.importer.rules import Category
 from twins.importer.signers import Signers
 from twins.listing import find
 from twins.places import TwinPlaces
 from twins.twin import adopt
 from twins.workspace import Workspace
-
-if TYPE_CHECKING:
-    from twins.importer.planning import Plan
 
 Progress = Callable[[int, int], None]
 """(bytes done, bytes in all), as often as there is something to tell."""
@@ -113,7 +112,8 @@ class EggVerbs:
             overwrite=order.overwrite,
             progress=progress,
         )
-        return {"packed": _packed(done)}
+        told = f"{done.name} is packed: {done.path}, {done.files} files, {size(done.size)}."
+        return {"packed": _packed(done), "message": told}
 
     def inspect(self, path: Path) -> dict[str, Any]:
         """What an egg is, quickly whatever its size."""
@@ -159,7 +159,7 @@ class EggVerbs:
                 source=source or path.name,
                 progress=(lambda _, done, whole: progress(done, whole)) if progress else None,
             )
-            return {"hatched": {**done.as_json(), "key": opened.key, "name": opened.name}}
+            return _hatched(done, opened)
 
     def hatch_text(self, text: str, registry: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """Hatches the agents that a compact egg string stands for, out of a registry's clone."""
@@ -167,7 +167,7 @@ class EggVerbs:
 
         with RegistryClone.open(registry).open_string(text) as opened:
             done = self.importer.hatch(opened, overwrite=categories(overwrite), source=str(registry))
-            return {"hatched": {**done.as_json(), "key": opened.key, "name": opened.name}}
+            return _hatched(done, opened)
 
     def extract(self, path: Path, into: Path) -> dict[str, Any]:
         """Lays an egg's files out as they are in it, into a folder that must not exist yet."""
@@ -186,10 +186,10 @@ class EggVerbs:
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
-    def signer_of(self, path: Path) -> str:
-        """The fingerprint of the key that signed an egg; "" without a signature."""
+    def signer_of(self, path: Path) -> tuple[str, str]:
+        """(fingerprint of the key that signed an egg, what the egg calls its machine); "" where it says none."""
         with open_egg(path, check_up_to=0) as opened:
-            return opened.seal.signer
+            return opened.seal.signer, _host(opened)
 
     def receipts(self) -> dict[str, Any]:
         """Every hatching that has a receipt, the latest first."""
@@ -272,6 +272,7 @@ class EggVerbs:
     def _adopt_host(self) -> None:
         """A brainstem that no daemon ever ran has no rappid yet."""
         name = self._machine
+        self._host.create()
         adopt(self._host, name, owner=name, host=name, platform=platform.system().lower())
 
 
@@ -304,13 +305,36 @@ def _form(order: Order) -> Form:
 def _planned(plan: Plan) -> dict[str, Any]:
     """The plan for a screen, with what only the egg itself tells besides."""
     opened, body = plan.opened, plan.as_json()
-    host = opened.manifest.get("host")
-    told = isinstance(host, str) and opened.seal.whole is True
     return {
         **body,
-        "egg": {**body["egg"], "file": opened.file, "packed_on": str(host)[:60] if told else ""},
+        "egg": {**body["egg"], "file": opened.file, "packed_on": _host(opened)},
         "seal": {**body["seal"], "listed": opened.seal.listed},
     }
+
+
+def _hatched(done: Hatched, opened: Opened) -> dict[str, Any]:
+    key = done.receipt.key if done.receipt else opened.key
+    return {
+        "hatched": {**done.as_json(), "key": key, "name": opened.name},
+        "message": _hatched_text(done, opened.name),
+    }
+
+
+def _hatched_text(done: Hatched, name: str) -> str:
+    if done.receipt is None:
+        return done.answer or f"{name} is here already; nothing had to be written."
+    plan = done.plan
+    stayed = sum(not row.same for row in plan.of(Action.KEEP))
+    text = f"{name} hatched: {len(plan.placed)} files" + (f", {stayed} of yours stayed." if stayed else ".")
+    if plan.quarantined:
+        text += f" {len(plan.quarantined)} code files are quarantined until you approve them."
+    return f"{text} Undo: rappd egg rollback {done.receipt.id}"
+
+
+def _host(opened: Opened) -> str:
+    """The machine that packed an egg, as its signed manifest says."""
+    host = opened.manifest.get("host")
+    return " ".join(host.split())[:60] if isinstance(host, str) and opened.seal.signer else ""
 
 
 def _packed(done: Packed) -> dict[str, Any]:

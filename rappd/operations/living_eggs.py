@@ -55,9 +55,9 @@ class LivingEggs:
         self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
     ) -> dict[str, Any]:
         """See ``EggVerbs.plan``; ``id`` names the copy that was planned, and waits."""
-        path = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
-        planned = await asyncio.to_thread(self.verbs.plan, path, overwrite=overwrite)
-        return {"id": self.waiting.id_of(path), **planned}
+        async with self._taken_in(path, expect_sha256) as kept:
+            planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=overwrite)
+        return {"id": self.waiting.id_of(kept), **planned}
 
     async def hatch(
         self,
@@ -72,16 +72,16 @@ class LivingEggs:
         """See ``EggVerbs.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
 
         async def hatch() -> dict[str, Any]:
-            kept = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
-            async with self._resting(await asyncio.to_thread(self.verbs.key_of, kept)):
-                done = await asyncio.to_thread(
-                    self.verbs.hatch,
-                    kept,
-                    overwrite=overwrite,
-                    approved=approved,
-                    source=source or path.name,
-                    progress=progress,
-                )
+            async with self._taken_in(path, expect_sha256) as kept:
+                async with self._resting(await asyncio.to_thread(self.verbs.key_of, kept)):
+                    done = await asyncio.to_thread(
+                        self.verbs.hatch,
+                        kept,
+                        overwrite=overwrite,
+                        approved=approved,
+                        source=source or path.name,
+                        progress=progress,
+                    )
             await asyncio.to_thread(self.waiting.discard, kept)
             return done
 
@@ -120,22 +120,28 @@ class LivingEggs:
 
     async def _with_egg(self, verb: str, text: Mapping[str, str], overwrite: Any) -> dict[str, Any]:
         expected = text.get("expect_sha256", "")
-        if text.get("url"):
-            path = await fetch_egg(text["url"], self.waiting, expect_sha256=expected)
+        url = text.get("url", "")
+        chosen = [one for one in overwrite if isinstance(one, str)] if isinstance(overwrite, list) else []
+        if url:
+            path = await fetch_egg(url, self.waiting, expect_sha256=expected)
         else:
             path = whole_path(text.get("path", ""))
-        chosen = [one for one in overwrite if isinstance(one, str)] if isinstance(overwrite, list) else []
-        if verb == "inspect":
-            return await asyncio.to_thread(self.verbs.inspect, path)
-        if verb == "plan":
-            return await self.plan(path, chosen, expect_sha256=expected)
-        return await self.hatch(
-            path,
-            overwrite=chosen,
-            approved=text.get("approved", ""),
-            source=text.get("source") or text.get("url", ""),
-            expect_sha256=expected,
-        )
+        try:
+            if verb == "inspect":
+                return await asyncio.to_thread(self.verbs.inspect, path)
+            if verb == "plan":
+                return await self.plan(path, chosen, expect_sha256=expected)
+            return await self.hatch(
+                path,
+                overwrite=chosen,
+                approved=text.get("approved", ""),
+                source=text.get("source") or url,
+                expect_sha256=expected,
+            )
+        except Problem:
+            if url:
+                await asyncio.to_thread(self.waiting.discard, path)
+            raise
 
     async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         task = asyncio.ensure_future(self._alone(work))
@@ -153,6 +159,17 @@ class LivingEggs:
             done = await work
         await self._refresh_host()
         return done
+
+    @asynccontextmanager
+    async def _taken_in(self, path: Path, expect_sha256: str) -> AsyncIterator[Path]:
+        """A copy of an egg; when the block fails, it is gone again. One that waits already stays."""
+        kept = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
+        try:
+            yield kept
+        except BaseException:
+            if kept != path:
+                await asyncio.to_thread(self.waiting.discard, kept)
+            raise
 
     @asynccontextmanager
     async def _resting(self, key: str) -> AsyncIterator[None]:

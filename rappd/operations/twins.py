@@ -36,6 +36,10 @@ class Living(Protocol):
         """What is known of a twin now."""
         ...
 
+    def awake(self) -> dict[str, int]:
+        """Ports of the twins that have one, by key."""
+        ...
+
     async def boot(self, selector: str) -> int:
         """Gives a twin a port."""
         ...
@@ -66,6 +70,9 @@ class Asleep:
 
     def presence(self, key: str) -> Presence:
         return Presence(port=self._ports.get(key) or None)
+
+    def awake(self) -> dict[str, int]:
+        return {}
 
     async def boot(self, selector: str) -> int:
         raise NotRunning("rappd isn't running here.", do="rappd start")
@@ -244,11 +251,10 @@ class TwinVerbs:
     # In threads from here on.
 
     def _list(self) -> dict[str, Any]:
-        talks = self._last_talks()
-        presences = {}
-        for twin in scan(self._places).twins:
-            now = self._living.presence(twin.key)
-            presences[twin.key] = Presence(now.awake, now.port if now.awake else None, talks.get(twin.key))
+        talks, awake = self._last_talks(), self._living.awake()
+        presences = {
+            key: Presence(key in awake, awake.get(key), talks.get(key)) for key in awake.keys() | talks.keys()
+        }
         found = list_twins(self._places, presences=presences, counter=self._memories)
         unreadable = [{"folder": str(one.folder), "problem": one.problem} for one in found.unreadable]
         rows = [{**row.as_json(), **self._life(row.kind, row.key)} for row in found.rows]

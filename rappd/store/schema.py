@@ -47,7 +47,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TRIGGER events_stay_as_written BEFORE UPDATE ON events
             BEGIN SELECT RAISE(ABORT, 'events are append-only'); END""",
     ),
-    ("CREATE INDEX threads_of_workspace ON threads(workspace, updated)",),
+    ("CREATE INDEX threads_of_workspace ON threads(workspace)",),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -53,7 +53,9 @@ takeUp();
 desk.addEventListener("back", takeUp);
 agentsChanged.addEventListener("change", () => desk.look());
 twins.start();
-acceptDrops((target) => (document.querySelector("dialog[open]") ? null : (shown.view.drops?.(target) ?? null)));
+acceptDrops((target) =>
+  document.querySelector("dialog[open]") ? null : (shown.view.drops?.(target) ?? null),
+);
 startKeys(places, { write, escape, place: visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);

@@ -11,6 +11,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,9 @@ from agents.worker.ancestry import descendants
 from rappd.doors.loopback import agent_files, chat
 from rappd.doors.loopback import twins as twins_door
 from rappd.doors.twin_door import PORTS
+from rappd.tenants import MOST_OPEN
+from twins.identity_file import Identity
+from twins.rappid import Rappid
 
 AGENT = agent_source("Kettle", 'return "It boils."')
 
@@ -69,6 +74,26 @@ class Farm:
         assert answer.status == 200, answer.body
         found: dict[str, Any] = answer.json()
         return found
+
+    @contextmanager
+    def talkers(self, key: str, answers: list[Answer]) -> Iterator[None]:
+        """Six who talk to a twin without pause; what they get is added to ``answers``."""
+        stop = threading.Event()
+
+        def talk() -> None:
+            while not stop.is_set():
+                body = {"user_input": "go", "turn_id": str(uuid.uuid4())}
+                answers.append(self.daemon.post(f"/twins/{key}/chat", body, control=True))
+
+        threads = [threading.Thread(target=talk) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(60)
 
     def runs(self, key: str, agent: str, **arguments: Any) -> str:
         """What an agent answers in a turn of a twin that the model lets it run in."""
@@ -392,34 +417,36 @@ def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> No
 
 def test_a_twin_archived_in_the_middle_of_its_turns_leaves_nothing_behind(farm: Farm) -> None:
     key = farm.new("busy")
-    slow = 'import time; time.sleep(float(kwargs.get("seconds", 0))); return "awake"'
-    (farm.folder(key) / "agents" / "slow_agent.py").write_text(agent_source("Slow", slow))
-    farm.boot(key)
-    stop = threading.Event()
+    body = 'import time; time.sleep(0.1); return "awake"'
+    (farm.folder(key) / "agents" / "slow_agent.py").write_text(agent_source("Slow", body))
+    farm.model.will(*[calls(("Slow", {})), says("done")] * 400)
     answers: list[Answer] = []
-
-    def talk() -> None:
-        while not stop.is_set():
-            answers.append(farm.daemon.post(f"/twins/{key}/chat", {"user_input": "go"}, control=True))
-
-    farm.model.will(*[calls(("Slow", {"seconds": 0.2})), says("done")] * 200)
-    talkers = [threading.Thread(target=talk) for _ in range(4)]
-    for talker in talkers:
-        talker.start()
-    farm.daemon.wait_for(lambda: len(answers) > 4)
-    archived = farm.post("/twins/busy/archive").json()
-    assert archived["ok"]
-    so_far = len(answers)
-    farm.daemon.wait_for(lambda: len(answers) > so_far + 8)
-    stop.set()
-    for talker in talkers:
-        talker.join(60)
-    assert answers[-1].json()["error"] == "busy is archived."
-    assert {answer.status for answer in answers} <= {200, 409, 502, 503}, {a.status: a.body for a in answers}
-    assert not farm.folder(key).exists(), "nothing wrote it anew"
-    assert farm.post(f"/twins/{key}/unarchive").json()["ok"]
+    with farm.talkers(key, answers):
+        for _ in range(8):
+            so_far = len(answers)
+            farm.daemon.wait_for(lambda so_far=so_far: len(answers) > so_far + 4)
+            farm.post(f"/twins/{key}/archive")
+            assert not farm.folder(key).exists(), "nothing wrote it anew"
+            farm.daemon.wait_for(lambda so_far=so_far: len(answers) > so_far + 12)
+            assert not farm.folder(key).exists()
+            farm.post(f"/twins/{key}/unarchive")
+    refused = {answer.json()["error"] for answer in answers if answer.status != 200}
+    assert refused <= {"busy is archived.", "It was stopped before it could answer."}
     farm.model.will(says("back"))
     assert farm.says_to(key, "well?")["response"] == "back"
+
+
+def test_a_twin_stopped_under_its_talkers_answers_or_says_why_not(farm: Farm) -> None:
+    key = farm.new("restless")
+    answers: list[Answer] = []
+    with farm.talkers(key, answers):
+        for number in range(16):
+            so_far = len(answers)
+            farm.post(f"/twins/{key}/{'boot' if number % 3 else 'stop'}")
+            farm.daemon.wait_for(lambda so_far=so_far: len(answers) > so_far + 4)
+    refused = [answer.json() for answer in answers if answer.status != 200]
+    assert {answer["error"] for answer in refused} <= {"It was stopped before it could answer."}
+    assert len(refused) < len(answers)
 
 
 def test_a_purged_twin_is_gone_from_everywhere_but_the_ledger(farm: Farm) -> None:
@@ -452,7 +479,7 @@ def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lo
     assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
     (marks / f"{awake}.port").write_text(f"{port}\n")
     (marks / "0000.port").write_text("7151\n")  # of one that is gone
-    for end in (lone.daemon.stop, lone.daemon.kill, lone.daemon.stop):
+    for end in (lone.daemon.kill, lone.daemon.stop):
         lone.daemon.start()
         lone.daemon.wait_for(lambda: lone.rows()[awake]["state"] == "awake")
         assert lone.rows()[awake]["port"] == port
@@ -463,26 +490,10 @@ def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lo
         assert closed(port)
 
 
-def test_a_port_that_somebody_took_meanwhile_is_replaced_by_a_free_one(lone: Farm) -> None:
-    lone.daemon.start()
-    key = lone.new("evicted")
-    taken = lone.boot(key)
-    lone.daemon.stop()
-    with_it = FakeModel()
-    with_it.port = taken
-    with_it.start()
-    try:
-        lone.daemon.start()
-        lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
-        assert lone.rows()[key]["port"] in set(PORTS) - {taken}
-    finally:
-        with_it.stop()
-
-
 def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.daemon.start()
     key = lone.new("steady")
-    lone.boot(key)
+    port = lone.boot(key)
     lone.remember(key, "The gate squeaks.")
     processes = lone.processes()
     turn = str(uuid.uuid4())
@@ -490,8 +501,15 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     first = lone.says_to(key, "only once", turn_id=turn, session_id="s")
     lone.daemon.kill()
     lone.daemon.wait_for(lambda: not any(map(lives, processes)), 10, "workers to follow their daemon")
-    lone.daemon.start()
-    lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
+    somebody = FakeModel()
+    somebody.port = port
+    somebody.start()
+    try:
+        lone.daemon.start()
+        lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
+    finally:
+        somebody.stop()
+    assert lone.rows()[key]["port"] in set(PORTS) - {port}, "its own was taken meanwhile"
     assert lone.rows()[key]["memories"] == 1
     assert time.time() - lone.rows()[key]["last_talk"] < 120
     lone.model.will(says("twice"))
@@ -506,15 +524,22 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
 def test_more_twins_than_are_kept_open_all_answer_at_once(lone: Farm) -> None:
     del lone.daemon.environment["OPENAI_BASE_URL"]
     lone.daemon.environment["LLM_FAKE"] = "1"
+    rappids = [Rappid.parse(f"rappid:@desk/many:{2**255 + number:064x}") for number in range(MOST_OPEN + 4)]
+    for number, rappid in enumerate(rappids):
+        lone.folder(rappid.key).mkdir(parents=True)
+        identity = Identity.new(rappid, name=f"one of many {number}", kind="many", born_at=datetime.now(UTC))
+        (lone.folder(rappid.key) / "rappid.json").write_bytes(identity.encode())
+    keys = [rappid.key for rappid in rappids]
     lone.daemon.start()
-    keys = [lone.new(f"one of many {number}") for number in range(80)]
 
     def talk(key: str) -> str:
-        answer = lone.daemon.post(f"/twins/{key}/chat", {"user_input": f"I am {key[:8]}"})
+        answer = lone.daemon.post(f"/twins/{key}/chat", {"user_input": f"I am {key[-4:]}"})
         assert answer.status == 200, answer.body
+        assert answer.json()["agent_logs"].startswith("[ContextMemory] "), "its workers are its own"
+        assert "stopped" not in answer.json()["agent_logs"]
         return str(answer.json()["response"])
 
-    for _ in range(2):
-        with ThreadPoolExecutor(12) as pool:
-            said = list(pool.map(talk, keys))
-        assert said == [f"fake-llm: I am {key[:8]}" for key in keys]
+    # Round and round, so that whoever was closed last is wanted next.
+    with ThreadPoolExecutor(12) as pool:
+        said = list(pool.map(talk, keys * 3))
+    assert said == [f"fake-llm: I am {key[-4:]}" for key in keys * 3]

@@ -18,12 +18,14 @@ LONG_CAP = 100
 
 @dataclass(slots=True, frozen=True)
 class Lived:
-    """What came of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled."""
+    """What came of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
+    ``done``: whether it was done at all."""
 
     document: Document
     said: str
     changed: bool
     found: list[Any] = field(default_factory=list)
+    done: bool = True
 
 
 def act(
@@ -48,17 +50,20 @@ def act(
     organism = document["organism"]
     if organism["stage"] == "egg":
         if action is not Action.FEED:
-            return Lived(document, "An egg. Feed it and it hatches.", _moved(before, document))
+            told = "An egg. Feed it and it hatches."
+            done = action is Action.STATUS
+            return Lived(document, told, _moved(before, document), done=done)
         _hatch(organism, now, entropy)
         return Lived(document, f"The egg hatched. This is {organism['name']}.", True)
     name = organism["name"]
     text = text.strip()
     if action is Action.REMEMBER and not text:
-        return Lived(document, f"There was nothing for {name} to remember.", _moved(before, document))
+        nothing = f"There was nothing for {name} to remember."
+        return Lived(document, nothing, _moved(before, document), done=False)
     effect = EFFECTS[action]
     if organism["energy"] < effect.needs:
         tired = f"{name} is too tired to {action}: energy {_shown(organism['energy'])} of {effect.needs}. Feed it."
-        return Lived(document, tired, _moved(before, document))
+        return Lived(document, tired, _moved(before, document), done=False)
     recalled = _recalled(organism, text) if action is Action.RECALL else []
     _take(organism, effect)
     if action is Action.EXPLORE:

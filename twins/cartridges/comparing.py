@@ -31,14 +31,16 @@ class Comparison:
 
     def lines(self) -> list[str]:
         """One line each, for people."""
-        return [_line(one) for one in self.found]
+        return list(dict.fromkeys(_line(one) for one in self.found))
 
 
 def compare(before: Document, after: Document) -> Comparison:
     """What leads from one to the other. Lists are compared by their items, so one that came first or was
     dropped moves nothing; a frozen machine counts as one thing. Raises ``BadCartridge``."""
     shape = ""
-    if not is_lispy(before) and not is_lispy(after):
+    if is_lispy(before) and is_lispy(after):
+        before, after = ({_ENV: {}, _ENV_WIRE: {}, **one} for one in (before, after))
+    elif not is_lispy(before) and not is_lispy(after):
         wanted = checked(before)
         if checked(after) is not wanted:
             shape, after = wanted.value, _plain(convert(after, wanted), wanted)
@@ -98,6 +100,8 @@ def _plain(document: Document, shape: Shape) -> Document:
 
 
 def _line(one: Edit) -> str:
+    if CARRIED in one["at"]:
+        return "What is carried along for another shape differs."
     if one["at"] != _IMAGE:
         return edits.lines([one])[0]
     return f"machine: {_frozen(one.get('was'))} → {_frozen(one.get('is'))}"

@@ -16,11 +16,13 @@ from twins.cartridges.crossing import convert
 from twins.cartridges.documents import MAX_BYTES, Document, parse, written
 from twins.cartridges.effects import Action
 from twins.cartridges.shapes import Shape, checked
-from twins.errors import BadCartridge, NoSuchFile, TwinConflict
-from twins.identity_file import read_regular
+from twins.errors import BadCartridge, BadFile, NoSuchFile, NoSuchTwin, TwinConflict
+from twins.identity_file import Identity, read_regular
 from twins.places import alone
 from twins.workspace import Workspace, write_atomically
 
+KIND = "buddy"
+"""The kind of the twins that are buddies."""
 FILE = "buddy.json"
 SHELL = "buddy.rappter.egg"
 
@@ -100,6 +102,14 @@ class Nest:
                 write_atomically(self.path, written(lived.document))
         return lived
 
+    def rename(self, name: str, *, now: datetime | None = None) -> None:
+        """Calls it something else; an empty nest stays one."""
+        with self._alone():
+            if not self.is_empty():
+                document = life.at(self.read(), _now(now))
+                document["organism"]["name"] = name
+                write_atomically(self.path, written(document))
+
     def hear(self, text: str, source: str, *, now: datetime | None = None) -> None:
         """Keeps in mind what was said here and by whom."""
         with self._alone():
@@ -137,6 +147,14 @@ class Nest:
         if not self._data.is_dir():
             raise _nobody()
         return alone(self._data)
+
+
+def is_buddy(workspace: Workspace) -> bool:
+    """Whether whoever lives in a workspace is a buddy."""
+    try:
+        return Identity.read(workspace.root).kind == KIND
+    except (NoSuchTwin, BadFile):
+        return False
 
 
 def _nobody() -> NoSuchFile:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from twins.eggs.opened import Destination
 from twins.errors import BadEgg
 from twins.identity_file import utc
 from twins.importer import conversations
@@ -15,7 +16,7 @@ from twins.importer.holding import Held, Hold
 from twins.importer.journal import Journal, Move, Spot
 from twins.importer.planning import Action, Plan, Row
 from twins.importer.receipts import PlacedFile, Receipt, Receipts
-from twins.importer.recording import WORKSPACES, Tree, changes_workspace, check_identity, record
+from twins.importer.recording import Tree, changes_workspace, check_identity, record
 from twins.importer.rules import to_threads
 from twins.importer.staging import (
     Progress,
@@ -113,7 +114,8 @@ def _take_frames(tree: Tree, staging: Path) -> bool:
 
 
 def _egg_before(plan: Plan, pre_bond: PreBond | None) -> str:
-    wanted = changes_workspace(plan) and plan.opened.destination in WORKSPACES
+    # An empty brainstem has nothing to lose, and nobody lives there whom an egg could be of.
+    wanted = changes_workspace(plan) and plan.opened.destination in (Destination.TWIN, Destination.HOST)
     if pre_bond is None or not wanted or plan.ground.new or not plan.ground.root.exists():
         return ""
     return str(pre_bond(plan.ground.root))
@@ -134,7 +136,7 @@ def _receipt(tree: Tree, ident: str, egg: str, home: Path) -> Receipt:
         signer=opened.seal.signer,
         standing=plan.standing.value,
         destination=opened.destination.value,
-        key=opened.key,
+        key=plan.ground.root.name if opened.destination is Destination.TWIN else opened.key,
         workspace=name_of(plan.ground.root, home),
         plan=plan.digest,
         overwrite=sorted(plan.overwrite),

@@ -111,6 +111,20 @@ class Held:
         ]
         return [one for one in rows if _sha256_of(Path(self._home, one.path)) == one.sha256]
 
+    def below(self, *folders: Path) -> Mapping[str, Mapping[str, str]]:
+        """Everything held below these folders, whether its file is there or not: path, with every link
+        followed, to {sha256: why}. The same object until something changes."""
+        known = self._file.content()
+        if folders not in known.below:
+            roots = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in folders)
+            paths = {str(Path(self._home, path)): by_hash for path, by_hash in known.holds.items()}
+            known.below[folders] = {
+                path: {sha256: one.why for sha256, one in by_hash.items()}
+                for path, by_hash in paths.items()
+                if path.startswith(roots)
+            }
+        return known.below[folders]
+
     def copy(self, source: Path | str, target: Path | str) -> int:
         """What is held below the folder ``source`` is held at the same places below ``target`` too.
 
@@ -163,11 +177,12 @@ class Held:
 
 
 class _Known:
-    """The file's content, and the hashes in it for a quick no."""
+    """The file's content, the hashes in it for a quick no, and what was asked of it by folder."""
 
-    __slots__ = ("hashes", "holds")
+    __slots__ = ("below", "hashes", "holds")
 
     def __init__(self, holds: Holds) -> None:
+        self.below: dict[tuple[Path, ...], Mapping[str, Mapping[str, str]]] = {}
         self.holds = holds
         self.hashes = frozenset(sha256 for by_hash in holds.values() for sha256 in by_hash)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -165,11 +165,21 @@ class Importer:
         with self._lock():
             return recover_all(self.home, self._host, self._held)
 
-    def deliver_waiting(self) -> int:
-        """Hands over conversations of eggs that were hatched while no daemon was there; how many were new."""
+    def deliver_waiting(self, *, failed: Callable[[str], None] | None = None) -> int:
+        """Hands over conversations of eggs that were hatched while no daemon was there; how many were new.
+
+        With ``failed``, those that cannot be handed over are told to it, and wait on; the others go.
+        """
+        count = 0
         with self._lock():
-            found = [self._deliver(ident, self.receipts.read(ident).key) for ident in self.receipts.waiting()]
-        return sum(count for count in found if count is not None)
+            for ident in self.receipts.waiting():
+                try:
+                    count += self._deliver(ident, self.receipts.read(ident).key) or 0
+                except (OSError, Problem) as error:
+                    if failed is None:
+                        raise
+                    failed(f"The conversations of hatching {ident} wait on: {error}")
+        return count
 
     def _deliver(self, ident: str, key: str) -> int | None:
         path = self.receipts.frames(ident)

@@ -134,14 +134,14 @@ class Receipts:
                 if found
                 else f'No hatching "{selector[:40]}".'
             )
-            raise NoSuchHatching(what, do="rappd egg receipts")
+            raise NoSuchHatching(what, do="rappd egg hatchings")
         return self.read(found[0])
 
     def read(self, ident: str) -> Receipt:
         """The receipt of exactly that id."""
         content = read_regular(self.path(ident), _MAX_BYTES) if _ID.fullmatch(ident) else None
         if content is None:
-            raise NoSuchHatching(f'No hatching "{ident[:40]}".', do="rappd egg receipts")
+            raise NoSuchHatching(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
         return Receipt.decode(content)
 
     def path(self, ident: str) -> Path:

@@ -24,7 +24,7 @@ def active_one(places: TwinPlaces, selector: str, *, when_archived: str = "") ->
                 f"{other.name} is archived{when_archived}.", do=f"rappd twins unarchive {other.key[:12]}"
             ) from None
         _refuse_purged(places, selector)
-        raise
+        return find(places, selector)  # it may have come back since we looked among the active
 
 
 def archived_one(places: TwinPlaces, selector: str, *, when_active: str) -> str:

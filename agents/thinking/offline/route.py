@@ -55,7 +55,8 @@ class Decision:
 
 def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Decision:
     """Decide on ``text``. An agent asked for by its exact name wins, then one whose description quotes the
-    whole sentence, otherwise the best score above the threshold. ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
+    whole sentence, otherwise the best score above the threshold. ``today`` (the machine's date by default)
+    is what "tomorrow" counts from. Never raises."""
     utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
     index = index_of(tools)
     kind = kind_of(text)

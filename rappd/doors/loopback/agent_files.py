@@ -30,6 +30,13 @@ async def agents(request: web.Request) -> web.Response:
     return ok({"files": list(files.values())})
 
 
+@routes.get("/agents/held")
+@operator_only
+async def held(request: web.Request) -> web.Response:
+    """Quarantined code of agents, services and senses: `path`, `why`, `origin`, `at`, `sha256`."""
+    return ok({"held": await tenant_of(request).structure.held()})
+
+
 @routes.post("/agents/import")
 @operator_only
 async def import_agent(request: web.Request) -> web.Response:
@@ -37,7 +44,8 @@ async def import_agent(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     house.imports.take()
     name, content = await upload(request)
-    return ok(await tenant_of(request).structure.write(name, content, reason="imported"))
+    structure = tenant_of(request).structure
+    return ok(await structure.write(name, content, reason="imported", by_operator=True))
 
 
 @routes.get("/agents/export/{filename:.+}")
@@ -71,7 +79,7 @@ async def undo(request: web.Request) -> web.Response:
 @routes.post("/agents/approve")
 @operator_only
 async def approve(request: web.Request) -> web.Response:
-    """Lets the present bytes of a file change structure."""
+    """Lets the present bytes of a quarantined file run; of any other, change structure."""
     body = await json_object(request)
     return ok(await tenant_of(request).structure.approve(text_field(body, "filename")))
 
@@ -82,7 +90,8 @@ async def new(request: web.Request) -> web.Response:
     """Writes a new agent file from given source, refusing to replace one."""
     body = await json_object(request)
     name, text = text_field(body, "filename"), text_field(body, "source")
-    return ok(await tenant_of(request).structure.write(name, text.encode(), reason="new", replace=False))
+    structure = tenant_of(request).structure
+    return ok(await structure.write(name, text.encode(), reason="new", replace=False, by_operator=True))
 
 
 @routes.post("/agents/run")

@@ -240,8 +240,8 @@ async def _receive(request: web.Request, part: Path) -> str:
                     )
                 await asyncio.to_thread(file.write, chunk)
                 digest.update(chunk)
-    except ConnectionError:
-        raise
+    except ConnectionError as error:
+        raise BadBody("The upload broke off; nothing was kept.", do="Send it again.") from error
     except OSError as error:
         raise from_disk(error, "The egg", needs=request.content_length or 0) from error
     if not size:

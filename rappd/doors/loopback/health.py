@@ -37,7 +37,7 @@ async def health(request: web.Request) -> web.Response:
             "twin_mode": host.modes.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
-            "quarantined": quarantined(host),
+            "quarantined": [*quarantined(host), *await _bad_senses(host)],
             "copilot": house.thinking.copilot_state,
             "token": "present" if house.thinking.copilot_state else "none",
             "provider": {
@@ -94,6 +94,21 @@ def _command() -> str:
     own = Path(sys.executable).parent / "rappd"
     found = shutil.which("rappd")
     return "rappd" if found and Path(found).resolve() == own.resolve() else str(own)
+
+
+async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
+    """The same of files of senses."""
+    sensed = await asyncio.to_thread(tenant.senses.look)
+    return [
+        {
+            "file": f"senses/{fault.file}",
+            "class": "",
+            "reason": fault.reason,
+            "line": fault.line,
+            "last_good": fault.last_good,
+        }
+        for fault in sensed.faults
+    ]
 
 
 def quarantined(tenant: Tenant) -> list[dict[str, Any]]:

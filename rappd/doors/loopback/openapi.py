@@ -59,6 +59,7 @@ _CHAT_ANSWER = {
         "twin_response": {"type": "string"},
         "notice": {"type": "string"},
     },
+    "additionalProperties": {"type": "string", "description": "what senses of the workspace add"},
 }  # fmt: skip
 
 

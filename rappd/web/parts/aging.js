@@ -19,8 +19,14 @@ export function aging(place, { name, load, draw }) {
   let closed = false;
   let loading = false;
   let again = false;
+  let drawn = ""; // what is shown, as text: the same is not drawn twice, so that what was opened stays open
 
-  const redraw = () => seen.has(name) && keepingFocus(body, () => fill(body, draw(seen.get(name).data)));
+  const redraw = () => {
+    if (!seen.has(name)) return;
+    const { data } = seen.get(name);
+    drawn = JSON.stringify(data);
+    keepingFocus(body, () => fill(body, draw(data)));
+  };
   const dim = () => {
     if (!seen.has(name)) return;
     body.classList.add("old");
@@ -35,12 +41,15 @@ export function aging(place, { name, load, draw }) {
       if (closed) return;
       body.classList.remove("old");
       note.hidden = true;
-      redraw();
+      if (JSON.stringify(seen.get(name).data) !== drawn) redraw();
     } catch (found) {
       if (found.code === undefined) throw found;
       if (closed) return;
       if (found.away) dim();
-      else if (found.code !== "not_operator") fill(body, problemView(found));
+      else if (found.code !== "not_operator") {
+        drawn = "";
+        fill(body, problemView(found));
+      }
     } finally {
       loading = false;
       if (again && !closed) refresh();

@@ -24,6 +24,14 @@ export function shortly(when, now = new Date()) {
   return midnight(then) === midnight(now) ? clock(then) : SHORT_DAY.format(then);
 }
 
+/** "today", "20 Nov", "20 Nov 2024" */
+export function onDay(when, now = new Date()) {
+  const then = moment(when);
+  if (midnight(then) === midnight(now)) return "today";
+  const year = then.getFullYear();
+  return `${SHORT_DAY.format(then)}${year === now.getFullYear() ? "" : ` ${year}`}`;
+}
+
 /** "2 ms", "0.8 s", "12 s", "2 min 5 s" */
 export function lasting(seconds) {
   if (seconds < 0.1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;

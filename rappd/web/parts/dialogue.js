@@ -140,7 +140,12 @@ function withWhom(name, key) {
       h("a", { href: `#/twins/twin/${encodeURIComponent(key)}` }, name),
       h("span", { class: "soft" }, " is a twin that lives here."),
     ),
-    h("a", { class: "button quiet small", href: "#/talk" }, icon("chevron", "icon back"), `Back to ${desk.name}`),
+    h(
+      "a",
+      { class: "button quiet small", href: "#/talk" },
+      icon("chevron", "icon back"),
+      `Back to ${desk.name}`,
+    ),
   );
 }
 

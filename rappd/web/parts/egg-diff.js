@@ -3,7 +3,8 @@
 import { Problem, post, remove, upload } from "./api.js";
 import { bytes, count } from "./amounts.js";
 import { chooseEgg } from "./egg-drop.js";
-import { fill, h } from "./dom.js";
+import { clock, onDay } from "./clock.js";
+import { fill, h, unseen } from "./dom.js";
 import { inline } from "./problem.js";
 import { progressLine } from "./progress.js";
 import { say } from "./say.js";
@@ -53,19 +54,30 @@ export function eggDiff() {
 function slot(name, changed) {
   const trouble = h("div", {});
   const body = h("div", {});
-  const element = h("div", { class: "slot", role: "group", "aria-label": name }, h("h3", {}, name), body, trouble);
+  const element = h(
+    "div",
+    { class: "slot", role: "group", "aria-label": name },
+    h("h3", {}, name),
+    body,
+    trouble,
+  );
   const self = { name, element, egg: null, take, close };
   let control = null;
 
   function empty() {
+    element.classList.remove("filled");
     const pick = h(
       "select",
       { "aria-label": `${name}: a twin as it is now` },
       h("option", { value: "" }, "A twin as it is now…"),
-      twins.rows.map(({ key, name: called }) => h("option", { value: key }, called)),
+      twins.rows.map(({ key }) => h("option", { value: key }, twins.toldApart(key))),
     );
     pick.addEventListener("change", () => pick.value && packed(pick.value));
-    fill(body, chooseEgg("Choose an egg", { multiple: false, taken: ([file]) => file && take(file) }), twins.rows.length > 0 && pick);
+    fill(
+      body,
+      chooseEgg("Choose an egg", { multiple: false, taken: ([file]) => file && take(file) }),
+      twins.rows.length > 0 && pick,
+    );
   }
 
   async function take(file) {
@@ -97,7 +109,12 @@ function slot(name, changed) {
     if (!done || !found) return empty();
     const [egg, title, about] = found;
     self.egg = egg;
-    const other = h("button", { type: "button", class: "quiet", "aria-label": `${name}: take another` }, "Take another");
+    element.classList.add("filled");
+    const other = h(
+      "button",
+      { type: "button", class: "quiet", "aria-label": `${name}: take another` },
+      "Take another",
+    );
     other.addEventListener("click", () => {
       close();
       changed();
@@ -130,8 +147,8 @@ function differences(diff) {
             "div",
             {},
             h("dt", {}, what),
-            h("dd", {}, before || "none", h("span", { class: "unseen" }, " before, ")),
-            h("dd", {}, after || "none", h("span", { class: "unseen" }, " after")),
+            h("dd", { title: before }, shortened(before), unseen(" before, ")),
+            h("dd", { title: after }, shortened(after), unseen(" after")),
           ),
         ),
       ),
@@ -145,7 +162,14 @@ function summary({ facts, files, same }) {
     .map((what) => [what, files.filter((one) => one.what === what).length])
     .filter(([, number]) => number)
     .map(([what, number]) => `${number} ${what}`);
-  return `${kinds.join(", ") || "No file differs"}; ${count(same, "file")} the same.`;
+  const rest = same ? `; ${count(same, "file")} the same.` : ".";
+  return `${kinds.join(", ") || "No file differs"}${rest}`;
+}
+
+/** A moment as people read it; of long keys their beginning. */
+function shortened(value) {
+  if (/^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(value)) return `${onDay(value)} ${clock(value)}`;
+  return value ? value.replace(/([0-9a-f]{8})[0-9a-f]{24,}/gi, "$1…") : "none";
 }
 
 const SIGNS = { changed: ["±", "warn"], added: ["+", "good"], removed: ["−", "bad"] };

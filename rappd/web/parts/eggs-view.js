@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { aging } from "./aging.js";
 import { count } from "./amounts.js";
-import { clock, day } from "./clock.js";
+import { clock, onDay } from "./clock.js";
 import { chooseEgg, openEggs } from "./egg-drop.js";
 import { eggDiff } from "./egg-diff.js";
 import { fill, h } from "./dom.js";
@@ -57,14 +57,19 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
       h(
         "p",
         { class: "soft" },
-        `${kind}, ${count(files, "file")}, ${day(at)} ${clock(at)}`,
-        back && `; taken back ${day(back)} ${clock(back)}`,
+        `${kind}, ${count(files, "file")}, ${onDay(at)} ${clock(at)}`,
+        back && `; taken back ${onDay(back)} ${clock(back)}`,
       ),
     ),
     !back &&
       h(
         "button",
-        { type: "button", class: "quiet", "aria-label": `Undo the hatching of ${name}`, onclick: () => undoHatching(id, name) },
+        {
+          type: "button",
+          class: "quiet",
+          "aria-label": `Undo the hatching of ${name}`,
+          onclick: () => undoHatching(id, name),
+        },
         "Undo",
       ),
   );

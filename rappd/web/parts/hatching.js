@@ -25,7 +25,10 @@ export function hatched({ name, key, destination, receipt, create, replace, quar
   const files = count(create.count + replace.count, "file");
   const held = quarantine.count;
   const waits = held ? ` ${count(held, "code file")} ${held === 1 ? "waits" : "wait"} to be read.` : "";
-  const read = { label: "Read", run: () => (destination === "twin" ? go("twins", "twin", key) : go("agents")) };
+  const read = {
+    label: "Read",
+    run: () => (destination === "twin" ? go("twins", "twin", key) : go("agents")),
+  };
   toast(`${name} hatched: ${files}.${waits}`, {
     actions: [...(held ? [read] : []), { label: "Undo", run: () => undoHatching(receipt, name) }],
   });

@@ -1,6 +1,6 @@
 /** Families as a picture: each member below its parent, and the same as text. */
 
-import { shortly } from "./clock.js";
+import { onDay } from "./clock.js";
 import { count } from "./amounts.js";
 import { fill, h } from "./dom.js";
 import { pageOf } from "./twin-words.js";
@@ -18,7 +18,12 @@ const STATES = { archived: "archived", purged: "ended for good", elsewhere: "not
  * this is. Returns the element and `close()`.
  */
 export function lineage(members, here = "") {
-  const box = h("div", { class: "family-box", role: "region", tabindex: -1, "aria-label": "Families as a picture" });
+  const box = h("div", {
+    class: "family-box",
+    role: "region",
+    tabindex: -1,
+    "aria-label": "Families as a picture",
+  });
   const parents = parentsOf(members);
   let width = 0;
   const draw = () => {
@@ -32,7 +37,12 @@ export function lineage(members, here = "") {
     draw();
   });
   resized.observe(box);
-  const text = h("details", { class: "fold" }, h("summary", {}, "The same as text"), asText(members, parents, here));
+  const text = h(
+    "details",
+    { class: "fold" },
+    h("summary", {}, "The same as text"),
+    asText(members, parents, here),
+  );
   return { element: h("div", {}, box, text), close: () => resized.disconnect() };
 }
 
@@ -64,7 +74,9 @@ function picture(members, parents, here, width) {
   });
   const spot = (at) => ({ x: LEFT + members[at].depth * STEP, y: at * ROW + ROW / 2 });
   svg.append(...members.flatMap((_, at) => (parents[at] < 0 ? [] : [branch(spot(parents[at]), spot(at))])));
-  const nodes = members.map((kin, at) => node(kin, spot(at), whole, relation(members, parents[at]), kin.key === here));
+  const nodes = members.map((kin, at) =>
+    node(kin, spot(at), whole, relation(members, parents[at]), kin.key === here),
+  );
   svg.append(...nodes);
   walkable(svg, nodes, parents);
   return svg;
@@ -104,7 +116,7 @@ function node(kin, { x, y }, width, descent, isHere) {
 }
 
 function aboutOf({ kind, state, born_at: born, looped }) {
-  const when = born && !Number.isNaN(Date.parse(born)) && `born ${shortly(born)}`;
+  const when = born && !Number.isNaN(Date.parse(born)) && `born ${onDay(born)}`;
   return [STATES[state], kind, when, looped && "its line ends in a circle"].filter(Boolean);
 }
 

@@ -10,7 +10,13 @@ export function menuButton(text, label, items) {
   const list = h("div", { class: "menu", role: "menu", "aria-label": label, hidden: true });
   const button = h(
     "button",
-    { type: "button", class: "quiet", "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": label },
+    {
+      type: "button",
+      class: "quiet",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+      "aria-label": label,
+    },
     text,
     h("span", { "aria-hidden": "true" }, "▾"),
   );

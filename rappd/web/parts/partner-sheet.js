@@ -36,7 +36,11 @@ function choice(key, close) {
       onclick: choose,
       "aria-current": key === partner.key ? "true" : null,
     },
-    h("span", {}, nameOf(key)),
-    h("span", { class: "soft" }, key ? (row?.kind ?? "") : `this machine, ${desk.thinking || "the brainstem"}`),
+    h("span", {}, row ? twins.toldApart(key) : nameOf(key)),
+    h(
+      "span",
+      { class: "soft" },
+      key ? (row?.kind ?? "") : `this machine, ${desk.thinking || "the brainstem"}`,
+    ),
   );
 }

@@ -6,12 +6,12 @@ import { fill, h } from "./dom.js";
 const MOST_PATHS = 1000;
 const CODE = ["agent", "service", "slot"];
 const ROLES = {
-  identity: ["rappid", "rappids"],
-  soul: ["soul", "souls"],
+  identity: ["rappid"],
+  soul: ["soul"],
   memory: ["memory file", "memory files"],
-  conversations: ["conversations", "conversations"],
+  conversations: ["conversations"],
   page: ["page file", "page files"],
-  env: [".env", ".env files"],
+  env: [".env"],
   roster: ["roster", "rosters"],
   other: ["other file", "other files"],
 };
@@ -83,14 +83,16 @@ function paths(files) {
     h(
       "ul",
       { class: "paths" },
-      files.slice(0, MOST_PATHS).map(({ path, role, size, why }) =>
-        h(
-          "li",
-          {},
-          h("span", { class: "path" }, path),
-          h("span", { class: "soft" }, [role, bytes(size), why].filter(Boolean).join(", ")),
+      files
+        .slice(0, MOST_PATHS)
+        .map(({ path, role, size, why }) =>
+          h(
+            "li",
+            {},
+            h("span", { class: "path" }, path),
+            h("span", { class: "soft" }, [role, bytes(size), why].filter(Boolean).join(", ")),
+          ),
         ),
-      ),
     ),
     files.length > MOST_PATHS && h("p", { class: "soft" }, `and ${files.length - MOST_PATHS} more`),
   ];
@@ -100,7 +102,7 @@ function paths(files) {
 function inWords(roles) {
   const words = Object.entries(ROLES)
     .filter(([role]) => roles[role])
-    .map(([role, [one, many]]) => (roles[role] === 1 ? one : `${roles[role]} ${many}`));
+    .map(([role, [one, many]]) => (many ? count(roles[role], one, many) : one));
   const code = CODE.reduce((sum, role) => sum + (roles[role] ?? 0), 0);
   if (code) words.push(count(code, "code file"));
   return words.join(", ");

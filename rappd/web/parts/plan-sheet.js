@@ -1,18 +1,17 @@
 /** The plan sheet: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
 
 import { Problem, post, remove, upload } from "./api.js";
-import { a, bytes, count } from "./amounts.js";
-import { shortly } from "./clock.js";
+import { count } from "./amounts.js";
 import { fill, h } from "./dom.js";
 import { hatched } from "./hatching.js";
-import { differing, planRows } from "./plan-rows.js";
+import { overwriting } from "./plan-choices.js";
+import { planHead } from "./plan-head.js";
+import { planRows } from "./plan-rows.js";
 import { problemView } from "./problem.js";
 import { progressLine } from "./progress.js";
 import { say } from "./say.js";
 import { openSheet } from "./sheet.js";
 import { trustForm } from "./signers.js";
-
-const LABELS = { env: ".env", slots: "senses" };
 
 /** Takes a file to the daemon and shows its plan; `decided()` when the sheet is closed. */
 export function openPlan(file, decided) {
@@ -29,13 +28,15 @@ export function openPlan(file, decided) {
       decided();
     },
   });
+  dialog.classList.add("plan-sheet");
   const heading = dialog.querySelector("h2");
   const line = progressLine(`Reading ${file.name}…`, { cancel: () => dialog.close() });
   fill(body, line.element);
   take();
 
   async function take() {
-    const moved = (done, whole) => (done < whole ? line.moved(done, whole) : line.say("Checking every file…"));
+    const moved = (done, whole) =>
+      done < whole ? line.moved(done, whole) : line.say("Checking every file…");
     try {
       const path = `/eggs?name=${encodeURIComponent(file.name)}`;
       const { id, plan, egg } = await upload(path, file, { moved, signal: control.signal });
@@ -46,7 +47,11 @@ export function openPlan(file, decided) {
     } catch (found) {
       if (found.name === "AbortError") return;
       if (!(found instanceof Problem)) throw found;
-      fill(body, refusal(found), closing(() => dialog.close(), "Close"));
+      fill(
+        body,
+        refusal(found),
+        closing(() => dialog.close(), "Close"),
+      );
     }
   }
 
@@ -56,15 +61,14 @@ export function openPlan(file, decided) {
     const rows = h("div", {});
     const choices = h("div", {});
     const trust = h("div", {});
-    const foot = h("div", {});
+    const foot = h("div", { class: "sheet-foot" });
     let plan = first;
     const chosen = new Set();
 
     const draw = () => {
-      const offered = new Map([...differing(plan), ...[...chosen].map((name) => [name, 0])]);
-      fill(head, about(plan, egg));
+      fill(head, planHead(plan, egg));
       fill(rows, plan.answer && !writes(plan) ? null : planRows(plan));
-      fill(choices, overwriting(offered, chosen, again));
+      fill(choices, overwriting(plan, chosen, again));
       fill(foot, actions());
     };
     const actions = () => {
@@ -72,7 +76,11 @@ export function openPlan(file, decided) {
       if (!files && plan.answer) return closing(() => dialog.close(), "Close");
       if (!files && plan.seal.standing !== "trusted")
         return [h("p", {}, "All of it is here already."), closing(() => dialog.close(), "Close")];
-      const button = h("button", { type: "button", class: "primary" }, files ? `Hatch ${count(files, "file")}` : "Hatch");
+      const button = h(
+        "button",
+        { type: "button", class: "primary" },
+        files ? `Hatch ${count(files, "file")}` : "Hatch",
+      );
       button.addEventListener("click", () => hatch(button));
       return closing(() => dialog.close(), "Not now", button);
     };
@@ -86,7 +94,10 @@ export function openPlan(file, decided) {
         fill(trouble, problemView(found));
         return false;
       }
-      fill(trouble, why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why));
+      fill(
+        trouble,
+        why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why),
+      );
       draw();
       if (focused) document.getElementById(focused)?.focus();
       say(`${why} create ${plan.create.count}, replace ${plan.replace.count}, keep ${plan.keep.count}.`);
@@ -100,7 +111,6 @@ export function openPlan(file, decided) {
       const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
       try {
         const answer = await post("/eggs/hatch", json);
-        discard(ident);
         dialog.close();
         hatched(answer.hatched);
       } catch (found) {
@@ -117,7 +127,11 @@ export function openPlan(file, decided) {
     };
 
     draw();
-    fill(trust, first.seal.standing === "unknown" && trustForm(first.seal.signer, () => again().then(() => fill(trust))));
+    fill(
+      trust,
+      first.seal.standing === "unknown" &&
+        trustForm(first.seal.signer, () => again().then(() => fill(trust))),
+    );
     fill(body, head, rows, choices, trust, trouble, foot);
     heading.focus();
     say(`${egg.name}: ${foot.textContent}`);
@@ -125,77 +139,6 @@ export function openPlan(file, decided) {
 }
 
 const writes = (plan) => plan.create.count + plan.replace.count;
-
-function about({ egg: who, seal, notes, permissions, answer }, egg) {
-  const packed = who.packed_at && `packed ${shortly(who.packed_at)}${who.packed_by ? ` by ${who.packed_by}` : ""}`;
-  const wanting = permissions.filter(({ wants }) => wants.length);
-  return h(
-    "div",
-    { class: "plan-head" },
-    h("p", {}, [a(who.kind), bytes(who.size), packed].filter(Boolean).join(", ")),
-    h("p", {}, whole(egg)),
-    h("p", {}, signed(seal)),
-    notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),
-    answer && h("p", { class: "told" }, answer),
-    wanting.length > 0 &&
-      h(
-        "details",
-        { class: "fold" },
-        h("summary", {}, `What its code reaches for: ${[...new Set(wanting.flatMap(({ wants }) => wants))].join(", ")}`),
-        h(
-          "ul",
-          { class: "paths" },
-          wanting.map(({ path, wants }) =>
-            h("li", {}, h("span", { class: "path" }, path), h("span", { class: "soft" }, wants.join(", "))),
-          ),
-        ),
-      ),
-  );
-}
-
-function whole({ whole: is, listed, parts }) {
-  if (is) return [h("span", { class: "sign good" }, "✓ "), `whole: ${listed} of ${count(listed, "file")}`];
-  const known = listed ? `${listed} of them with a hash` : "it carries no hashes";
-  return [h("span", { class: "sign warn" }, "! "), `readable: ${count(parts.length, "file")}; ${known}`];
-}
-
-function signed({ standing, signer, signer_name: name }) {
-  const good = h("span", { class: "sign good" }, "✓ ");
-  const note = h("span", { class: "sign warn" }, "! ");
-  if (standing === "self") return [good, "signed by this machine"];
-  if (standing === "trusted") return [good, `signed by ${name}`];
-  if (standing === "unknown") return [note, `signed by ${signer.slice(0, 4)}, not trusted here`];
-  return [note, "not signed"];
-}
-
-function overwriting(offered, chosen, again) {
-  if (!offered.size) return null;
-  return h(
-    "fieldset",
-    { class: "choices" },
-    h("legend", {}, "Replace yours with the egg's"),
-    [...offered].map(([name, files]) => {
-      const id = `overwrite-${name}`;
-      const box = h("input", { type: "checkbox", id });
-      box.checked = chosen.has(name);
-      box.addEventListener("change", async () => {
-        const was = !box.checked;
-        if (box.checked) chosen.add(name);
-        else chosen.delete(name);
-        if (await again()) return;
-        if (was) chosen.add(name);
-        else chosen.delete(name);
-        box.checked = was;
-      });
-      return h(
-        "label",
-        { class: "choice-line", for: id },
-        box,
-        h("span", {}, LABELS[name] ?? name, files > 1 && h("span", { class: "soft" }, ` ${count(files, "file")}`)),
-      );
-    }),
-  );
-}
 
 /** A refusal; what it says line by line beyond the first is folded away. */
 function refusal(found) {
@@ -209,13 +152,22 @@ function refusal(found) {
         "details",
         { class: "fold" },
         h("summary", {}, "What hatches here"),
-        h("pre", { class: "log", tabindex: 0, role: "region", "aria-label": "What hatches here" }, rest.join("\n")),
+        h(
+          "pre",
+          { class: "log", tabindex: 0, role: "region", "aria-label": "What hatches here" },
+          rest.join("\n"),
+        ),
       ),
   );
 }
 
 const closing = (close, words, ...others) =>
-  h("div", { class: "sheet-actions" }, h("button", { type: "button", class: "secondary", onclick: close }, words), others);
+  h(
+    "div",
+    { class: "sheet-actions" },
+    h("button", { type: "button", class: "secondary", onclick: close }, words),
+    others,
+  );
 
 /** What waits unhatched is thrown away; left where it is, the daemon does so after a day. */
 async function discard(id) {

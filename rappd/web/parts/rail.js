@@ -49,8 +49,8 @@ export function rail(element, places) {
     fill(name, desk.name);
     fill(
       pick,
-      unseen("Talk with: "),
       h("span", {}, nameOf(partner.key)),
+      unseen(", choose another"),
       h("span", { "aria-hidden": "true" }, " ▾"),
     );
     pick.hidden = twins.rows.length === 0 && !partner.key;

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { aging } from "./aging.js";
 import { bytes, count, some } from "./amounts.js";
-import { shortly } from "./clock.js";
+import { onDay } from "./clock.js";
 import { forgetConversation } from "./conversation.js";
 import { h } from "./dom.js";
 import { inline } from "./problem.js";
@@ -60,7 +60,9 @@ export function setAsideView(place) {
         h(
           "p",
           { class: "soft" },
-          [kind, `archived ${shortly(at)}`, by !== "operator" && `by ${by}`, reason].filter(Boolean).join(" · "),
+          [kind, `archived ${onDay(at)}`, by !== "operator" && `by ${by}`, reason]
+            .filter(Boolean)
+            .join(" · "),
         ),
         note && h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note),
         trouble,
@@ -80,7 +82,12 @@ export function setAsideView(place) {
         ),
         h(
           "button",
-          { type: "button", class: "quiet", "aria-label": `End ${name} for good`, onclick: () => openEnding(record, list.refresh) },
+          {
+            type: "button",
+            class: "quiet",
+            "aria-label": `End ${name} for good`,
+            onclick: () => openEnding(record, list.refresh),
+          },
           "End for good",
         ),
       ),
@@ -129,7 +136,11 @@ function openEnding(record, refresh) {
           known.agents?.length > 0 && h("li", {}, `its agents: ${some(known.agents, 5)}`),
           h("li", {}, extent(record)),
         ),
-        h("p", { class: "soft" }, "What stays: one line in the list below, its threads in Activity, and eggs that were packed of it."),
+        h(
+          "p",
+          { class: "soft" },
+          "What stays: one line in the list below, its threads in Activity, and eggs that were packed of it.",
+        ),
         trouble,
         h(
           "div",
@@ -145,11 +156,18 @@ function openEnding(record, refresh) {
 /** "142 files, 3.1 MB in all" */
 function extent({ last_known: known = {} }) {
   const { workspace_files: files, workspace_bytes: size } = known;
-  const parts = [Number.isInteger(files) && count(files, "file"), Number.isInteger(size) && `${bytes(size)} in all`];
+  const parts = [
+    Number.isInteger(files) && count(files, "file"),
+    Number.isInteger(size) && `${bytes(size)} in all`,
+  ];
   return parts.filter(Boolean).join(", ") || "all its files";
 }
 
 function purgedRow({ name, hash, kind, purged_at: at, purged_reason: reason, note }) {
-  const about = [kind, at && `ended ${shortly(at)}`, reason, note].filter(Boolean).join(" · ");
-  return h("li", { class: "line-row" }, h("div", {}, h("p", {}, name || hash.slice(0, 8)), h("p", { class: "soft" }, about)));
+  const about = [kind, at && `ended ${onDay(at)}`, reason, note].filter(Boolean).join(" · ");
+  return h(
+    "li",
+    { class: "line-row" },
+    h("div", {}, h("p", {}, name || hash.slice(0, 8)), h("p", { class: "soft" }, about)),
+  );
 }

@@ -16,7 +16,12 @@ export function sides(lines, name) {
       rows(lines.slice(2)).map(({ left, right, gap }) =>
         gap
           ? h("li", { class: "gap" }, gap)
-          : h("li", { class: left && right && !left.changed ? "same" : "differs" }, side(left, "−", "before"), side(right, "+", "after")),
+          : h(
+              "li",
+              { class: left && right && !left.changed ? "same" : "differs" },
+              side(left, "−", "before"),
+              side(right, "+", "after"),
+            ),
       ),
     ),
   );

@@ -3,7 +3,7 @@
 import { get, post, remove } from "./api.js";
 import { aging } from "./aging.js";
 import { field } from "./ask-sheet.js";
-import { shortly } from "./clock.js";
+import { onDay } from "./clock.js";
 import { h } from "./dom.js";
 import { inline } from "./problem.js";
 import { say } from "./say.js";
@@ -20,7 +20,11 @@ export function trustForm(fingerprint, trusted) {
   const form = h(
     "form",
     { class: "trust" },
-    h("p", {}, "This machine doesn't know the key that signed it. Compare it with the one its owner reads to you:"),
+    h(
+      "p",
+      {},
+      "This machine doesn't know the key that signed it. Compare it with the one its owner reads to you:",
+    ),
     h("p", {}, h("code", { class: "fingerprint" }, grouped(fingerprint))),
     h("p", { class: "soft" }, "Trusted, code in whole eggs that it signed runs without being read first."),
     name.element,
@@ -48,8 +52,18 @@ export function signersList(place) {
         signers.map((one) => signerRow(one, list)),
       ),
       signers.length === 0 &&
-        h("p", { class: "soft" }, "Nobody but this machine. An egg's plan offers to trust whoever signed it."),
-      h("p", { class: "soft" }, "This machine signs as ", h("code", { class: "fingerprint" }, grouped(own)), "."),
+        h(
+          "p",
+          { class: "soft" },
+          "Nobody but this machine. An egg's plan offers to trust whoever signed it.",
+        ),
+      h(
+        "p",
+        { class: "soft" },
+        "This machine signs as ",
+        h("code", { class: "fingerprint" }, grouped(own)),
+        ".",
+      ),
     ],
   });
   return list;
@@ -73,10 +87,14 @@ function signerRow({ fingerprint, name, since }, list) {
     h(
       "div",
       {},
-      h("p", {}, name, h("span", { class: "soft" }, ` since ${shortly(since)}`)),
+      h("p", {}, name, h("span", { class: "soft" }, ` since ${onDay(since)}`)),
       h("code", { class: "fingerprint" }, grouped(fingerprint)),
       trouble,
     ),
-    h("button", { type: "button", class: "quiet", "aria-label": `Revoke ${name}`, onclick: revoke }, "Revoke"),
+    h(
+      "button",
+      { type: "button", class: "quiet", "aria-label": `Revoke ${name}`, onclick: revoke },
+      "Revoke",
+    ),
   );
 }

@@ -26,7 +26,9 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
       const answer = await ask(path, { method: "PUT", json });
       changed();
       toast(answer.message, {
-        actions: answer.kept_as ? [{ label: "Undo", run: () => orTrouble(() => restore(answer.kept_as)) }] : [],
+        actions: answer.kept_as
+          ? [{ label: "Undo", run: () => orTrouble(() => restore(answer.kept_as)) }]
+          : [],
       });
     },
   });

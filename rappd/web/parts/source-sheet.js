@@ -13,7 +13,11 @@ import { routesOf } from "./twins.js";
 export function openSource(file, card, trouble, key = "") {
   return inline(trouble, async () => {
     const { source } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
-    openSheet({ title: file.filename, wide: true, build: (close) => content(file, card, source, close, key) });
+    openSheet({
+      title: file.filename,
+      wide: true,
+      build: (close) => content(file, card, source, close, key),
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 /** One twin in the list: who it is, how it is, and what can be done with it. */
 
 import { post } from "./api.js";
+import { buddyLine } from "./buddy.js";
 import { fill, h } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { dragsOut, eggLine, eggOf } from "./packing.js";
@@ -20,11 +21,13 @@ export function twinCard(row) {
   const actions = h("div", { class: "card-actions" });
   const trouble = h("div", {});
   const egg = eggLine(row.key);
+  const buddy = row.buddy && buddyLine(row);
   const element = h(
     "li",
     { class: "card twin", "data-key": row.key },
     h("div", { class: "card-words" }, title, now, soft),
     actions,
+    buddy?.element,
     egg.element,
     trouble,
   );
@@ -32,12 +35,17 @@ export function twinCard(row) {
   const update = (newer) => {
     row = newer;
     fill(soft, facts(row));
-    const text = `${row.name}\n${row.state}\n${row.port}`;
+    buddy?.update(row);
+    const called = twins.toldApart(row.key) ?? row.name;
+    const text = `${called}\n${row.state}\n${row.port}`;
     if (text === drawn) return; // what has the keyboard stays
     drawn = text;
-    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, row.name));
+    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, called));
     fill(now, state(row));
-    fill(actions, twinActions(() => row, trouble));
+    fill(
+      actions,
+      twinActions(() => row, trouble),
+    );
   };
   update(row);
   dragsOut(element, () => row);
@@ -46,9 +54,14 @@ export function twinCard(row) {
 
 /** Talk, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `trouble`. */
 export function twinActions(row, trouble) {
-  const { name, key } = row();
+  const { key } = row();
+  const name = twins.toldApart(key) ?? row().name;
   return [
-    h("a", { class: "button secondary", href: talkTo(key), "aria-label": `Talk with ${name}`, draggable: "false" }, "Talk"),
+    h(
+      "a",
+      { class: "button secondary", href: talkTo(key), "aria-label": `Talk with ${name}`, draggable: "false" },
+      "Talk",
+    ),
     h(
       "button",
       { type: "button", class: "quiet", "aria-label": `Pack ${name}`, onclick: () => eggOf(key).pack(row()) },

@@ -4,7 +4,8 @@ import { get } from "./api.js";
 import { agentCard } from "./agent-card.js";
 import { aging } from "./aging.js";
 import { count } from "./amounts.js";
-import { day } from "./clock.js";
+import { buddyLine } from "./buddy.js";
+import { onDay } from "./clock.js";
 import { fill, h, icon } from "./dom.js";
 import { agentsChanged, chooseFile } from "./incoming.js";
 import { lineage } from "./lineage.js";
@@ -23,11 +24,14 @@ export function twinPage(place, key, tryIt) {
   const trouble = h("div", {});
   const egg = eggLine(key);
   const body = h("div", {});
+  const life = h("div", {});
   let family = null;
+  let buddy = null;
   fill(
     place,
     h("a", { class: "button quiet back-link", href: "#/twins" }, icon("chevron", "icon back"), "Twins"),
     head,
+    life,
     egg.element,
     trouble,
     body,
@@ -40,6 +44,8 @@ export function twinPage(place, key, tryIt) {
         get(path),
         get(`/twins/lineage?twin=${encodeURIComponent(key)}`),
       ]);
+      drawLife(twin); // it changes as time goes, the rest does not
+      delete twin.buddy;
       const files = twin.state === "archived" ? [] : ((await get(`${path}/agents`)).files ?? []);
       return { twin, kin, files };
     },
@@ -55,9 +61,22 @@ export function twinPage(place, key, tryIt) {
     const archived = twin.state === "archived";
     fill(
       head,
-      h("div", { class: "card-words" }, h("h2", {}, twin.name), h("p", {}, state(twin)), h("p", { class: "soft" }, facts(twin))),
+      h(
+        "div",
+        { class: "card-words" },
+        h("h2", {}, twin.name),
+        h("p", {}, state(twin)),
+        h("p", { class: "soft" }, facts(twin)),
+      ),
       h("div", { class: "card-actions" }, archived ? back(twin) : twinActions(() => twin, trouble)),
     );
+  }
+
+  function drawLife(twin) {
+    if (!twin.buddy) return;
+    buddy ??= buddyLine(twin, { whole: true });
+    if (!buddy.element.isConnected) fill(life, buddy.element);
+    buddy.update(twin);
   }
 
   const back = (twin) =>
@@ -74,11 +93,19 @@ export function twinPage(place, key, tryIt) {
   const soulPart = (twin) =>
     part(
       "Soul",
-      h("p", { class: "soul", tabindex: 0, role: "region", "aria-label": `${twin.name}'s soul` }, twin.soul || "It has none yet."),
+      h(
+        "p",
+        { class: "soul", tabindex: 0, role: "region", "aria-label": `${twin.name}'s soul` },
+        twin.soul || "It has none yet.",
+      ),
       twin.state !== "archived" &&
         h(
           "button",
-          { type: "button", class: "quiet", onclick: () => inline(trouble, () => openSoul(twin, list.refresh)) },
+          {
+            type: "button",
+            class: "quiet",
+            onclick: () => inline(trouble, () => openSoul(twin, list.refresh)),
+          },
           "Edit soul",
         ),
     );
@@ -96,7 +123,11 @@ export function twinPage(place, key, tryIt) {
           own.map(({ file, card }) => agentCard(file, card, { tryIt, key })),
         ),
         others > 0 &&
-          h("p", { class: "soft also" }, `${own.length ? "And" : "None of its own yet;"} ${count(others, "agent")} that came with rappd.`),
+          h(
+            "p",
+            { class: "soft also" },
+            `${own.length ? "And" : "None of its own yet;"} ${count(others, "agent")} that came with rappd.`,
+          ),
         twin.services.length > 0 && h("p", { class: "soft also" }, `Services: ${twin.services.join(", ")}`),
       ],
       twin.state !== "archived" && chooseFile("Add a file", tryIt, key),
@@ -105,11 +136,19 @@ export function twinPage(place, key, tryIt) {
 
   const lineagePart = ({ element }) => part("Lineage", element);
 
-  twins.addEventListener("change", list.refresh);
+  const changed = () => {
+    const row = twins.row(key);
+    if (row?.buddy && buddy) buddy.update(row);
+    const text = JSON.stringify({ ...row, buddy: null });
+    if (text !== known) list.refresh();
+    known = text;
+  };
+  let known = "";
+  twins.addEventListener("change", changed);
   agentsChanged.addEventListener("change", list.refresh);
   return {
     close() {
-      twins.removeEventListener("change", list.refresh);
+      twins.removeEventListener("change", changed);
       agentsChanged.removeEventListener("change", list.refresh);
       family?.close();
       egg.close();
@@ -124,7 +163,7 @@ const part = (title, content, control = null) =>
 function aboutPart({ rappid, born_at: born, parent_rappid: parent, incarnations, path }) {
   const rows = [
     ["Rappid", h("code", {}, rappid)],
-    ["Born", `${day(born)}${incarnations ? `, ${count(incarnations, "upgrade")} since` : ""}`],
+    ["Born", `${onDay(born)}${incarnations ? `, ${count(incarnations, "upgrade")} since` : ""}`],
     ["Parent", parent && h("code", {}, parent)],
     ["Folder", h("code", {}, path)],
   ];
@@ -133,7 +172,9 @@ function aboutPart({ rappid, born_at: born, parent_rappid: parent, incarnations,
     h(
       "dl",
       { class: "about" },
-      rows.filter(([, value]) => value).map(([what, value]) => h("div", {}, h("dt", {}, what), h("dd", {}, value))),
+      rows
+        .filter(([, value]) => value)
+        .map(([what, value]) => h("div", {}, h("dt", {}, what), h("dd", {}, value))),
     ),
   );
 }

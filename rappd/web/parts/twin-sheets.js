@@ -23,9 +23,7 @@ export function openNewTwin() {
     verb: "Make it",
     fields: [name, kind, soul],
     run: async () =>
-      born(
-        await post("/twins", { name: name.input.value, kind: kind.input.value, soul: soul.input.value }),
-      ),
+      born(await post("/twins", { name: name.input.value, kind: kind.input.value, soul: soul.input.value })),
   });
 }
 

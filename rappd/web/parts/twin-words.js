@@ -16,9 +16,11 @@ export function state(row) {
 
 /** "personal · 131 memories · talked 2 min ago" */
 export function facts(row) {
-  const memories = row.memories === null ? "memories cannot be read" : count(row.memories, "memory", "memories");
+  const memories =
+    row.memories === null ? "memories cannot be read" : count(row.memories, "memory", "memories");
   const talked = row.last_talk === null ? "never talked" : `talked ${ago(row.last_talk)}`;
-  return [row.kind, row.stage, memories, talked].filter(Boolean).join(" · ");
+  const kind = row.buddy ? `buddy, ${row.buddy.stage}` : row.kind;
+  return [kind, memories, talked].filter(Boolean).join(" · ");
 }
 
 /** Where a twin's own page is. */

@@ -15,7 +15,12 @@ export function twinsView(place) {
   const controls = h("div", { class: "twin-controls" });
   const body = h("div", {});
   const cards = new Map(); // key → card, kept over redrawings: what was begun on one goes on
-  const sought = h("input", { type: "search", id: "find-twin", placeholder: "Find a twin", "aria-label": "Find a twin" });
+  const sought = h("input", {
+    type: "search",
+    id: "find-twin",
+    placeholder: "Find a twin",
+    "aria-label": "Find a twin",
+  });
   const hits = h("p", { class: "soft", role: "status" });
   fill(place, controls, body);
 
@@ -88,18 +93,26 @@ export function twinsView(place) {
   };
 }
 
-const newTwin = (kind) =>
-  h("button", { type: "button", class: kind, onclick: openNewTwin }, "New twin");
+const newTwin = (kind) => h("button", { type: "button", class: kind, onclick: openNewTwin }, "New twin");
 
 function empty() {
   return h(
     "div",
     { class: "no-twins" },
     h("p", { class: "greeting" }, "No twin lives here yet."),
-    h("p", { class: "soft" }, "A twin has a soul, a memory and agents of its own. An egg holds one that was packed; drop it anywhere here."),
+    h(
+      "p",
+      { class: "soft" },
+      "A twin has a soul, a memory and agents of its own. An egg holds one that was packed; drop it anywhere here.",
+    ),
     h("div", { class: "twin-controls" }, newTwin("primary"), chooseEgg("Open an egg")),
   );
 }
 
 const unreadableRow = ({ folder, problem }) =>
-  h("p", { class: "unreadable" }, h("span", { class: "sign warn" }, "! "), `${folder} cannot be read: ${problem}`);
+  h(
+    "p",
+    { class: "unreadable" },
+    h("span", { class: "sign warn" }, "! "),
+    `${folder} cannot be read: ${problem}`,
+  );

@@ -44,6 +44,13 @@ class Twins extends EventTarget {
     return this.rows.find((row) => row.key === key);
   }
 
+  /** A twin's name, with the start of its key where others have the same name. */
+  toldApart(key) {
+    const { name } = this.row(key) ?? {};
+    const alone = this.rows.filter((row) => row.name === name).length < 2;
+    return alone ? name : `${name} ${key.slice(0, 4)}`;
+  }
+
   #take({ twins = [], unreadable = [] }, known) {
     this.#at = known ? performance.now() : 0;
     const text = JSON.stringify([twins, unreadable, known]);

@@ -49,7 +49,10 @@ export function mount(main, { tryIt }) {
       VIEWS.map(([path, title]) =>
         h(
           "a",
-          { href: `#/twins${path && `/${path}`}`, "aria-current": path === (view === "twin" ? "" : view) ? "page" : null },
+          {
+            href: `#/twins${path && `/${path}`}`,
+            "aria-current": path === (view === "twin" ? "" : view) ? "page" : null,
+          },
           title,
         ),
       ),

@@ -151,7 +151,18 @@ def test_files_that_give_no_agent(source: str, reason: str, line: int | None) ->
     assert found.value.line == line
 
 
-@pytest.mark.parametrize("parameters", ["5", "car", '"{"', "'(1)", "'((a b c d))", "(list car)"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "5",
+        "car",
+        '(reduce (lambda (t i) (string-append t t)) (range 15) "[")',
+        '"{"',
+        "'(1)",
+        "'((a b c d))",
+        "(list car)",
+    ],
+)
 def test_parameters_that_are_no_schema(parameters: str) -> None:
     with pytest.raises(BadLispyAgent):
         agent("(define (test-run context kwargs) 1)", parameters)

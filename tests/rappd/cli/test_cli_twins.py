@@ -139,24 +139,16 @@ def test_nobody_lives_here_at_first_and_the_list_says_what_to_do(idle: RunningDa
 
 MISTAKES = [
     (("show", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
-    (("soul", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
-    (("stop", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
     (("fork", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
-    (("archive", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
     (("purge", "nobody", "--yes"), 4, "no_such_twin", 'No twin "nobody"'),
-    (("unarchive", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
     (("lineage", "nobody"), 4, "no_such_twin", 'No twin "nobody"'),
     (("new", "two\x1blines"), 2, "bad_name", "A name is one line"),
-    (("new", "n" * 121), 2, "bad_name", "A name is one line"),
     (("new", "x", "--kind", "Not A Kind"), 2, "bad_name", "'Not A Kind' cannot be a kind"),
     (("new", "x", "--soul", "/no/such.md"), 4, "not_found", 'No file "/no/such.md"'),
     (("new", "x", "--soul", "/dev/null"), 5, "bad_file", "A soul cannot be empty"),
-    (("new", "x", "--soul", sys.executable), 5, "bad_file", "A soul is text in UTF-8"),
     (("archive",), 2, "mistyped", "Say one NAME, or --filter"),
     (("archive", "x", "--filter", "kind=place"), 2, "mistyped", "Say one NAME, or --filter"),
     (("archive", "--filter", "colour=red"), 2, "bad_filter", 'The filter has no clause "colour"'),
-    (("archive", "--filter", "kind"), 2, "bad_filter", '"kind" is not CLAUSE=VALUE'),
-    (("archive", "--filter", "stopped_for_days=-1"), 2, "bad_filter", "stopped_for_days needs a whole"),
     (("archive", "--filter", "name_regex=("), 2, "bad_filter", "name_regex is not a regular expression"),
     (("soul", "x", "--history", "--restore", "1"), 2, "mistyped", "Only one of --edit"),
     (("nwe", "x"), 2, "mistyped", 'No verb "nwe"'),
@@ -181,7 +173,7 @@ def test_mistakes_change_nothing_and_say_what_to_do(
 
 @pytest.mark.parametrize(
     ("arguments", "exits", "code", "sentence"),
-    MISTAKES[::5],
+    MISTAKES[::4],
     ids=lambda it: " ".join(it)[:40] if isinstance(it, tuple) else None,
 )
 def test_mistakes_are_the_same_without_a_daemon(
@@ -375,7 +367,7 @@ def test_a_soul_is_printed_edited_and_taken_back(desk: RunningDaemon, tmp_path: 
     assert told(desk, "twin", "soul", "Souls")["soul"] in texts[:2]
     assert error(desk, "soul", "Souls", "--restore", "99", exits=4)["code"] == "no_such_file"
     before = told(desk, "twin", "soul", "Souls")
-    for content in (b"\xff\xfe", b"a\0b", b"x" * 300_000):
+    for content in (b"\xff\xfe", b"x" * 300_000):
         file.write_bytes(content)
         assert error(desk, "soul", "Souls", "--edit", str(file), exits=5)["code"] == "bad_file"
     assert told(desk, "twin", "soul", "Souls") == before
@@ -521,12 +513,11 @@ def test_purging_asks_and_only_takes_what_is_archived(down: RunningDaemon) -> No
     silent = down.cli("twins", "purge", "Ended")
     assert silent.returncode == 6
     assert silent.stderr.startswith("✗ Ended would be purged; nothing was done\n")
-    for word in ("n", ""):
-        asked = Terminal(down, "twins", "purge", "Ended")
-        asked.read_until(lambda seen: "[y/N]" in seen.text)
-        assert "only an egg brings it back" in asked.seen.text
-        asked.type(f"{word}\n")
-        assert asked.to_end().code == 6
+    asked = Terminal(down, "twins", "purge", "Ended")
+    asked.read_until(lambda seen: "[y/N]" in seen.text)
+    assert "only an egg brings it back" in asked.seen.text
+    asked.type("\n")
+    assert asked.to_end().code == 6
     assert place.is_dir()
     asked = Terminal(down, "twins", "purge", "Ended")
     asked.read_until(lambda seen: "[y/N]" in seen.text)

@@ -29,7 +29,10 @@ POLICY = (
 
 
 class Desk:
-    """Stands in for the daemon: scripted turns, agents in memory, and a record of what was asked."""
+    """Stands in for the daemon: scripted turns, agents in memory, and a record of what was asked.
+
+    ``scripted`` holds answers (status, body) by "METHOD /path"; the last one is given again and again.
+    """
 
     def __init__(self) -> None:
         self.script: dict[str, list[Any]] = {}
@@ -41,6 +44,7 @@ class Desk:
         self.voice = False
         self.news: list[dict[str, Any]] = []
         self.removed: dict[str, Any] = {}
+        self.scripted: dict[str, list[tuple[int, Any]]] = {}
         self.files = [
             file("clock_agent.py", "Clock"),
             file("mail_agent.py", "Mail", quarantined=True, line=2, reason="holds a likely password"),
@@ -54,6 +58,7 @@ class Desk:
         app.router.add_get("/", self._index)
         app.router.add_get("/activity/stream", self._news)
         app.router.add_post("/chat/stream", self._stream)
+        app.router.add_post("/twins/{twin}/chat/stream", self._stream)
         app.router.add_post("/agents/import", self._import)
         app.router.add_delete("/agents/{file}", self._remove)
         app.router.add_route("*", "/{path:.*}", self._rest)
@@ -76,6 +81,9 @@ class Desk:
         return web.FileResponse(WEB / "index.html")
 
     async def _rest(self, request: web.Request) -> web.Response:
+        if answers := self.scripted.get(f"{request.method} {request.path}"):
+            status, body = answers.pop(0) if len(answers) > 1 else answers[0]
+            return web.json_response(body, status=status)
         if request.path == "/health":
             provider = {"name": "Ollama", "model": "qwen3", "where": "here", "state": "ok"}
             health = {"name": "desk", "node": "desk_4f2a", "agents": ["Clock"], "provider": provider}
@@ -170,7 +178,7 @@ class Site:
         await page.wait_for_selector("#main h1", state="attached")
         yield page
         await context.close()
-        network = re.compile(r"net::ERR_|status of 400")
+        network = re.compile(r"net::ERR_|status of 4\d\d")
         assert [text for text in wrong if not network.search(text)] == []
 
     @staticmethod

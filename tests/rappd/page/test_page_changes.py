@@ -22,6 +22,7 @@ async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
         await expect(page.locator(".troubles")).to_contain_text("fix and save")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.click("nav >> text=Settings")
+        await expect(page.locator("main h1")).to_have_text("Settings")
         await drop(page, "elsewhere_agent.py")
         await page.click("nav >> text=Talk")
         await expect(page.locator(".troubles")).to_contain_text("bad_agent.py")
@@ -96,7 +97,7 @@ async def test_without_the_operator_the_page_talks_and_names_the_command(site: A
     async with site.opened() as page:
         await site.ask(page, "hello")
         await expect(page.locator(".answer")).to_have_text("fine")
-        for place in ("agents", "activity", "settings"):
+        for place in ("agents", "twins", "activity", "settings"):
             await page.click(f"nav >> a[href='#/{place}']")
             await expect(page.locator(".operator-line code")).to_have_text("rappd open")
             structural = "text=/^(Remove|Export|Add a file|Read and approve|Install|Connect|Save)$/"

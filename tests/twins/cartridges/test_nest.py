@@ -98,11 +98,14 @@ def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(nest: Nest, tmp_path: 
     loading.save(path, nest.export(shape, now=NOON))
     with open_egg(path) as opened:
         assert opened.destination is Destination.TWIN
-        [part] = [part for part in opened.parts if part.target.startswith(".brainstem_data/")]
-        other = Workspace.at(tmp_path / "other")
+        parts = {part.target: part.read() for part in opened.parts}
+        assert "curious" in parts["soul.md"].decode(), "its character is in its soul"
+        assert parts[".brainstem_data/buddy.rappter.egg"] == path.read_bytes()
+    for number, target in enumerate((".brainstem_data/buddy.rappter.egg", ".brainstem_data/buddy.json")):
+        other = Workspace.at(tmp_path / f"other{number}")
         other.create()
-        (other.root / part.target).write_bytes(part.read())
-    assert Nest(other).act(Action.STATUS, now=NOON).document["organism"] == nest.read()["organism"]
+        (other.root / target).write_bytes(parts[target])
+        assert Nest(other).act(Action.STATUS, now=NOON).document["organism"] == nest.read()["organism"]
 
 
 def test_load_run_save_load_run_save(nest: Nest, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from twins.cartridges import lispy_file, shapes
+from twins.cartridges import buddy_words, documents, lispy_file, shapes
+from twins.cartridges.crossing import convert
 from twins.cartridges.documents import Document
 from twins.cartridges.egg_spec import body_octets
-from twins.cartridges.nest import SHELL
+from twins.cartridges.nest import FILE, SHELL
 from twins.cartridges.shapes import Shape, shape_of
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
@@ -22,9 +23,13 @@ from twins.eggs.opening.found import Found, inside, part_of, text
 from twins.eggs.opening.identity import Whose, lenient, minted
 from twins.eggs.opening.placing import Placing
 from twins.errors import BadCartridge, BadEgg
+from twins.rappid import label
+from twins.souls import default_soul
 
 BUDDY_FILE = f".brainstem_data/{SHELL}"
-"""Where a twin of kind buddy keeps its cartridge, below its workspace."""
+"""Where a twin of kind buddy keeps the cartridge that it hatched from, below its workspace."""
+LIFE_FILE = f".brainstem_data/{FILE}"
+"""Where it keeps its life since."""
 
 
 def buddy(found: Found) -> Opened:
@@ -94,23 +99,43 @@ def game(found: Found) -> Opened:
 def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) -> Opened:
     _check(found, shapes.checked)
     name = name or "buddy"
-    organism, lineage = inside(found.manifest, "organism"), inside(found.manifest, "lineage")
+    buddy = _converted(found, Shape.BUDDY)
+    buddy_words.complete(buddy)
+    buddy["_meta"].pop("as_of", None)  # in a file no time passes
+    organism = buddy["organism"]
     rappid = lenient(found, organism.get("rappid"), found.manifest.get("rappid"))
     if rappid is None:
-        # The same buddy saved again is the same one, so what it never changes counts and not its state.
-        unchanging = text(
-            (organism, "created_at"),
-            (lineage, "created_at"),
-            (organism, "hatched_at"),
-            (lineage, "hatched_at"),
-        )
-        rappid = minted(found, name, unchanging=unchanging and f"{text((found.manifest, 'id'))} {unchanging}")
+        # The same buddy saved again, also in another shape, is the same one: what it never changes counts.
+        born = text((organism, "created_at"), (organism, "hatched_at"))
+        ident = text((_converted(found, Shape.SEED), "id"))
+        own = "" if ident == label(name, otherwise="buddy") else ident
+        rappid = minted(found, name, unchanging=born and f"{own} {born}")
     placing = Placing(found)
     placing.made(_whole(found, Role.MEMORY, BUDDY_FILE))
+    for target, role, octets in (
+        (LIFE_FILE, Role.MEMORY, documents.written(buddy)),
+        ("soul.md", Role.SOUL, _soul(name, organism).encode()),
+    ):
+        placing.made(part_of(found.file, role, target, octets))
     found.manifest = {**found.manifest, "name": name}
     return somebody(
         found, family, Whose(rappid), (), lambda: seal or Seal(None), placing=placing, kind="buddy"
     )
+
+
+def _converted(found: Found, to: Shape) -> Document:
+    try:
+        return convert(found.manifest, to)
+    except BadCartridge as error:
+        raise BadEgg(str(error), do=error.do) from error
+
+
+def _soul(name: str, organism: Document) -> str:
+    """A buddy's soul: every buddy's, its own character, and the notes it has on it."""
+    traits = [trait for trait in organism["personality"] if isinstance(trait, str) and trait.strip()]
+    character = [f"Your character: {', '.join(traits)}."] if traits else []
+    notes = [organism["soul_notes"].strip()] if organism["soul_notes"].strip() else []
+    return "\n\n".join([default_soul("buddy", name).rstrip(), *character, *notes]) + "\n"
 
 
 def _check(found: Found, checked: Callable[..., object]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twins.eggs.packing.secret_shapes import (
     AZURE,
@@ -68,6 +68,10 @@ class SecretsFound(SecretFound):
         first, *others = self.findings
         more = f" ({len(others)} more like it)" if others else ""
         super().__init__(f"{first}{more}; not packed.", do="Move it to .env.")
+
+    def as_json(self) -> dict[str, Any]:
+        """With ``findings``: path, line, what and id of each."""
+        return {**super().as_json(), "findings": [finding._asdict() for finding in self.findings]}
 
 
 class SecretScan:

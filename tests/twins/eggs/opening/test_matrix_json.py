@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from twins.cartridges.crossing import convert
+from twins.cartridges.shapes import Shape
 from twins.eggs.opened import Destination, Role
 from twins.eggs.opening import open_egg
 from twins.errors import BadEgg
@@ -127,7 +129,9 @@ def test_egg_spec_v1_with_its_published_vectors(eggs: Any) -> None:
         assert opened.seal.whole is True
         roles = {part.role: part for part in opened.parts}
         assert json.loads(roles[Role.IDENTITY].read())["kind"] == "buddy"
-        assert json.loads(roles[Role.MEMORY].read()) == a
+        parts = {part.target: part for part in opened.parts}
+        assert json.loads(parts[".brainstem_data/buddy.rappter.egg"].read()) == a
+        assert json.loads(parts[".brainstem_data/buddy.json"].read())["organism"]["name"] == "Sparky"
     with open_egg(eggs.json(b)) as opened:
         assert opened.destination is Destination.INERT
         assert opened.folder.startswith("organisms/")
@@ -170,6 +174,18 @@ def test_a_buddy_saved_twice_is_the_same_one(eggs: Any) -> None:
     state = next(part for part in first.parts if part.role is Role.MEMORY)
     assert state.target.startswith(".brainstem_data/")
     assert json.loads(state.read())["organism"]["xp"] == 60
+
+
+def test_a_buddy_is_the_same_one_in_every_shape(eggs: Any) -> None:
+    seed = {"schema": "rappter-egg/1.0", "id": "fluffy-04", "name": "Fluffy", "stage": "juvenile",
+            "lineage": {"hatched_at": "2026-03-01T00:00:00Z"}}  # fmt: skip
+    for number, one in enumerate((buddy(), seed)):
+        rappids = [
+            open_egg(eggs.json(convert(one, shape), f"{number}{shape.name}.egg")).rappid for shape in Shape
+        ]
+        assert len({rappid.text for rappid in rappids}) == 1
+    other = {**seed, "id": "fluffy-05"}
+    assert open_egg(eggs.json(other)).rappid != open_egg(eggs.json(seed)).rappid
 
 
 def test_the_cartridge_documents_own_shape(eggs: Any) -> None:

@@ -1,0 +1,288 @@
+"""``rappd cartridge``: run, step, freeze, resume, inspect, diff, new, convert, export. Needs no daemon."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rappd.cli.screen import print_json
+from rappd.cli.verbs import Verbs
+from rappd.errors import Mistyped
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.cartridges import CartridgeVerbs
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_PATH = click.Path(path_type=Path)
+_FILE = click.argument("file", type=_PATH)
+_OUT = click.option("-o", "--output", "into", type=_PATH, metavar="OUT", help="Save it there, signed.")
+_REPLACE = click.option("--replace", is_flag=True, help="OUT may exist.")
+_FORCE = click.option("--force", is_flag=True, help="Take FILE though its body is not what its hash says.")
+_AT = click.option("--at", default="", metavar="MOMENT", help="What counts as now: 2026-11-21T09:40:00Z.")
+_INPUT = click.option(
+    "--input", "inputs", multiple=True, metavar="JSON", help="Give it in; may be given again."
+)
+_SHAPES = ("seed", "legacy", "spec")
+
+
+@click.group(cls=Verbs)
+def cartridge() -> None:
+    """Run agents that are files: .lispy.json and .rappter.egg.
+
+    A program in LisPy reaches nothing outside its machine: no files, no network, no clock. It can be frozen
+    in the middle of an expression and goes on wherever its file is.
+    """
+
+
+@cartridge.command()
+@_FILE
+@click.option("--frames", type=click.IntRange(1), metavar="N", help="How often; once without it.")
+@_INPUT
+@click.option("--fuel", type=click.IntRange(1), metavar="N", help="Steps that a frame may take (100,000).")
+@click.option("--save", is_flag=True, help="Save what came of it in FILE, signed.")
+@_OUT
+@_REPLACE
+@_FORCE
+@_AT
+@_JSON
+def run(
+    file: Path,
+    frames: int | None,
+    inputs: tuple[str, ...],
+    fuel: int | None,
+    save: bool,
+    into: Path | None,
+    replace: bool,
+    force: bool,
+    at: str,
+    as_json: bool,
+) -> int:
+    """Run a frame of FILE.
+
+    A program runs once from its beginning. A buddy takes actions: --input '"feed"', --input '{"action": "remember", "text": "…"}'.
+    """
+    found = _verbs(at).run(
+        file,
+        frames=frames,
+        inputs=[_json(one) for one in inputs],
+        fuel=fuel,
+        into=_target(file, save, into),
+        replace=replace,
+        force=force,
+    )
+    return _told(found, file, as_json)
+
+
+@cartridge.command()
+@_FILE
+@click.argument("steps", type=click.IntRange(1), default=1, metavar="[N]")
+@_INPUT
+@_AT
+@_JSON
+def step(file: Path, steps: int, inputs: tuple[str, ...], at: str, as_json: bool) -> int:
+    """Take N steps (one) and freeze it there."""
+    found = _verbs(at).run(file, inputs=[_json(one) for one in inputs], steps=steps, into=file)
+    return _told(found, file, as_json)
+
+
+@cartridge.command()
+@_FILE
+@click.option("--after", type=click.IntRange(1), required=True, metavar="N", help="After so many steps.")
+@_INPUT
+@_OUT
+@_REPLACE
+@_AT
+@_JSON
+def freeze(
+    file: Path, after: int, inputs: tuple[str, ...], into: Path | None, replace: bool, at: str, as_json: bool
+) -> int:
+    """Run FILE for N steps and freeze it there.
+
+    It is saved in FILE, or in OUT. A frame that ends before is told as done.
+    """
+    given = [_json(one) for one in inputs]
+    found = _verbs(at).run(file, inputs=given, steps=after, into=into or file, replace=replace)
+    return _told(found, file, as_json)
+
+
+@cartridge.command()
+@_FILE
+@_INPUT
+@click.option("--save", is_flag=True, help="Save what came of it in FILE, signed.")
+@_OUT
+@_REPLACE
+@_AT
+@_JSON
+def resume(
+    file: Path, inputs: tuple[str, ...], save: bool, into: Path | None, replace: bool, at: str, as_json: bool
+) -> int:
+    """Go on with a frozen FILE, to the end of its frame."""
+    given = [_json(one) for one in inputs]
+    found = _verbs(at).resume(file, inputs=given, into=_target(file, save, into), replace=replace)
+    return _told(found, file, as_json)
+
+
+@cartridge.command()
+@_FILE
+@_FORCE
+@_JSON
+def inspect(file: Path, force: bool, as_json: bool) -> None:
+    """What FILE is, and who signed it.
+
+    Also what it holds and where it was frozen. Nothing runs.
+    """
+    from rappd.cli.cartridge_screens import show_inspected
+
+    found = _verbs().inspect(file, force=force)
+    if as_json:
+        print_json(found)
+    else:
+        show_inspected(found["cartridge"])
+
+
+@cartridge.command()
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@_FORCE
+@_JSON
+def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
+    """What differs between two cartridges, value by value."""
+    from rappd.cli.cartridge_screens import show_diff
+
+    found = _verbs().diff(before, after, force=force)
+    if as_json:
+        print_json(found)
+    else:
+        show_diff(found["diff"])
+
+
+@cartridge.command()
+@click.argument("name")
+@click.option(
+    "--program", "programs", type=_PATH, multiple=True, required=True, metavar="FILE.lispy",
+    help="Its program; may be given again.",
+)  # fmt: skip
+@click.option("--entry", default="", metavar="PROGRAM", help="Which program a frame runs.")
+@click.option("--description", default="", help="What it is for.")
+@click.option("--dialect", type=click.Choice(["core", "rappterbook"]), default="core", help="Which LisPy.")
+@_OUT
+@_REPLACE
+@_AT
+@_JSON
+def new(
+    name: str,
+    programs: tuple[Path, ...],
+    entry: str,
+    description: str,
+    dialect: str,
+    into: Path | None,
+    replace: bool,
+    at: str,
+    as_json: bool,
+) -> None:
+    """Make a cartridge NAME.lispy.json of a program."""
+    _saved(
+        _verbs(at).new(
+            name,
+            programs,
+            into,
+            entry=entry,
+            description=description,
+            dialect=dialect,
+            replace=replace,
+        ),
+        as_json,
+    )
+
+
+@cartridge.command()
+@_FILE
+@click.option(
+    "--to", type=click.Choice(_SHAPES), required=True, help="legacy is the one that Rappter Buddy reads."
+)
+@click.option(
+    "-o", "--output", "into", type=_PATH, required=True, metavar="OUT", help="Save it there, signed."
+)
+@_REPLACE
+@_FORCE
+@_AT
+@_JSON
+def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str, as_json: bool) -> None:
+    """Write a .rappter.egg in another shape.
+
+    Nothing of it is lost: what the other shape has no words for is carried along.
+    """
+    _saved(_verbs(at).convert(file, to, into, replace=replace, force=force), as_json)
+
+
+@cartridge.command()
+@click.argument("name")
+@click.option("--to", type=click.Choice(_SHAPES), default="legacy", help="Its shape; legacy without it.")
+@_OUT
+@_REPLACE
+@_AT
+@_JSON
+def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_json: bool) -> None:
+    """Write a buddy as a .rappter.egg.
+
+    It lives on here, too.
+    """
+    _saved(_verbs(at).export(name, to, into, replace=replace), as_json)
+
+
+def _told(found: dict[str, Any], file: Path, as_json: bool) -> int:
+    """Shows what came of running; returns the exit code."""
+    from rappd.cli.cartridge_screens import exit_code, show_ran
+
+    if as_json:
+        print_json(found)
+    else:
+        show_ran(found["cartridge"], file)
+    return exit_code(found["cartridge"])
+
+
+def _saved(found: dict[str, Any], as_json: bool) -> None:
+    from rappd.cli.cartridge_screens import show_saved
+
+    if as_json:
+        print_json(found)
+    else:
+        show_saved(found["cartridge"])
+
+
+def _target(file: Path, save: bool, into: Path | None) -> Path | None:
+    if save and into is not None:
+        raise Mistyped("Only one of --save and -o goes at a time.", do="Take one of them.")
+    return file if save else into
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Mistyped(
+            f"--input {text[:40]} is not JSON.", do="""Text is quoted twice: --input '"feed"'"""
+        ) from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _verbs(at: str = "") -> CartridgeVerbs:
+    from rappd.operations.cartridges import CartridgeVerbs
+
+    return CartridgeVerbs(Home.here(), now=_moment(at) if at else None)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Mistyped(f'"{text[:40]}" is no moment.', do="Write it as 2026-11-21T09:40:00Z.") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,175 @@
+"""``rappd egg merge``: two lives of one being become one again; what contradicts is kept aside and told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rappd.cli.phrases import count, size, tilde
+from rappd.cli.progress import progress
+from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, tame, tell
+from rappd.errors import Mistyped
+from rappd.home import Home
+
+_SHOWN = 20
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[BASE] OURS THEIRS")
+@click.option("-o", "--output", "into", type=click.Path(path_type=Path), metavar="OUT", help="Where to.")
+@click.option("--json-documents", "documents", is_flag=True, help="They are JSON; print the merged one.")
+@click.option("--deltas", is_flag=True, help="STATE DELTA…: add what parallel streams did; print the state.")
+@click.option(
+    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+)
+@click.option("--force", is_flag=True, help="Replace OUT.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def merge(
+    files: tuple[Path, ...],
+    into: Path | None,
+    documents: bool,
+    deltas: bool,
+    allow: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make one egg of two that one being lived apart.
+
+    BASE is the egg that both came from. Without it, nothing counts as taken out by one of them.
+    Conversations are merged frame by frame, memories key by key; of two versions of another file OURS stays,
+    and THEIRS is kept aside in the egg. Merging again changes nothing.
+    """
+    if documents and deltas:
+        raise Mistyped("Only one of --json-documents and --deltas goes at a time.", do="Take one of them.")
+    if deltas:
+        _add_deltas(files, into, force)
+    elif documents:
+        _merge_documents(files, into, force)
+    elif into is None:
+        raise Mistyped("Where shall the merged egg go?", do="rappd egg merge BASE OURS THEIRS -o OUT")
+    else:
+        _merge_eggs(files, into, frozenset(allow), force, as_json)
+
+
+def _merge_eggs(
+    files: tuple[Path, ...], into: Path, allow: frozenset[str], force: bool, as_json: bool
+) -> None:
+    from rappd.home import machine_name
+    from rappd.operations.merging import merge_eggs
+    from rappd.settings.load import Settings
+    from rappd.version import __version__
+    from twins.eggs.packing.forms import Maker
+    from twins.eggs.packing.secret_scan import SecretsFound
+    from twins.importer.signers import Signers
+
+    base, ours, theirs = _three(files)
+    home = Home.here()
+    home.create()
+    try:
+        with progress() as line:
+            line(f"Merging {theirs.name} into {ours.name}…")
+            found = merge_eggs(
+                base,
+                ours,
+                theirs,
+                into.absolute(),
+                key=home.identity(),
+                signers=Signers(home.signers),
+                maker=Maker(version=__version__, host=machine_name(Settings.load(home).text("name"))),
+                allow=allow,
+                overwrite=force,
+            )
+    except SecretsFound as problem:
+        if not as_json:
+            for one in problem.findings[:_SHOWN]:
+                note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")
+        raise
+    if as_json:
+        print_json(found)
+    else:
+        _show(found["merged"], into)
+
+
+def _show(done: dict[str, Any], into: Path) -> None:
+    if done["already"] or done["forward"]:
+        which = "Theirs is in ours" if done["already"] else "Ours is in theirs"
+        say(f"{mark('good')} {which} already; {tame(done['name'])} stays as it is.")
+    else:
+        lived = f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
+        say(f"{mark('good')} {tame(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}")
+    if done["contradicting"]:
+        many = count(done["dimensions"], "dimension")
+        verb = "contradicts" if done["contradicting"] == 1 else "contradict"
+        say(f"{mark('note')} {count(done['contradicting'], 'frame')} {verb} the rest; kept aside in {many}.")
+    for key, what in (
+        ("set_aside", "theirs differs; kept aside"),
+        ("joined", "joined"),
+        ("taken", "taken from theirs"),
+        ("removed", "taken out"),
+    ):
+        for path in done[key][:_SHOWN]:
+            say(dim(f"  {what}: {tame(path)}"))
+        if len(done[key]) > _SHOWN:
+            say(dim(f"  {what}: {len(done[key]) - _SHOWN} more"))
+    if not done["signed"]:
+        code = count(len(done["foreign_code"]), "code file")
+        say(f"{mark('note')} Not signed: {code} came from somebody who is not trusted here.")
+    say(f"  {tilde(done['path'])}")
+    say(f"  {arrow()} {command(f'rappd egg hatch {into}')}")
+
+
+def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
+    from rappd.operations.merging import merge_documents
+
+    document, contradictions = merge_documents(*_three(files))
+    for one in contradictions:
+        place = ".".join(map(str, one["at"]))
+        tell("note", f"{place}: {_short(one['lost'])} was not taken.", stream=sys.stderr)
+    _write(document, into, force)
+
+
+def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
+    from rappd.operations.merging import add_deltas
+
+    if len(files) < 2:
+        raise Mistyped("A state and its deltas are needed.", do="rappd egg merge --deltas STATE DELTA…")
+    state, set_aside = add_deltas(files[0], files[1:])
+    for one in set_aside:
+        told = f"frame {one['frame']} of {one['stream_id']}: a fuller delta of the same moment stood for it."
+        tell("note", told, stream=sys.stderr)
+    _write(state, into, force)
+
+
+def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:
+    """Canonical JSON: sorted keys, no spaces, one line; on stdout or in a file."""
+    from rappd.errors import Conflict
+    from twins.cartridges.documents import canonical
+    from twins.workspace import write_atomically
+
+    octets = canonical(document) + b"\n"
+    if into is not None:
+        if into.exists() and not force:
+            raise Conflict(f"{into} exists already; nothing was written.", do="Take another name, or --force.")
+        write_atomically(into.absolute(), octets, mode=0o644)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(octets)
+    sys.stdout.buffer.flush()
+
+
+def _three(files: tuple[Path, ...]) -> tuple[Path | None, Path, Path]:
+    if len(files) == 2:
+        return None, files[0], files[1]
+    if len(files) == 3:
+        return files
+    raise Mistyped("Two or three files are merged.", do="rappd egg merge BASE OURS THEIRS -o OUT")
+
+
+def _short(value: Any) -> str:
+    from twins.cartridges.documents import canonical
+
+    text = canonical(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}…"

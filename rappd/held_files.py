@@ -1,0 +1,51 @@
+"""Quarantined code of one workspace, as people name it: by its path, its file, or the start of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from rappd.errors import Ambiguous
+from twins.importer.holding import Held
+from twins.workspace import Workspace
+
+_ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
+
+
+class HeldFile(NamedTuple):
+    """One file that waits for approval. ``path`` is relative to the workspace, ``file`` its place on disk."""
+
+    path: str
+    file: Path
+    sha256: str
+    why: str
+    origin: str
+    at: str
+
+
+def held_files(held: Held, workspace: Workspace) -> list[HeldFile]:
+    """Everything held in a workspace, by path. Raises ``BadFile`` when the list is damaged."""
+    found: dict[str, HeldFile] = {}
+    for folder, prefix in ((workspace.root, ""), (workspace.agents, "agents/")):
+        key = held.key_of(folder)
+        for one in held.listing(folder):
+            below = one.path[len(key) + 1 :]
+            found[one.path] = HeldFile(
+                prefix + below, folder / below, one.sha256, one.why, one.origin, one.at
+            )
+    return sorted(found.values())
+
+
+def named(files: Iterable[HeldFile], name: str) -> HeldFile | None:
+    """The one that ``name`` means; None for none. Raises ``Ambiguous``."""
+    files = list(files)
+    exact = [one for one in files if name in (one.path, one.path.removeprefix("agents/"))]
+    short = [one for one in files if one.file.name in {name + ending for ending in _ENDINGS}]
+    meant = exact or short
+    if len(meant) > 1:
+        raise Ambiguous(
+            f'"{name[:80]}" fits several files: {", ".join(one.path for one in meant[:4])}.',
+            do="Type its folder, too.",
+        )
+    return meant[0] if meant else None

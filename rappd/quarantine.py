@@ -1,0 +1,41 @@
+"""The quarantine as one workspace meets it: asked of by the daemon, told to its workers with every request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from twins.importer.holding import Held
+from twins.workspace import Workspace
+
+
+class Quarantine:
+    """What is held in one workspace. Workers cannot read the list themselves: they are told it."""
+
+    def __init__(self, held: Held, workspace: Workspace) -> None:
+        self._held = held
+        self._folders = (workspace.root, workspace.agents)
+        self._seen: Mapping[str, Mapping[str, str]] | None = None
+        self._standing: dict[str, Any] = {}
+
+    def look(self) -> object:
+        """Reads anew what is held, for workers too; another object when that changed. Blocks on the disk.
+
+        Raises ``BadFile`` when the list is damaged.
+        """
+        found = self._held.below(*self._folders)
+        if found is not self._seen:
+            self._standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
+            self._seen = found
+        return found
+
+    def why(self, path: Path, sha256: str) -> str:
+        """Why the file must not run with the content of that hash; "" when it may."""
+        return self._held.why(path, sha256)
+
+    def standing(self) -> Mapping[str, Any]:
+        """What every request to a worker carries: nothing where nothing is held."""
+        return self._standing

@@ -1,0 +1,53 @@
+/** What stands above a plan: what the egg is, whether it is whole, who signed it, what is to be known besides. */
+
+import { a, bytes, count } from "./amounts.js";
+import { onDay } from "./clock.js";
+import { h } from "./dom.js";
+
+/** Of a plan, and of the egg as it was looked at. */
+export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
+  const packed =
+    who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${who.packed_by}` : ""}`;
+  const wanting = permissions.filter(({ wants }) => wants.length);
+  return h(
+    "div",
+    { class: "plan-head" },
+    h("p", {}, [a(who.kind), bytes(who.size), packed].filter(Boolean).join(", ")),
+    h("p", {}, whole(egg)),
+    h("p", {}, signed(seal)),
+    notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),
+    answer && h("p", { class: "told" }, answer),
+    wanting.length > 0 &&
+      h(
+        "details",
+        { class: "fold" },
+        h(
+          "summary",
+          {},
+          `What its code reaches for: ${[...new Set(wanting.flatMap(({ wants }) => wants))].join(", ")}`,
+        ),
+        h(
+          "ul",
+          { class: "paths" },
+          wanting.map(({ path, wants }) =>
+            h("li", {}, h("span", { class: "path" }, path), h("span", { class: "soft" }, wants.join(", "))),
+          ),
+        ),
+      ),
+  );
+}
+
+function whole({ whole: is, listed, parts }) {
+  if (is) return [h("span", { class: "sign good" }, "✓ "), `whole: ${listed} of ${count(listed, "file")}`];
+  const known = listed ? `${listed} of them with a hash` : "it carries no hashes";
+  return [h("span", { class: "sign warn" }, "! "), `readable: ${count(parts.length, "file")}; ${known}`];
+}
+
+function signed({ standing, signer, signer_name: name }) {
+  const good = h("span", { class: "sign good" }, "✓ ");
+  const note = h("span", { class: "sign warn" }, "! ");
+  if (standing === "self") return [good, "signed by this machine"];
+  if (standing === "trusted") return [good, `signed by ${name}`];
+  if (standing === "unknown") return [note, `signed by ${signer.slice(0, 4)}, not trusted here`];
+  return [note, "not signed"];
+}

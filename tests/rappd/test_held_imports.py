@@ -1,0 +1,158 @@
+"""Quarantined modules on a running daemon: approved agents and services cannot bring them in, until they are approved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+
+from twins.eggs.packing.pack import pack
+from twins.importer.holding import Held
+from twins.places import TwinPlaces
+from twins.twin import mint
+from twins.workspace import write_atomically
+
+WHY = "It came in an egg of kitchen."
+OVEN = 'import os\nopen(os.path.join(os.path.dirname(__file__), "RAN"), "w").close()\nHEAT = 200\n'
+LATE = agent_source("Baker", 'from oven import HEAT; return f"at {HEAT}"')
+EARLY = "from utils.stove import HEAT\n" + agent_source("Cook", 'return f"at {HEAT}"')
+SERVICE = 'name = "grill"\n\n\ndef handle(method, path, body):\n    from oven import HEAT\n\n    return {"heat": HEAT}, 200\n'
+
+
+def hold(daemon: RunningDaemon, workspace: Path, name: str) -> Path:
+    """As the importer leaves it: the file in place, and its hash held."""
+    path = workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = Held(daemon.home / "held.json", daemon.home)
+    held.hold(path, hashlib.sha256(OVEN.encode()).hexdigest(), WHY, "kitchen.egg")
+    path.write_text(OVEN)
+    return path
+
+
+def run(daemon: RunningDaemon, agent: str, start: str = "") -> dict[str, Any]:
+    answer = daemon.post(f"{start}/agents/run", {"agent": agent}, control=True)
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def approve(daemon: RunningDaemon, filename: str, start: str = "") -> None:
+    answer = daemon.post(f"{start}/agents/approve", {"filename": filename}, control=True)
+    assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize("whose", ["the brainstem's", "a twin's"])
+def test_an_agent_fails_with_the_reason_and_works_once_the_module_is_approved(
+    make_daemon: Callable[..., RunningDaemon], whose: str
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    twin = mint(TwinPlaces(daemon.home), "baker", owner="desk") if whose == "a twin's" else None
+    workspace = twin.workspace.root if twin else daemon.home / "brainstem"
+    start = f"/twins/{twin.key}" if twin else ""
+    (workspace / "agents").mkdir(parents=True, exist_ok=True)
+    (workspace / "agents" / "baker_agent.py").write_text(LATE)
+    (workspace / "agents" / "cook_agent.py").write_text(EARLY)
+    hold(daemon, workspace, "agents/oven.py")
+    hold(daemon, workspace, "utils/stove.py")
+    daemon.start()
+
+    told = run(daemon, "Baker", start)
+    assert (told["ok"], WHY in told["result"]) == (False, True)
+    assert "agents/oven.py is quarantined until you approve it" in told["result"]
+    [card] = [
+        card
+        for file in daemon.get(f"{start}/agents", control=True).json()["files"]
+        for card in file["cards"]
+        if card["file"] == "cook_agent.py"
+    ]
+    assert (card["quarantined"], card["line"]) == (True, 1)
+    assert card["reason"] == f"utils/stove.py is quarantined until you approve it: {WHY}"
+    assert not list(workspace.rglob("RAN"))
+
+    approve(daemon, "oven.py", start)
+    assert run(daemon, "Baker", start)["result"] == "at 200"
+    assert not (workspace / "utils" / "RAN").exists(), "the other still waits"
+    approve(daemon, "utils/stove.py", start)
+    assert run(daemon, "Cook", start)["result"] == "at 200", "it is loaded now, without being saved anew"
+
+
+def test_a_service_fails_with_the_reason_and_works_once_the_module_is_approved(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    workspace = daemon.home / "brainstem"
+    oven = hold(daemon, workspace, "agents/oven.py")
+    (workspace / "services").mkdir()
+    (workspace / "services" / "grill_service.py").write_text(SERVICE)
+    daemon.start()
+    answer = daemon.get("/api/grill")
+    assert (answer.status, WHY in answer.json()["error"]) == (500, True)
+    assert not (oven.parent / "RAN").exists()
+    approve(daemon, "oven.py")
+    assert daemon.get("/api/grill").json() == {"heat": 200}
+
+
+def test_a_module_that_is_held_while_the_daemon_runs_is_not_run_from_then_on(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("oven.py", "HEAT = 90\n")
+    daemon.drop("baker_agent.py", LATE)
+    daemon.start()
+    assert run(daemon, "Baker")["result"] == "at 90"
+    oven = hold(daemon, daemon.home / "brainstem", "agents/oven.py")
+    assert WHY in run(daemon, "Baker")["result"]
+    assert not (oven.parent / "RAN").exists()
+    daemon.drop("oven.py", OVEN.replace("200", "180"))
+    assert run(daemon, "Baker")["result"] == "at 180", "the owner's own edit is the owner's"
+
+
+def test_an_egg_that_nobody_signed_brings_modules_that_wait_and_organs_that_are_services(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    """A twin that packs its own egg elsewhere: here nobody trusts it, so nothing of it runs unread."""
+    elsewhere = make_daemon("elsewhere")
+    twin = mint(TwinPlaces(elsewhere.home), "baker", owner="far")
+    (twin.workspace.agents / "baker_agent.py").write_text(LATE)
+    (twin.workspace.agents / "oven.py").write_text(OVEN)
+    twin.workspace.organs.mkdir()
+    (twin.workspace.organs / "heart_organ.py").write_text(SERVICE.replace('name = "grill"', ""))
+    egg = elsewhere.home / "baker.egg"
+    pack(twin.workspace, egg)
+    daemon = make_daemon(LLM_FAKE="1").start()
+    assert daemon.post("/eggs/hatch", {"path": str(egg)}, control=True).status == 200
+    start, workspace = f"/twins/{twin.key}", daemon.home / "twins" / twin.key
+    assert (workspace / "services" / "heart_organ.py").is_file()
+
+    approve(daemon, "baker_agent.py", start)
+    told = run(daemon, "Baker", start)
+    assert (told["ok"], "agents/oven.py is quarantined until you approve it" in told["result"]) == (
+        False,
+        True,
+    )
+    at_its_door = RunningDaemon(daemon.home)
+    at_its_door.port = daemon.post(f"{start}/boot", control=True).json()["port"]
+    refused = at_its_door.get("/api/heart")
+    assert (refused.status, "heart_organ.py is quarantined" in refused.json()["error"]) == (403, True)
+    assert not list(workspace.rglob("RAN"))
+
+    approve(daemon, "oven.py", start)
+    assert run(daemon, "Baker", start)["result"] == "at 200"
+    approve(daemon, "services/heart_organ.py", start)
+    assert at_its_door.get("/api/heart").json() == {"heat": 200}
+
+
+def test_organs_of_a_workspace_are_services_and_services_count_for_more(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    workspace = daemon.home / "brainstem"
+    says = "def handle(method, path, body):\n    return {{'from': {!r}}}, 200\n"
+    write_atomically(workspace / "organs" / "heart_organ.py", says.format("organs").encode())
+    assert daemon.get("/api/heart").json() == {"from": "organs"}
+    write_atomically(workspace / "services" / "heart_organ.py", says.format("services").encode())
+    assert daemon.get("/api/heart").json() == {"from": "services"}
