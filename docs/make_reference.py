@@ -68,6 +68,7 @@ DO = {
     "needs_yes": "Say yes, or add `--yes` where nobody can be asked.",
     "no_agent_card": "Talk to `/chat`; [wire.md](wire.md) maps A2A's and MCP's notions to it.",
     "no_such_agent": "`rappd agents list` shows what there is.",
+    "no_such_checkpoint": "`rappd twins checkpoints NAME` lists them; `rappd twins checkpoint NAME` makes one.",
     "no_such_file": "`rappd agents list` shows what there is.",
     "no_such_hatching": "Take the receipt's name as the hatching told it.",
     "no_such_twin": "`rappd twins list` shows who lives here; `--archived` who is set aside.",

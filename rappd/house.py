@@ -21,6 +21,7 @@ from rappd.gate import Caller, Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.eggs import EggVerbs
 from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.twins import TwinVerbs
@@ -77,6 +78,9 @@ class House:
         self.eggs = LivingEggs(verbs, self.tenants, store, self._look_at_host)
         self.twins = TwinVerbs(
             self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
+        )
+        self.checkpoints = CheckpointVerbs(
+            home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)

@@ -12,7 +12,7 @@ stays in it and the twin's threads go on; only what the twin itself keeps is as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,8 +48,8 @@ class NoSuchCheckpoint(TwinError):
 @dataclass(slots=True, frozen=True)
 class Checkpoint:
     """One checkpoint. ``id`` is the moment it was made; ``before`` the id of the one that was gone back to
-    right after it, "" for one that somebody asked for. ``records`` is how much had been said; None, and
-    ``sha256`` "", where the egg lies there without its record."""
+    right after it, "" for one that somebody asked for. ``files`` and ``records`` (how much had been said) are
+    None, and ``sha256`` "", where nothing beside the egg says them."""
 
     id: str
     egg: Path
@@ -85,8 +85,14 @@ class Checkpoints:
     """The checkpoints of one home. Methods block on the disk."""
 
     def __init__(
-        self, places: TwinPlaces, *, key: IdentityKey, maker: Maker, conversations: ConversationSource
+        self,
+        places: TwinPlaces,
+        *,
+        key: IdentityKey,
+        maker: Maker,
+        conversations: Callable[[str], ConversationSource],
     ) -> None:
+        """``key`` signs; ``conversations`` gives those of the twin whose folder is named so."""
         self._places = places
         self._key = key
         self._maker = maker
@@ -111,27 +117,24 @@ class Checkpoints:
             at = (now or datetime.now(UTC)).astimezone(UTC)
             while (egg := folder / f"{_id(at)}.egg").exists():
                 at += timedelta(milliseconds=1)
-            counted = _Counted(self._conversations)
-            packed = self._packed(twin, egg, at, counted)
-            record = {
+            said = {
                 "schema": SCHEMA,
                 "at": utc(at),
                 "note": " ".join(note.split())[:MAX_NOTE],
                 "before": before,
                 "name": twin.name,
                 "rappid": twin.rappid.text,
-                "sha256": packed.sha256,
-                "size": packed.size,
-                "files": packed.files,
-                "records": counted.records,
             }
+            counted = _Counted(self._conversations(twin.key))
             try:
-                write_atomically(egg.with_suffix(".json"), orjson.dumps(record, option=orjson.OPT_INDENT_2))
-            except OSError as error:
-                egg.unlink()
-                raise TwinConflict(
-                    f"{egg.name} cannot be kept: {error.strerror or error}.", do="Make room, then try again."
-                ) from error
+                _write(egg, said)  # why comes first, for an egg that nobody knows the reason of misleads
+                packed = self._packed(twin, egg, at, counted)
+                found = {"sha256": packed.sha256, "size": packed.size, "files": packed.files}
+                _write(egg, {**said, **found, "records": counted.records})
+            except BaseException:
+                egg.unlink(missing_ok=True)
+                egg.with_suffix(".json").unlink(missing_ok=True)
+                raise
         return _read(egg)
 
     def listing(self, key: str) -> list[Checkpoint]:
@@ -160,8 +163,8 @@ class Checkpoints:
             found = [one for one in every if not one.before][-1:]
         if not found:
             what = f'no checkpoint "{wanted[:40]}"' if wanted else "no checkpoint"
-            do = "rappd twins checkpoints" if every else "rappd twins checkpoint makes one"
-            raise NoSuchCheckpoint(f"{twin.name} has {what}.", do=do)
+            verb = "checkpoints" if every else "checkpoint"
+            raise NoSuchCheckpoint(f"{twin.name} has {what}.", do=f"rappd twins {verb} {twin.key[:12]}")
         return found[0]
 
     def _packed(self, twin: Twin, egg: Path, at: datetime, counted: _Counted) -> Packed:
@@ -196,23 +199,35 @@ class _Counted:
         self.records = count
 
 
+def _write(egg: Path, record: dict[str, Any]) -> None:
+    content = orjson.dumps(record, option=orjson.OPT_INDENT_2)
+    try:
+        write_atomically(egg.with_suffix(".json"), content)
+    except OSError as error:
+        raise TwinConflict(
+            f"{egg.name} cannot be kept: {error.strerror or error}.", do="Make room, then try again."
+        ) from error
+
+
 def _read(egg: Path) -> Checkpoint:
-    """A checkpoint by its egg. One whose record is missing or damaged is one without a note."""
-    bare = Checkpoint(egg.stem, egg, egg.stat().st_size)
+    """A checkpoint by its egg; what its record does not say, or says wrongly, is not known."""
     try:
         found = orjson.loads(read_regular(egg.with_suffix(".json"), _MAX_BYTES) or b"{}")
-        return Checkpoint(
-            bare.id,
-            egg,
-            bare.size,
-            str(found["note"]),
-            str(found["before"]),
-            str(found["sha256"]),
-            int(found["files"]),
-            int(found["records"]),
-        )
-    except (TwinError, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        return bare
+    except (TwinError, orjson.JSONDecodeError):
+        found = {}
+    record: dict[str, Any] = found if isinstance(found, dict) else {}
+    texts = {name: value for name, value in record.items() if isinstance(value, str)}
+    counts = {name: value for name, value in record.items() if isinstance(value, int)}
+    return Checkpoint(
+        egg.stem,
+        egg,
+        egg.stat().st_size,
+        texts.get("note", ""),
+        texts.get("before", ""),
+        texts.get("sha256", ""),
+        counts.get("files"),
+        counts.get("records"),
+    )
 
 
 def _id(at: datetime) -> str:
@@ -223,3 +238,6 @@ def _sweep(folder: Path) -> None:
     """Removes what one that was killed left half-written; nobody else writes there now."""
     for left in folder.glob(".*.tmp"):
         left.unlink()
+    for record in folder.glob("*.json"):
+        if _ID.fullmatch(record.stem) and not record.with_suffix(".egg").exists():
+            record.unlink()

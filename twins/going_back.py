@@ -109,38 +109,41 @@ def go_back(
     at = now or datetime.now(UTC)
     home = Path(os.path.realpath(places.home))
     receipts = Receipts(home).folder
-    receipts.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with alone(receipts):  # no hatching meanwhile; and nobody takes what is staged for a crash's
-        recover_all(home, host, held)
-        checkpoint = checkpoints.find(twin, selector)
-        root = Path(os.path.realpath(places.twins)) / twin.key
-        stamps = _stamps(root)
-        with open_egg(checkpoint.egg) as opened:
-            difference = _Difference(twin, checkpoint, opened)
-            done = difference.told
-            if not done.differs:
-                return done
-            done.before = checkpoints.make(
-                twin, note=f"before going back to {checkpoint.id}", before=checkpoint.id, now=at
-            )
-            ident = new_id(at)
-            try:
-                staging = make_staging(root.parent, ident)
-                try:
-                    _Building(root, staging / "new", difference, at).build()
-                    make_durable(staging)
-                    if _stamps(root) != stamps:
-                        raise TwinConflict(
-                            f"{twin.name} changed meanwhile; it was left as it is.", do="Try again."
-                        )
-                    with alone(root):
-                        done.notes = carry_out(staging, _swap(root, staging, home, ident), held, home)
-                except BaseException:
-                    abandon(staging)
-                    raise
-            except OSError as error:
-                raise _from_disk(error, twin.name) from error
+    try:
+        receipts.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone(receipts):  # no hatching meanwhile; and nobody takes what is staged for a crash's
+            recover_all(home, host, held)
+            checkpoint = checkpoints.find(twin, selector)
+            root = Path(os.path.realpath(places.twins)) / twin.key
+            stamps = _stamps(root)
+            with open_egg(checkpoint.egg) as opened:
+                difference = _Difference(twin, checkpoint, opened)
+                done = difference.told
+                if done.differs:
+                    note = f"before going back to {checkpoint.id}"
+                    done.before = checkpoints.make(twin, note=note, before=checkpoint.id, now=at)
+                    done.notes = _change_places(root, stamps, difference, at, held, home)
+    except OSError as error:
+        raise _from_disk(error, twin.name) from error
     return done
+
+
+def _change_places(
+    root: Path, stamps: Stamps, difference: _Difference, at: datetime, held: Held, home: Path
+) -> list[str]:
+    """Builds the folder of then beside the one of now, and swaps them; what could not be tidied up."""
+    ident = new_id(at)
+    staging = make_staging(root.parent, ident)
+    try:
+        _Building(root, staging / "new", difference, at).build()
+        make_durable(staging)
+        if _stamps(root) != stamps:
+            raise TwinConflict("The twin changed meanwhile; it was left as it is.", do="Try again.")
+        with alone(root):
+            return carry_out(staging, _swap(root, staging, home, ident), held, home)
+    except BaseException:
+        abandon(staging)
+        raise
 
 
 class _Difference:

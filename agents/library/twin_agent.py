@@ -80,6 +80,7 @@ _ONE = frozenset(
 )  # fmt: skip
 """What is done with one twin, which must be named."""
 _NAMES_ANOTHER = frozenset({"summon", "fork", "update_identity"})
+_UNTOLD = ("key", "namesakes")
 _TAKES_TEXT = frozenset({"chat", "update_soul"})
 ACTIONS = (
     "summon", "list", "overview", "chat", "boot", "stop", "update_identity", "update_soul", "history",
@@ -136,7 +137,8 @@ class TwinAgent(BasicAgent):
             answer = _perform(request, action, _addressed(request, action, said), said, kwargs)
         except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
             return f"Error: {problem}"
-        return json.dumps({"status": "ok", **answer}, ensure_ascii=False, default=str)
+        told = {"status": "ok", **{key: one for key, one in answer.items() if key not in _UNTOLD}}
+        return json.dumps(told, ensure_ascii=False, default=str)
 
 
 def _addressed(request: Any, action: str, said: dict[str, str]) -> str:
@@ -193,7 +195,7 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "inspect":
             return request("eggs.inspect", **_egg(said))
         case "eggs":
-            return request("eggs.receipts")
+            return _in_a_row(request("eggs.receipts"), "hatchings", "Hatched here")
         case "archive":
             if twin:
                 return request("twins.archive", twin=twin, reason=reason)
@@ -201,8 +203,8 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "purge":
             return request("twins.purge", twin=twin, confirm=confirm, reason=reason)
         case "list_archived":
-            return request("twins.archived")
-    return request("twins.purged")
+            return _in_a_row(request("twins.archived"), "archived", "Set aside")
+    return _in_a_row(request("twins.purged"), "purged", "Gone")
 
 
 def _listed(found: dict[str, Any]) -> dict[str, Any]:
@@ -215,6 +217,11 @@ def _listed(found: dict[str, Any]) -> dict[str, Any]:
     for one in found.get("unreadable", ()):
         text += f" {one['problem']}"
     return {"message": text, **found, "data_slush": {"twins": len(twins)}}
+
+
+def _in_a_row(found: dict[str, Any], key: str, what: str) -> dict[str, Any]:
+    named = ", ".join(f"{one['name']} ({one['kind']})" for one in found[key])
+    return {"message": f"{what}: {named or 'none'}.", **found}
 
 
 def _in_words(twin: dict[str, Any]) -> str:

@@ -43,7 +43,9 @@ def cartridge() -> None:
 @_FILE
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="How often; once without it.")
 @_INPUT
-@click.option("--fuel", type=click.IntRange(1), metavar="N", help="Steps that a frame may take (100,000).")
+@click.option(
+    "--fuel", type=click.IntRange(1, 100_000_000), metavar="N", help="Steps that a frame may take (100,000)."
+)
 @click.option("--save", is_flag=True, help="Save what came of it in FILE, signed.")
 @_OUT
 @_REPLACE

@@ -98,8 +98,12 @@ def _show(done: dict[str, Any], into: Path) -> None:
         which = "Theirs is in ours" if done["already"] else "Ours is in theirs"
         say(f"{mark('good')} {which} already; {tame(done['name'])} stays as it is.")
     else:
-        lived = f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
-        say(f"{mark('good')} {tame(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}")
+        lived = (
+            f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
+        )
+        say(
+            f"{mark('good')} {tame(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}"
+        )
     if done["contradicting"]:
         many = count(done["dimensions"], "dimension")
         verb = "contradicts" if done["contradicting"] == 1 else "contradict"
@@ -152,7 +156,9 @@ def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:
     octets = canonical(document) + b"\n"
     if into is not None:
         if into.exists() and not force:
-            raise Conflict(f"{into} exists already; nothing was written.", do="Take another name, or --force.")
+            raise Conflict(
+                f"{into} exists already; nothing was written.", do="Take another name, or --force."
+            )
         write_atomically(into.absolute(), octets, mode=0o644)
         return
     sys.stdout.flush()

@@ -106,12 +106,20 @@ def show_one(twin: Row) -> None:
         ("Parent", twin["parent_rappid"]),
         ("Memories", "cannot be read" if twin["memories"] is None else f"{twin['memories']:,}"),
         ("Talked", talked),
+        ("Buddy", _life(twin.get("buddy"))),
         ("Agents", ", ".join(twin["agents"])),
         ("Services", ", ".join(twin["services"])),
         ("Folder", tilde(twin["path"])),
     ):
         if value:
             say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
+
+
+def _life(buddy: Row | None) -> str:
+    """ "juvenile, happy, energy 80, experience 60"; "" for all who are no buddies."""
+    if not buddy or buddy["stage"] == "egg":
+        return "an egg; it hatches with its first food" if buddy else ""
+    return f"{buddy['stage']}, {buddy['feels']}, energy {buddy['energy']:g}, experience {buddy['xp']:g}"
 
 
 def show_history(name: str, history: Sequence[Row]) -> None:

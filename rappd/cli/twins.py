@@ -13,6 +13,7 @@ from rappd.cli.progress import progress
 from rappd.cli.screen import dim, print_json, say, tame
 from rappd.cli.twin_access import Answer, ask, path_of
 from rappd.cli.twin_buddies import BUDDY_VERBS
+from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
 from rappd.cli.twin_rows import (
     handle,
     show_archived,
@@ -180,5 +181,5 @@ def lineage(name: str, as_json: bool) -> None:
         show_tree(found["lineage"])
 
 
-for verb in (soul, archive, unarchive, purge, *BUDDY_VERBS):
+for verb in (soul, archive, unarchive, purge, *CHECKPOINT_VERBS, *BUDDY_VERBS):
     twins.add_command(verb)

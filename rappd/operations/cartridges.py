@@ -55,7 +55,7 @@ class CartridgeVerbs:
         ``steps`` freezes a LisPy machine where it is by then; ``fuel`` is what a frame may use before it
         ends with an error.
         """
-        found = self._load(path, force)
+        found = load(path, force=force)
         _may_write(into, path, replace)
         notes = list(found.notes)
         if found.shape is None:
@@ -76,14 +76,14 @@ class CartridgeVerbs:
         self, path: Path, *, inputs: Sequence[Any] = (), into: Path | None = None, replace: bool = False
     ) -> dict[str, Any]:
         """Goes on with a machine that was frozen, to the end of its frame. Raises ``Conflict`` for none."""
-        found = self._load(path)
+        found = load(path)
         if found.shape is not None or not found.document.get("continuation", {}).get("image"):
             raise Conflict(f"{path.name} is not frozen.", do=f"rappd cartridge run {path.name}")
         return self.run(path, inputs=inputs, into=into, replace=replace)
 
     def inspect(self, path: Path, *, force: bool = False) -> dict[str, Any]:
         """What a cartridge is, what it holds, where it was frozen and who signed it. Runs nothing."""
-        found = self._load(path, force)
+        found = load(path, force=force)
         octets = path.read_bytes()
         about = self._lispy(found.document) if found.shape is None else self._buddy(found)
         return {
@@ -101,7 +101,7 @@ class CartridgeVerbs:
         """What leads from one cartridge to another: ``edits``, the same in ``lines``, and ``notes``."""
         from twins.cartridges.comparing import compare
 
-        old, new = self._load(before, force), self._load(after, force)
+        old, new = load(before, force=force), load(after, force=force)
         found = compare(old.document, new.document)
         notes = [*old.notes, *new.notes]
         if found.shape:
@@ -151,7 +151,7 @@ class CartridgeVerbs:
         self, path: Path, to: str, into: Path, *, replace: bool = False, force: bool = False
     ) -> dict[str, Any]:
         """A ``.rappter.egg`` in another of its shapes: seed, legacy or spec."""
-        found = self._load(path, force)
+        found = load(path, force=force)
         if found.shape is None:
             raise Mistyped(f"{path.name} is a LisPy agent; it has one shape.", do="Convert a .rappter.egg.")
         _may_write(into, path, replace)
@@ -175,9 +175,6 @@ class CartridgeVerbs:
         _may_write(target, None, replace)
         about = {"file": target.name, "name": twin.name, "kind": "buddy", "shape": SHAPES[to].value}
         return {"cartridge": {**about, "notes": [], **self._save(document, target)}}
-
-    def _load(self, path: Path, force: bool = False) -> Loaded:
-        return load(path, force=force)
 
     def _moment(self) -> datetime:
         return self._now or datetime.now(UTC)

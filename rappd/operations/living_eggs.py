@@ -72,16 +72,18 @@ class LivingEggs:
         """See ``EggVerbs.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
 
         async def hatch() -> dict[str, Any]:
-            async with self._taken_in(path, expect_sha256) as kept:
-                async with self._resting(await asyncio.to_thread(self.verbs.key_of, kept)):
-                    done = await asyncio.to_thread(
-                        self.verbs.hatch,
-                        kept,
-                        overwrite=overwrite,
-                        approved=approved,
-                        source=source or path.name,
-                        progress=progress,
-                    )
+            async with (
+                self._taken_in(path, expect_sha256) as kept,
+                self._resting(await asyncio.to_thread(self.verbs.key_of, kept)),
+            ):
+                done = await asyncio.to_thread(
+                    self.verbs.hatch,
+                    kept,
+                    overwrite=overwrite,
+                    approved=approved,
+                    source=source or path.name,
+                    progress=progress,
+                )
             await asyncio.to_thread(self.waiting.discard, kept)
             return done
 

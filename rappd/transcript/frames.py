@@ -71,27 +71,33 @@ class RestoredConversations:
     def restore(self, key: str, frames: Iterable[Frame]) -> int:
         """Adds what the threads of ``key`` lack and returns how many events were new.
 
-        A thread that went on here in another way stays as it is; the hatched one stands beside it. Raises
-        ``StoreError``; what was written until then is found there when it is tried again.
+        A thread that went on here in another way stays as it is; the hatched one stands beside it. What any
+        thread of ``key`` holds already does not come again. Raises ``StoreError``; what was written until
+        then is found there when it is tried again.
         """
-        with closing(_Streams(frames)) as streams:
-            return sum(self._add(*_thread(key, stream)) for stream in streams)
-
-    def _add(self, info: ThreadInfo, records: list[Record]) -> int:
-        hashes = _chain(records)
-        known = self._known(info.id)
-        if known != hashes[: len(known)] and known[: len(hashes)] != hashes:
-            info, records = _beside(info, records, hashes[-1])
-            known = self._known(info.id)
-        missing = records[len(known) :]
-        for some in range(0, len(missing), _AT_ONCE):
-            self._on_loop(self._write(info, missing[some : some + _AT_ONCE]))
-        return len(missing)
-
-    def _known(self, thread: str) -> list[bytes]:
         self._on_loop(self._write(None, []))
         with Reader(self._database) as record:
-            return [event.hash for event in record.events_of(thread)]
+            # The hash of an event stands for all that was said before it, too.
+            heads = {thread.id: thread.head for thread in record.threads_of(key)}
+            known = {event.hash for thread in heads for event in record.events_of(thread)}
+        with closing(_Streams(frames)) as streams:
+            return sum(self._add(*_thread(key, stream), known, heads) for stream in streams)
+
+    def _add(
+        self, info: ThreadInfo, records: list[Record], known: set[bytes], heads: dict[str, bytes]
+    ) -> int:
+        hashes = _chain(records)
+        if hashes[-1] in known:
+            return 0
+        if heads.get(info.id, hashes[-1]) not in hashes:
+            info, records = _beside(info, records, hashes[-1])
+        begun = heads.get(info.id)
+        missing = records[hashes.index(begun) + 1 if begun in hashes else 0 :]
+        for some in range(0, len(missing), _AT_ONCE):
+            self._on_loop(self._write(info, missing[some : some + _AT_ONCE]))
+        known.update(hashes)
+        heads[info.id] = hashes[-1]
+        return len(missing)
 
     async def _write(self, info: ThreadInfo | None, records: list[Record]) -> None:
         if info is not None:

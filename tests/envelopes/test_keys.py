@@ -24,7 +24,7 @@ def test_a_key_comes_back_from_its_file() -> None:
     assert verify(again.public, again.sign(b"x"), b"x")
 
 
-@pytest.mark.parametrize("pem", [b"", b"no key", KEY.to_pem()[:80]])
+@pytest.mark.parametrize("pem", [b"", b"no key", KEY.to_pem()[:80]], ids=["empty", "text", "half"])
 def test_a_damaged_key_is_refused_in_words(pem: bytes) -> None:
     with pytest.raises(BadKey, match="cannot be read"):
         IdentityKey.from_pem(pem)

@@ -129,7 +129,6 @@ def test_it_feeds_itself_and_says_how_it_is_in_conversation(zoo: Zoo) -> None:
     zoo.says_to(key, "explore")
     assert zoo.status(key)["xp"] == 5, "three for exploring, two for having met somebody"
 
-
     def heard() -> list[tuple[str, str]]:
         kept = json.loads(zoo.data(key).joinpath("buddy.json").read_text())["organism"]["context_memory"]
         return [(one["text"], one["source"]) for one in kept]

@@ -137,6 +137,7 @@ class Nest:
             write_atomically(self._data / "kept" / "buddy" / name, octets)
 
     def _lying(self, name: str) -> tuple[Document, Shape] | None:
+        self._no_link()
         octets = read_regular(self._data / name, MAX_BYTES)
         if octets is None:
             return None
@@ -146,7 +147,13 @@ class Nest:
     def _alone(self) -> AbstractContextManager[None]:
         if not self._data.is_dir():
             raise _nobody()
+        self._no_link()
         return alone(self._data)
+
+    def _no_link(self) -> None:
+        """The workspace is its agents' to write: they must not have the house write elsewhere."""
+        if self._data.is_symlink():
+            raise BadFile(f"{self._data.name} is a link; nothing was read or written.", do="Remove the link.")
 
 
 def is_buddy(workspace: Workspace) -> bool:

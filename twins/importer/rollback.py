@@ -68,7 +68,7 @@ def roll_back(
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise ChangedSince(
             f"{', '.join(names[:_SHOWN])}{more} changed since {receipt.name} hatched; nothing was touched.",
-            do=f"rappd egg rollback {receipt.id} --even-if-changed keeps them aside",
+            do=f"`rappd egg rollback {receipt.id} --even-if-changed` keeps them aside.",
         )
     return undoing.run(held, at)
 

@@ -122,6 +122,33 @@ async def restore_soul(request: web.Request) -> web.Response:
     )
 
 
+@routes.get("/twins/{twin}/checkpoints")
+@operator_only
+async def checkpoints(request: web.Request) -> web.Response:
+    """Moments it can be brought back to, oldest first."""
+    return ok(await request.app[HOUSE].checkpoints.listing(_name(request)))
+
+
+@routes.post("/twins/{twin}/checkpoints")
+@operator_only
+async def checkpoint(request: web.Request) -> web.Response:
+    """Keeps it as it is now; a `note` may be given."""
+    body = await json_object(request)
+    return ok(await request.app[HOUSE].checkpoints.make(_name(request), note=_maybe(body, "note")))
+
+
+@routes.post("/twins/{twin}/checkpoints/rollback")
+@operator_only
+async def rollback(request: web.Request) -> web.Response:
+    """Brings it back to a `checkpoint`, or the latest; only says what would change, unless `confirm` is true."""
+    body = await json_object(request)
+    return ok(
+        await request.app[HOUSE].checkpoints.rollback(
+            _name(request), checkpoint=_maybe(body, "checkpoint"), confirm=body.get("confirm") is True
+        )
+    )
+
+
 @routes.post("/twins/{twin}/archive")
 @operator_only
 async def archive(request: web.Request) -> web.Response:

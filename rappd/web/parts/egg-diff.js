@@ -24,6 +24,8 @@ export function eggDiff() {
   const before = slot("Before", compare);
   const after = slot("After", compare);
   const slots = [before, after];
+  const offer = () => slots.forEach((one) => one.offer());
+  twins.addEventListener("change", offer);
   const draw = (diff) => {
     fill(result, differences(diff));
     say(summary(diff));
@@ -46,7 +48,10 @@ export function eggDiff() {
       if (Boolean(before.egg) === Boolean(after.egg)) return null;
       return { words: "Drop to compare", take: ([file]) => (before.egg ? after : before).take(file) };
     },
-    close: () => slots.forEach((one) => one.close()),
+    close() {
+      twins.removeEventListener("change", offer);
+      for (const one of slots) one.close();
+    },
   };
 }
 
@@ -61,11 +66,12 @@ function slot(name, changed) {
     body,
     trouble,
   );
-  const self = { name, element, egg: null, take, close };
+  const self = { name, element, egg: null, take, close, offer };
   let control = null;
 
   function empty() {
     element.classList.remove("filled");
+    body.dataset.empty = "yes";
     const pick = h(
       "select",
       { "aria-label": `${name}: a twin as it is now` },
@@ -80,8 +86,14 @@ function slot(name, changed) {
     );
   }
 
+  /** Offers the twins that live here now, unless the place is taken or in use. */
+  function offer() {
+    if (body.dataset.empty && !body.contains(document.activeElement)) empty();
+  }
+
   async function take(file) {
     close();
+    body.dataset.empty = "";
     control = new AbortController();
     const line = progressLine(`Reading ${file.name}…`, { cancel: close });
     fill(body, line.element);
@@ -94,6 +106,7 @@ function slot(name, changed) {
 
   async function packed(key) {
     close();
+    body.dataset.empty = "";
     const { name: called } = twins.row(key);
     fill(body, progressLine(`Packing ${called}…`).element);
     await hold(async () => {

@@ -7,10 +7,10 @@ import { pageOf } from "./twin-words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 60;
-const STEP = 32;
 const LEFT = 20;
-const WORDS = 230; // px that a name gets at least
-const LETTER = 8.6; // px, of the widest usual face
+const WORDS = 220; // px that a name gets at least
+const NARROW = 480;
+const paper = document.createElement("canvas").getContext("2d"); // to measure on
 const STATES = { archived: "archived", purged: "ended for good", elsewhere: "not on this machine" };
 
 /**
@@ -63,7 +63,8 @@ function parentsOf(members) {
 
 function picture(members, parents, here, width) {
   const deepest = members.reduce((most, { depth }) => Math.max(most, depth), 0);
-  const whole = Math.max(width, LEFT + deepest * STEP + WORDS);
+  const step = width < NARROW ? 24 : 32;
+  const whole = Math.max(width, LEFT + deepest * step + WORDS);
   const svg = s("svg", {
     class: "family",
     role: "group",
@@ -72,7 +73,7 @@ function picture(members, parents, here, width) {
     height: members.length * ROW,
     viewBox: `0 0 ${whole} ${members.length * ROW}`,
   });
-  const spot = (at) => ({ x: LEFT + members[at].depth * STEP, y: at * ROW + ROW / 2 });
+  const spot = (at) => ({ x: LEFT + members[at].depth * step, y: at * ROW + ROW / 2 });
   svg.append(...members.flatMap((_, at) => (parents[at] < 0 ? [] : [branch(spot(parents[at]), spot(at))])));
   const nodes = members.map((kin, at) =>
     node(kin, spot(at), whole, relation(members, parents[at]), kin.key === here),
@@ -90,7 +91,7 @@ function branch(from, to) {
 
 function node(kin, { x, y }, width, descent, isHere) {
   const lives = kin.state === "active" || kin.state === "archived";
-  const letters = Math.floor((width - x - 26) / LETTER);
+  const room = width - x - 30;
   const about = [descent, ...aboutOf(kin)].filter(Boolean).join(", ");
   const one = s(lives ? "a" : "g", {
     class: `kin ${kin.state}${isHere ? " here" : ""}`,
@@ -101,7 +102,7 @@ function node(kin, { x, y }, width, descent, isHere) {
     ...(isHere && { "aria-current": "true" }),
   });
   one.append(
-    s("rect", { class: "ground", x: x - 18, y: y - 26, width: width - x + 18, height: 52, rx: 10 }),
+    s("rect", { class: "ground", x: x - 18, y: y - 26, width: width - x + 17, height: 52, rx: 10 }),
     s("path", {
       class: "shell",
       d: `M${x} ${y - 16}c6.4 0 11.4 9.2 11.4 17.2s-5 13-11.4 13-11.4-5-11.4-13 5-17.2 11.4-17.2z`,
@@ -109,15 +110,15 @@ function node(kin, { x, y }, width, descent, isHere) {
     kin.state === "purged"
       ? s("path", { class: "cross", d: `M${x - 5} ${y - 4}l10 10m0-10l-10 10` })
       : s("circle", { class: "yolk", cx: x, cy: y + 2, r: kin.state === "elsewhere" ? 2 : 5.5 }),
-    text("kin-name", x + 24, y - 3, short(kin.name, letters)),
-    text("kin-about", x + 24, y + 16, short(aboutOf(kin).join(", "), letters + 3)),
+    text("kin-name", x + 24, y - 3, fitting(kin.name, "620 16px", room)),
+    text("kin-about", x + 24, y + 16, fitting(aboutOf(kin).join(", "), "14px", room, 0)),
   );
   return one;
 }
 
 function aboutOf({ kind, state, born_at: born, looped }) {
   const when = born && !Number.isNaN(Date.parse(born)) && `born ${onDay(born)}`;
-  return [STATES[state], kind, when, looped && "its line ends in a circle"].filter(Boolean);
+  return [STATES[state], looped && "its line ends in a circle", kind, when].filter(Boolean);
 }
 
 const relation = (members, parent) => (parent < 0 ? "" : `fork of ${members[parent].name}`);
@@ -141,7 +142,11 @@ function walkable(svg, nodes, parents) {
   });
   svg.addEventListener("focusin", ({ target }) => {
     for (const one of nodes) one.setAttribute("tabindex", one === target ? "0" : "-1");
-    target.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const left =
+      target.querySelector(".shell").getBoundingClientRect().left - svg.getBoundingClientRect().left;
+    const box = svg.parentElement;
+    box.scrollTo({ left: left + WORDS > box.clientWidth ? left - LEFT : 0 });
+    target.querySelector(".shell").scrollIntoView({ block: "nearest" });
   });
 }
 
@@ -166,11 +171,15 @@ function asText(members, parents, here) {
   return lists.get(-1);
 }
 
-/** A long name loses its middle. */
-function short(name, most) {
-  if (name.length <= most) return name;
-  const end = Math.floor((most - 1) / 3);
-  return `${name.slice(0, most - 1 - end)}…${name.slice(name.length - end)}`;
+/** As much of `words` as fits into `room` px; what is too long loses its middle, its last `tail` stays. */
+function fitting(words, font, room, tail = 1 / 3) {
+  paper.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  let shown = words;
+  for (let most = words.length - 1; most > 4 && paper.measureText(shown).width > room; most -= 1) {
+    const end = Math.floor(most * tail);
+    shown = `${words.slice(0, most - end)}…${words.slice(words.length - end)}`;
+  }
+  return shown;
 }
 
 function text(className, x, y, words) {

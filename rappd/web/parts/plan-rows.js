@@ -40,6 +40,9 @@ export function planRows(plan) {
   );
 }
 
+/** Whether all that the egg holds is here, as it is in the egg. */
+export const isHere = ({ keep, refuse }) => !refuse.count && keep.files.every(({ why }) => why === SAME);
+
 /** What of yours differs from the egg's, by what one may overwrite: `Map` of category → number of files. */
 export function differing({ keep }) {
   const found = new Map();
@@ -70,7 +73,9 @@ const ABOUT = {
   keep: ({ files }) => {
     const same = files.filter(({ why }) => why === SAME).length;
     const others = files.length - same;
-    return [others && `${same ? `${others} of ` : ""}yours differ and stay`, same && `${same} are the same`]
+    const differ = others === 1 ? "differs and stays" : "differ and stay";
+    const of = same || others === 1 ? `${others} of ` : "";
+    return [others && `${of}yours ${differ}`, same && `${same} ${same === 1 ? "is" : "are"} the same`]
       .filter(Boolean)
       .join(", ");
   },

@@ -6,7 +6,7 @@ import { fill, h } from "./dom.js";
 import { hatched } from "./hatching.js";
 import { overwriting } from "./plan-choices.js";
 import { planHead } from "./plan-head.js";
-import { planRows } from "./plan-rows.js";
+import { isHere, planRows } from "./plan-rows.js";
 import { problemView } from "./problem.js";
 import { progressLine } from "./progress.js";
 import { say } from "./say.js";
@@ -75,7 +75,16 @@ export function openPlan(file, decided) {
       const files = writes(plan);
       if (!files && plan.answer) return closing(() => dialog.close(), "Close");
       if (!files && plan.seal.standing !== "trusted")
-        return [h("p", {}, "All of it is here already."), closing(() => dialog.close(), "Close")];
+        return [
+          h(
+            "p",
+            {},
+            isHere(plan)
+              ? "All of it is here already."
+              : "Nothing would be written: what differs stays yours.",
+          ),
+          closing(() => dialog.close(), "Close"),
+        ];
       const button = h(
         "button",
         { type: "button", class: "primary" },

@@ -47,12 +47,8 @@ export function rail(element, places) {
   );
   const draw = () => {
     fill(name, desk.name);
-    fill(
-      pick,
-      h("span", {}, nameOf(partner.key)),
-      unseen(", choose another"),
-      h("span", { "aria-hidden": "true" }, " ▾"),
-    );
+    fill(pick, h("span", {}, nameOf(partner.key)), h("span", {}, " ▾"));
+    pick.setAttribute("aria-label", `${nameOf(partner.key)}, choose another`);
     pick.hidden = twins.rows.length === 0 && !partner.key;
     fill(
       state,

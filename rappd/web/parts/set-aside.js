@@ -139,7 +139,7 @@ function openEnding(record, refresh) {
         h(
           "p",
           { class: "soft" },
-          "What stays: one line in the list below, its threads in Activity, and eggs that were packed of it.",
+          "What stays: one line in the list of the ended, and its threads in Activity. Eggs that were packed of it hatch elsewhere, never here again.",
         ),
         trouble,
         h(

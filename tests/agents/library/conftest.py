@@ -35,6 +35,8 @@ class Keeper:
         self.asked.append((operation, given))
         if self.refusal:
             raise AgentError(self.refusal)
+        if operation.startswith("buddy."):
+            return {"message": f"{operation}: {given['text']}"}
         file = self.folder / given.get("filename", "none")
         match operation:
             case "agents.list":

@@ -79,12 +79,12 @@ def shelf(idle: RunningDaemon, tmp_path: Path) -> Shelf:
 
 
 def test_load_run_save_load_run_save(shelf: Shelf) -> None:
-    """In six processes what one process does, byte for byte."""
+    """In four processes what one process does, byte for byte."""
     path = shelf.made("counter", COUNTER)
     whole = shelf.path("whole.lispy.json")
-    at_once = shelf.json("run", path, "--frames", "6", "-o", whole, "--at", AT)
+    at_once = shelf.json("run", path, "--frames", "4", "-o", whole, "--at", AT)
     output = ""
-    for number in range(1, 7):
+    for number in range(1, 5):
         ran = shelf.json("run", path, "--save", "--at", AT)
         assert ran["frames"] == [{"frame": number, "result": str(13 * number)}]
         assert Path(path).with_name("counter.lispy.json.sig").exists()
@@ -93,7 +93,7 @@ def test_load_run_save_load_run_save(shelf: Shelf) -> None:
     assert Path(path).read_bytes() == Path(whole).read_bytes()
 
 
-@pytest.mark.parametrize("steps", [1, 2, 17, 58, 101, 164])
+@pytest.mark.parametrize("steps", [1, 58, 164])
 def test_frozen_in_mid_expression_and_resumed_elsewhere(shelf: Shelf, steps: int, tmp_path: Path) -> None:
     path = shelf.made("counter", COUNTER)
     plain = shelf.path("plain.lispy.json")
@@ -148,13 +148,21 @@ def test_a_program_that_fails_leaves_its_cartridge_as_it_was(shelf: Shelf) -> No
     assert ran["frames"][0]["error"]["category"] == "evaluation"
     assert Path(path).read_bytes() == before
     endless = shelf.made("endless", "(define (go) (go)) (go)")
-    assert shelf.json("run", endless, "--fuel", "500", code=1)["frames"][0]["error"]["category"] == "resource-limit"
+    assert (
+        shelf.json("run", endless, "--fuel", "500", code=1)["frames"][0]["error"]["category"]
+        == "resource-limit"
+    )
 
 
 def test_a_program_reaches_nothing(shelf: Shelf) -> None:
-    for number, reach in enumerate(('(read-file "/etc/passwd")', '(rb-run "1")', '(curl "http://x")', "(env-get)")):
+    for number, reach in enumerate(
+        ('(read-file "/etc/passwd")', '(rb-run "1")', '(curl "http://x")', "(env-get)")
+    ):
         path = shelf.made(f"reach{number}", reach)
-        assert shelf.json("run", path, code=1)["frames"][0]["error"]["category"] in ("evaluation", "capability")
+        assert shelf.json("run", path, code=1)["frames"][0]["error"]["category"] in (
+            "evaluation",
+            "capability",
+        )
 
 
 def test_signed_edited_and_signed_again(shelf: Shelf) -> None:
@@ -280,16 +288,19 @@ def test_nothing_is_written_over_unless_told(shelf: Shelf) -> None:
 )
 def test_what_is_no_cartridge_ends_with_5_and_says_why(shelf: Shelf, content: str, word: str) -> None:
     path = shelf.written("bad.json", content)
-    for verb in ("run", "inspect"):
-        told = shelf(verb, path, "--json", code=5)
-        error = json.loads(told.stderr)
-        assert error["code"] == "bad_cartridge"
-        assert word in error["error"]
-        assert error["do"]
-        assert told.stdout == ""
+    told = shelf("run", path, "--json", code=5)
+    error = json.loads(told.stderr)
+    assert error["code"] == "bad_cartridge"
+    assert word in error["error"]
+    assert error["do"]
+    assert told.stdout == ""
     if word != "image":  # a machine is looked into only where it would run
         shelf("diff", path, path, code=5)
-    shelf("run", shelf.path("nowhere.json"), code=4)
+
+
+def test_a_file_that_is_not_there_ends_with_4(shelf: Shelf) -> None:
+    for verb in ("run", "inspect", "step", "resume"):
+        shelf(verb, shelf.path("nowhere.json"), code=4)
 
 
 def test_a_program_that_cannot_be_read_names_its_line(shelf: Shelf) -> None:

@@ -143,7 +143,9 @@ def test_it_does_not_matter_who_is_ours_and_merging_again_changes_nothing(lives:
     forward = lives.merged(lives.here, "forward", lives.base, lives.ours, one)
     assert forward["forward"]
     for name in ("again", "forward"):
-        diff = json.loads(lives.run(lives.here, "egg", "diff", str(one), str(lives.folder / f"{name}.egg"), "--json"))
+        diff = json.loads(
+            lives.run(lives.here, "egg", "diff", str(one), str(lives.folder / f"{name}.egg"), "--json")
+        )
         assert diff["diff"]["files"] == []
 
 
@@ -190,7 +192,9 @@ def test_two_beings_and_other_mistakes_write_nothing(lives: Lives) -> None:
     assert not out.exists()
     assert not list(lives.folder.glob(".merging-*"))
     before = lives.ours.read_bytes()
-    lives.run(lives.here, *merge, str(lives.base), str(lives.ours), str(lives.theirs), "-o", str(lives.ours), code=9)
+    lives.run(
+        lives.here, *merge, str(lives.base), str(lives.ours), str(lives.theirs), "-o", str(lives.ours), code=9
+    )
     assert lives.ours.read_bytes() == before
 
 
@@ -232,11 +236,24 @@ def papers(idle: RunningDaemon, tmp_path: Path) -> Papers:
             '{"text":"new","updated_at":"2026-01-03T00:00:00Z"}',
         ),
         ({"n": 5}, {"n": 7}, {"n": 6}, '{"n":8}'),
-        ({"items": {"a": 1, "b": {"n": 1}}}, {"items": {"b": {"n": 2}}}, {"items": {"a": 1}}, '{"items":{"b":{"n":2}}}'),
+        (
+            {"items": {"a": 1, "b": {"n": 1}}},
+            {"items": {"b": {"n": 2}}},
+            {"items": {"a": 1}},
+            '{"items":{"b":{"n":2}}}',
+        ),
         ({"e": []}, {"e": [{"id": 1, "t": "x"}]}, {"e": [{"id": 1, "t": "x"}]}, '{"e":[{"id":1,"t":"x"}]}'),
         ({"é": 1, "a": 2}, {"é": 1, "a": 2, "z": None}, {"é": 1, "a": 2}, '{"a":2,"z":null,"é":1}'),
     ],
-    ids=["set union", "taken out", "later wins", "counter", "change beats deletion", "no repeat", "canonical"],
+    ids=[
+        "set union",
+        "taken out",
+        "later wins",
+        "counter",
+        "change beats deletion",
+        "no repeat",
+        "canonical",
+    ],
 )
 def test_the_conformance_cases(papers: Papers, base: Any, ours: Any, theirs: Any, merged: str) -> None:
     assert papers.merge(base, ours, theirs)[0] == f"{merged}\n"
@@ -254,7 +271,15 @@ def test_documents_of_two_beings_are_refused_and_contradictions_told(papers: Pap
     papers.merge({}, '{"a": 1, "a": 2}', {}, code=5)
     papers.merge({}, code=2)
     out = papers.folder / "out.json"
-    words = ("egg", "merge", papers.file("a", {"x": 1}), papers.file("b", {"y": 2}), "--json-documents", "-o", str(out))
+    words = (
+        "egg",
+        "merge",
+        papers.file("a", {"x": 1}),
+        papers.file("b", {"y": 2}),
+        "--json-documents",
+        "-o",
+        str(out),
+    )
     assert papers.daemon.cli(*words).returncode == 0
     assert out.read_text() == '{"x":1,"y":2}\n'
     assert papers.daemon.cli(*words).returncode == 9

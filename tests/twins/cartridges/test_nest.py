@@ -221,3 +221,29 @@ def _forked(work: Callable[[], None]) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def test_agents_cannot_have_the_house_write_elsewhere(tmp_path: Path) -> None:
+    workspace, elsewhere = Workspace.at(tmp_path / "workspace"), tmp_path / "elsewhere"
+    workspace.create()
+    elsewhere.mkdir()
+    workspace.data.rmdir()
+    workspace.data.symlink_to(elsewhere)
+    nest = Nest(workspace)
+    with pytest.raises(BadFile, match="is a link"):
+        nest.lay(now=NOON)
+    (elsewhere / "buddy.json").write_text("{}")
+    for attempt in (nest.read, lambda: nest.act(Action.FEED), lambda: nest.rename("x")):
+        with pytest.raises(BadFile, match="is a link"):
+            attempt()
+    assert [path.name for path in elsewhere.iterdir()] == ["buddy.json"]
+
+
+def test_a_name_is_changed_and_an_empty_nest_stays_one(nest: Nest, tmp_path: Path) -> None:
+    nest.lay(name="First", now=NOON)
+    nest.rename("Second", now=NOON)
+    assert nest.act(Action.FEED, now=NOON).said == "The egg hatched. This is Second."
+    empty = Workspace.at(tmp_path / "empty")
+    empty.create()
+    Nest(empty).rename("Nobody")
+    assert Nest(empty).is_empty()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,10 @@ class Said:
 
     def __init__(self) -> None:
         self.count = 3
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def frames(self, key: str) -> Iterator[Frame]:
+        self.meanwhile()
         said = (("2026-11-21T09:00:00.000Z", "said", {"text": f"Hello {n}"}) for n in range(self.count))
         return chained("thread-1", said)
 
@@ -76,7 +78,7 @@ class Garden:
             self.places,
             key=IdentityKey.generate(),
             maker=Maker("rappd", "1", "desk"),
-            conversations=self.said,
+            conversations=lambda key: self.said,
         )
 
     def plant(self) -> Twin:

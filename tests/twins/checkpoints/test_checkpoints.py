@@ -71,12 +71,10 @@ def test_one_is_found_by_the_start_of_its_name_or_is_the_latest(garden: Garden) 
 def test_a_twin_without_one_is_told_how_to_make_one(garden: Garden) -> None:
     with pytest.raises(NoSuchCheckpoint, match=r"gardener has no checkpoint\.") as raised:
         garden.look()
-    assert raised.value.do == "rappd twins checkpoint makes one"
+    assert raised.value.do == f"rappd twins checkpoint {garden.twin.key[:12]}"
 
 
-@pytest.mark.parametrize(
-    "content", [None, "", "{", "[]", '{"note": 1}', '"text"', '{"note": "", "before": ""}']
-)
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"note": 1, "files": "x"}', '"text"', "\xff"])
 def test_an_egg_without_its_record_is_a_checkpoint_without_a_note(
     garden: Garden, content: str | None
 ) -> None:
@@ -99,8 +97,12 @@ def test_what_one_that_was_killed_left_half_written_is_swept(garden: Garden) -> 
     made = garden.make()
     left = made.egg.with_name(".egg.1.abcdef.tmp")
     left.write_bytes(b"half")
+    record = made.egg.with_name("2026-11-21T09-41-00.000Z.json")
+    record.write_text("{}")
     garden.make(hours=1)
     assert not left.exists()
+    assert not record.exists()
+    assert made.egg.with_suffix(".json").exists()
 
 
 def test_a_checkpoint_hatches_on_another_home_with_what_was_said(garden: Garden) -> None:

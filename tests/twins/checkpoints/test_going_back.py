@@ -6,7 +6,6 @@ import hashlib
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins import souls
-from twins.eggs.frames import Frame
 from twins.errors import BadEgg, TwinConflict
 from twins.twin import mint, rename
 
@@ -160,13 +158,8 @@ def test_a_twin_that_changes_meanwhile_is_left_as_it_is(garden: Garden) -> None:
     garden.make()
     garden.live_on()
 
-    class Meddling:
-        def frames(self, key: str) -> Iterator[Frame]:
-            garden.put(".brainstem_data/memory.json", "written meanwhile")
-            return garden.said.frames(key)
-
-    garden.checkpoints._conversations = Meddling()
-    with pytest.raises(TwinConflict, match="gardener changed meanwhile; it was left as it is"):
+    garden.said.meanwhile = lambda: garden.put(".brainstem_data/memory.json", "written meanwhile")
+    with pytest.raises(TwinConflict, match="The twin changed meanwhile; it was left as it is"):
         garden.go_back()
     assert garden.content()[".brainstem_data/memory.json"] == "written meanwhile"
     assert garden.content()["soul.md"] == "You sell the garden.\n"

@@ -1,0 +1,183 @@
+"""``rappd twins checkpoint``, ``checkpoints`` and ``rollback``: a twin as it was at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import count, size
+from rappd.cli.progress import progress
+from rappd.cli.screen import arrow, command, dim, interactive, mark, note, print_json, say, tame
+from rappd.cli.tables import table
+from rappd.cli.twin_access import Answer, path_of
+from rappd.cli.twin_rows import handle
+from rappd.errors import NeedsYes
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.checkpoints import CheckpointVerbs
+
+_NAME = click.argument("name")
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SECONDS = 3600.0  # a twin may be large
+_SHOWN = 3
+
+
+@click.command()
+@_NAME
+@click.option("--note", "text", default="", help="What to remember it by.")
+@_JSON
+def checkpoint(name: str, text: str, as_json: bool) -> None:
+    """Keep a twin as it is now, to go back to. It may be awake."""
+    with progress() as line:
+        line(f"Packing {tame(name)}…")
+        found = _ask(
+            lambda daemon: daemon.post(path_of(name, "checkpoints"), {"note": text}),
+            lambda verbs: verbs.make(name, note=text),
+        )
+    made = found["checkpoint"]
+    if as_json:
+        print_json({"checkpoint": made})
+        return
+    what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {size(made['size'])}"
+    say(f"{mark('good')} {tame(found['name'])} is kept as it is now: {what}")
+    say(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
+
+
+@click.command()
+@_NAME
+@_JSON
+def checkpoints(name: str, as_json: bool) -> None:
+    """A twin's checkpoints, oldest first."""
+    found = _ask(lambda daemon: daemon.get(path_of(name, "checkpoints")), lambda verbs: verbs.listing(name))
+    rows = found["checkpoints"]
+    if as_json:
+        print_json({"checkpoints": rows})
+    elif rows:
+        shown = [
+            [row["id"], _when(row["at"]), _known(row["records"]), size(row["size"]), row["note"]]
+            for row in rows
+        ]
+        table(["CHECKPOINT", "MADE", "RECORDS", "SIZE", "NOTE"], shown, shrink=4, prose=True, whole=(0,))
+    else:
+        say(f"{tame(found['name'])} has no checkpoint yet.")
+        say(f"  {arrow()} {command(f'rappd twins checkpoint {_typed(found)}')}")
+
+
+@click.command()
+@_NAME
+@click.argument("checkpoint", required=False, default="")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+def rollback(name: str, checkpoint: str, yes: bool, as_json: bool) -> int:
+    """Bring a twin back to a CHECKPOINT, or the latest.
+
+    Soul, agents, services, senses and memory are as they were, and files that came since go; what the twin
+    is now becomes a checkpoint first. Its name, its .env and its packages stay. What was said stays in the
+    record, too: its threads go on, though it may not remember.
+    """
+    with progress() as line:
+        line(f"Comparing {tame(name)}…")
+        meant = _roll_back(name, checkpoint, confirm=False)
+    if not meant["restored"] and not meant["removed"]:
+        if as_json:
+            print_json({"rollback": meant})
+        else:
+            say(f"{mark('good')} {tame(meant['name'])} is as it was then already; nothing was touched.")
+        return 0
+    if not yes and not _agreed(meant, as_json):
+        note("Nothing was touched.")
+        return NeedsYes.exit_code
+    with progress() as line:
+        line(f"Bringing {tame(name)} back…")
+        found = _roll_back(
+            meant["key"], meant["checkpoint"]["id"], confirm=True
+        )  # the very one that was shown
+    if as_json:
+        print_json({"rollback": found})
+        return 0
+    changed = f"{count(len(found['restored']), 'file')} restored, {len(found['removed'])} removed"
+    say(f"{mark('good')} {tame(found['name'])} is as it was on {_when(found['checkpoint']['at'])}: {changed}")
+    if found["before"]:
+        undo = f"rappd twins rollback {_typed(found)} {found['before']['id']}"
+        say(f"  {dim('to undo it:')} {command(undo)}")
+    for sentence in found["notes"]:
+        say(f"{mark('note')} {tame(sentence)}")
+    return 0
+
+
+CHECKPOINT_VERBS = (checkpoint, checkpoints, rollback)
+
+
+def _roll_back(name: str, checkpoint: str, *, confirm: bool) -> Answer:
+    body = {"checkpoint": checkpoint, "confirm": confirm}
+    return _ask(
+        lambda daemon: daemon.post(path_of(name, "checkpoints/rollback"), body),
+        lambda verbs: verbs.rollback(name, checkpoint=checkpoint, confirm=confirm),
+    )
+
+
+def _agreed(meant: Answer, as_json: bool) -> bool:
+    """Shows what would change and asks. Raises ``NeedsYes`` where nobody can be asked."""
+    who, when = tame(meant["name"]), _when(meant["checkpoint"]["at"])
+    if as_json:
+        print_json({"rollback": meant})
+    else:
+        for verb, paths in (("restore", meant["restored"]), ("remove", meant["removed"])):
+            more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+            say(f"  {verb:<8}{len(paths):>5}  {dim(tame(', '.join(paths[:_SHOWN])) + more)}")
+    if as_json or not interactive():
+        raise NeedsYes(f"{who} would be brought back to {when}; nothing was touched.", do="Add --yes.")
+    question = f"Bring {who} back to {when}? What it is now is kept as a checkpoint."
+    return click.confirm(question, default=False, err=True)
+
+
+def _ask(
+    with_daemon: Callable[[Daemon], Answer], on_disk: Callable[[CheckpointVerbs], Awaitable[Answer]]
+) -> Answer:
+    """Of the daemon where one runs, else on disk, in this process."""
+    home = Home.here()
+    daemon = Daemon(home, timeout=_SECONDS)
+    if daemon.running():
+        return with_daemon(daemon)
+    import asyncio
+
+    return asyncio.run(_on_disk(home, on_disk))
+
+
+async def _on_disk(home: Home, on_disk: Callable[[CheckpointVerbs], Awaitable[Answer]]) -> Answer:
+    from rappd.home import machine_name
+    from rappd.offline import workspace_of
+    from rappd.operations.checkpoints import CheckpointVerbs
+    from rappd.operations.twins import Asleep
+    from rappd.settings.load import Settings
+    from rappd.wakes import Wakes
+
+    home.create()
+    settings = Settings.load(home)
+    verbs = CheckpointVerbs(
+        home,
+        workspace_of(home, settings),
+        home.identity(),
+        machine=machine_name(settings.text("name")),
+        living=Asleep(Wakes(home)),
+    )
+    return await on_disk(verbs)
+
+
+def _typed(found: Answer) -> str:
+    return handle(str(found["name"]), str(found["key"]))
+
+
+def _when(at: str) -> str:
+    """ "21 Nov 2026 09:40", in the time of this place."""
+    moment = datetime.fromisoformat(at).astimezone()
+    return f"{moment.day} {moment:%b %Y %H:%M}"
+
+
+def _known(number: Any) -> str:
+    return "?" if number is None else f"{number:,}"

@@ -1,0 +1,490 @@
+"""Twins in Chromium: cards, eggs and their plans, lineage, two eggs side by side, who is set aside."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+SAME, DIFFERS = "the same is there", "yours differs and stays"
+
+
+def group(*files: tuple[str, str, str]) -> dict[str, Any]:
+    rows = [
+        {"path": path, "role": role, "size": 10} | ({"why": why} if why else {}) for path, role, why in files
+    ]
+    roles = [role for _, role, _ in files]
+    return {"count": len(files), "roles": {role: roles.count(role) for role in roles}, "files": rows}
+
+
+def planned(digest: str, *, replaced: bool = False, **more: Any) -> dict[str, Any]:
+    soul = ("soul.md", "soul", "" if replaced else DIFFERS)
+    plan = {
+        "egg": {"name": "Rose", "kind": "twin", "size": 3_100_000, "packed_by": "kitchen"},
+        "seal": {"whole": True, "signer": "91c3" * 16, "signer_name": "", "standing": "unknown"},
+        "create": group(("memory.json", "memory", ""), ("agents/rain_agent.py", "agent", "")),
+        "replace": group(*([soul] if replaced else [])),
+        "keep": group(("rappid.json", "identity", SAME), *([] if replaced else [soul])),
+        "quarantine": group(("agents/rain_agent.py", "agent", "")),
+        "refuse": group(),
+        "permissions": [{"path": "agents/rain_agent.py", "wants": ["the network"]}],
+        "notes": [],
+        "answer": "",
+        "digest": digest,
+    }
+    plan["egg"]["packed_at"] = "2026-11-20T10:00:00Z"
+    return plan | more
+
+
+def opened_egg(plan: dict[str, Any]) -> dict[str, Any]:
+    egg = {"name": "Rose", "whole": True, "listed": 142, "parts": []}
+    return {"id": "ab" * 32, "file": "rose.egg", "egg": egg, "plan": plan}
+
+
+def hatched(**more: Any) -> dict[str, Any]:
+    done = {"name": "Rose", "key": "rose-7e18", "destination": "twin", "receipt": "r1", "released": []}
+    counts = {"create": {"count": 2}, "replace": {"count": 1}, "quarantine": {"count": 1}, "answer": ""}
+    return {"hatched": done | counts | more}
+
+
+async def drop(page: Page, *names: str) -> None:
+    await page.evaluate(
+        """names => {
+            const carried = new DataTransfer();
+            for (const name of names) carried.items.add(new File(["egg"], name));
+            for (const type of ["dragenter", "dragover", "drop"])
+                document.body.dispatchEvent(new DragEvent(type, {dataTransfer: carried, bubbles: true, cancelable: true}));
+        }""",
+        list(names),
+    )
+
+
+def bodies(site: Any, path: str) -> list[Any]:
+    return [body for _, body in site.desk.requests(path) if body is not None]
+
+
+async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
+    async with site.opened("#/twins") as page:
+        rose = page.locator("[data-key='rose-7e18']")
+        await expect(rose).to_contain_text("awake on port 7081")
+        await expect(rose).to_contain_text(re.compile(r"personal · 131 memories · talked [\d,]+ days ago"))
+        await expect(page.locator("[data-key='fern-91c3']")).to_contain_text("memories cannot be read")
+        await expect(page.locator("[data-key='pip-4f2a']")).to_contain_text("buddy, hatchling")
+        await expect(page.locator("nav a[href='#/twins'].place")).to_contain_text("3 twins")
+        await expect(page.locator(".unreadable")).to_contain_text("rappid.json is damaged.")
+
+
+async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
+    site.desk.scripted["GET /twins"] = [(200, {"twins": [], "unreadable": []})]
+    site.desk.scripted["POST /twins"] = [(409, {"error": "It cannot be.", "do": "Wait.", "code": "no"})]
+    async with site.opened("#/twins") as page:
+        await expect(page.get_by_role("button", name="Open an egg")).to_have_count(1)
+        await page.get_by_role("button", name="New twin").click()
+        await expect(page.get_by_label("Name")).to_be_focused()
+        await page.keyboard.type("Rose")
+        await page.get_by_label("Kind").select_option("project")
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="New twin").press("Enter")
+        await page.get_by_label("Name").fill("Rose")
+        await page.get_by_label("Kind").select_option("project")
+        await page.get_by_role("button", name="Make it").click()
+        await expect(page.locator("dialog .problem")).to_contain_text("It cannot be.")
+        await expect(page.get_by_label("Name")).to_have_value("Rose")
+        await expect(page.locator(".toast")).to_have_count(0)
+        born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
+        site.desk.scripted["POST /twins"] = [(200, born)]
+        await page.get_by_role("button", name="Make it").click()
+        await page.click(".toast >> text=Talk")
+        await expect(page).to_have_url(re.compile("#/talk/rose-7e18$"))
+    assert bodies(site, "/twins")[-1] == {"name": "Rose", "kind": "project", "soul": ""}
+
+
+async def test_the_menu_by_keyboard_alone(site: Any) -> None:
+    site.desk.scripted["POST /twins/rose-7e18/rename"] = [(200, {"message": "It is Rosa now."})]
+    async with site.opened("#/twins") as page:
+        more = page.get_by_role("button", name="More for Rose")
+        await more.focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+        await page.keyboard.press("End")
+        await expect(page.get_by_role("menuitem", name="Archive")).to_be_focused()
+        await page.keyboard.press("ArrowUp")
+        await expect(page.get_by_role("menuitem", name="Let it sleep")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(more).to_be_focused()
+        await expect(page.get_by_role("menu")).to_have_count(0)
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("dialog h2")).to_have_text("Rename Rose")
+        await page.keyboard.type("Rosa")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(more).to_be_focused()
+        await page.click(".toast >> text=Undo")
+        await expect(page.locator(".toast >> text=Undo")).to_have_count(0)
+    assert bodies(site, "/twins/rose-7e18/rename") == [{"name": "Rosa"}, {"name": "Rose"}]
+
+
+async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
+    away = {"error": "All ports are taken.", "do": "Let another twin sleep.", "code": "no_port"}
+    site.desk.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
+    async with site.opened("#/twins") as page:
+        await page.get_by_role("button", name=re.compile("More for Fern")).click()
+        await page.get_by_role("menuitem", name="Wake it on a port").click()
+        await expect(page.locator("[data-key='fern-91c3'] .problem")).to_contain_text("All ports are taken.")
+        await expect(page.locator(".problem")).to_have_count(1)
+
+
+async def test_archiving_is_undone_as_awake_as_it_was(site: Any) -> None:
+    async with site.opened("#/twins") as page:
+        await page.get_by_role("button", name="More for Rose").click()
+        await page.get_by_role("menuitem", name="Archive").click()
+        async with page.expect_response("**/twins/rose-7e18/boot"):
+            await page.click(".toast >> text=Undo")
+    asked = [path for path, _, _ in site.desk.asked if path.startswith("/twins/rose-7e18/")]
+    assert asked == [f"/twins/rose-7e18/{verb}" for verb in ("archive", "unarchive", "boot")]
+
+
+async def test_the_soul_keeps_its_history(site: Any) -> None:
+    site.desk.scripted["PUT /twins/rose-7e18/soul"] = [(200, {"kept_as": 2, "message": "A new soul."})]
+    async with site.opened("#/twins") as page:
+        await page.get_by_role("button", name="More for Rose").click()
+        await page.get_by_role("menuitem", name="Soul").click()
+        await expect(page.get_by_label("Soul", exact=True)).to_have_value("You are Rose.")
+        await page.click("dialog summary")
+        await expect(page.locator("dialog .line-row")).to_contain_text("too curt")
+        await page.get_by_label("Soul", exact=True).fill("You are kind.")
+        await page.get_by_role("button", name="Put in force").click()
+        await page.click(".toast >> text=Undo")
+        await expect(page.locator(".toast >> text=Undo")).to_have_count(0)
+    assert bodies(site, "/twins/rose-7e18/soul") == [{"soul": "You are kind.", "reason": ""}]
+    assert bodies(site, "/twins/rose-7e18/soul/restore") == [{"number": 2}]
+
+
+async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("two", replaced=True)})]
+    site.desk.scripted["POST /eggs/hatch"] = [(200, hatched())]
+    site.desk.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
+    async with site.opened("#/twins/lineage") as page:
+        await drop(page, "rose.egg")
+        sheet = page.locator("dialog")
+        await expect(sheet.locator("h2")).to_have_text("Rose")
+        for said in (
+            re.compile(r"a twin, 3\.1 MB, packed .* by kitchen"),
+            "✓ whole: 142 of 142 files",
+            "! signed by 91c3, not trusted here",
+            "What its code reaches for: the network",
+        ):
+            await expect(sheet).to_contain_text(said)
+        verbs = await sheet.locator(".plan-verb, .plan-count").all_inner_texts()
+        assert verbs == ["create", "2", "keep", "2", "quarantine", "1", "refuse", "0"]
+        await expect(sheet.locator(".keep summary")).to_contain_text(
+            "1 of yours differs and stays, 1 is the same"
+        )
+        await sheet.locator(".keep summary").click()
+        await expect(sheet.locator(".keep .path")).to_have_text(["rappid.json", "soul.md"])
+        assert bodies(site, "/eggs/hatch") == []
+        await sheet.get_by_label("soul").check()
+        await expect(sheet.locator(".replace summary")).to_contain_text("yours are kept for an undo")
+        await expect(sheet.get_by_label("soul")).to_be_focused()
+        await sheet.get_by_role("button", name="Hatch 3 files").click()
+        await expect(sheet).to_have_count(0)
+        await expect(page.locator(".toast")).to_contain_text(
+            "Rose hatched: 3 files. 1 code file waits to be read."
+        )
+        await page.click(".toast >> text=Undo")
+        await expect(page.locator(".toast")).to_contain_text("Rose is as it was before.")
+    assert bodies(site, "/eggs/plan") == [{"id": "ab" * 32, "overwrite": ["soul"]}]
+    (yes,) = bodies(site, "/eggs/hatch")
+    assert yes == {"id": "ab" * 32, "approved": "two", "overwrite": ["soul"], "source": "rose.egg"}
+    assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
+
+
+async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(site: Any) -> None:
+    changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.desk.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
+    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
+    async with site.opened("#/twins") as page:
+        await drop(page, "rose.egg")
+        await page.get_by_role("button", name="Hatch 2 files").click()
+        await expect(page.locator("dialog [role=alert]")).to_contain_text(
+            "Something changed since you saw the plan"
+        )
+        await expect(page.locator(".toast")).to_have_count(0)
+        await page.get_by_role("button", name="Hatch 2 files").click()
+        await expect(page.locator("dialog")).to_have_count(0)
+    assert [body["approved"] for body in bodies(site, "/eggs/hatch")] == ["one", "later"]
+
+
+async def test_an_undo_that_would_touch_later_changes_asks_first(site: Any) -> None:
+    changed = {"error": "soul.md changed since Rose hatched; nothing was touched.", "code": "changed_since"}
+    done = {"rolled_back": {"already": False, "aside": "/x/undone"}}
+    site.desk.scripted["POST /eggs/rollback"] = [(409, changed), (200, done)]
+    async with site.opened("#/twins/eggs") as page:
+        await page.get_by_role("button", name="Undo the hatching of Rose").click()
+        await expect(page.locator("dialog")).to_contain_text("soul.md changed since Rose hatched")
+        await page.get_by_role("button", name="Undo all the same").click()
+        await expect(page.locator(".toast")).to_contain_text("What had changed lies in /x/undone.")
+    asked = [body["even_if_changed"] for body in bodies(site, "/eggs/rollback")]
+    assert asked == [False, True]
+
+
+async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
+    unknown = {"error": "I don't know how to hatch this.\nThe cartridge family:\nA  B", "code": "unknown_egg"}
+    site.desk.scripted["POST /eggs"] = [(400, unknown), (200, opened_egg(planned("one")))]
+    async with site.opened("#/twins") as page:
+        await drop(page, "holiday.jpg", "rose.egg")
+        await expect(page.locator("dialog h2")).to_have_text("holiday.jpg")
+        await expect(page.locator("dialog .problem")).to_have_text("✗ I don't know how to hatch this.")
+        await page.click("dialog summary")
+        await expect(page.locator("dialog pre")).to_have_text("The cartridge family:\nA  B")
+        await page.get_by_role("button", name="Close", exact=True).last.click()
+        await expect(page.locator("dialog h2")).to_have_text("Rose")
+        async with page.expect_request(lambda request: request.method == "DELETE"):
+            await page.get_by_role("button", name="Not now").click()
+
+
+async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -> None:
+    trusted = planned("two", quarantine=group(), seal={"standing": "trusted", "signer_name": "kitchen"})
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
+    site.desk.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
+    async with site.opened("#/twins") as page:
+        await drop(page, "rose.egg")
+        await page.click("dialog >> text=Trust whoever signed it")
+        await expect(page.locator("dialog .fingerprint")).to_have_text(" ".join(["91c3"] * 16))
+        await page.get_by_label("Whose key is it?").fill("kitchen")
+        await page.get_by_role("button", name="Trust this key").click()
+        await expect(page.locator("dialog")).to_contain_text("✓ signed by kitchen")
+        await expect(page.locator("dialog .fingerprint")).to_have_count(0)
+    assert bodies(site, "/eggs/signers") == [{"fingerprint": "91c3" * 16, "name": "kitchen"}]
+
+
+async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp_path: Path) -> None:
+    secret = {"error": "mail_agent.py line 9 holds a likely password; not packed.", "do": "Move it to .env."}
+    egg = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 3_100_000, "files": 142, "left_out": []}
+    answer = {"packed": egg, "link": "/eggs/out/key/rose-7e18/now-twin.egg"}
+    site.desk.scripted["POST /eggs/pack"] = [(409, secret | {"code": "secret_found"}), (200, answer)]
+    dragged = """([key]) => {
+        const carried = new DataTransfer();
+        const event = new DragEvent("dragstart", {dataTransfer: carried, bubbles: true, cancelable: true});
+        const went = document.querySelector(`[data-key="${key}"]`).dispatchEvent(event);
+        return [went, carried.getData("DownloadURL")];
+    }"""
+    async with site.opened("#/twins") as page:
+        card = page.locator("[data-key='rose-7e18']")
+        await page.get_by_role("button", name="Pack Rose").click()
+        await expect(card.locator(".problem")).to_contain_text("line 9 holds a likely password")
+        assert await page.evaluate(dragged, ["rose-7e18"]) == [False, ""]  # packs first
+        await expect(card.locator(".egg-line")).to_contain_text("3.1 MB, 142 files")
+        link = f"http://127.0.0.1:{site.port}/eggs/out/key/rose-7e18/now-twin.egg"
+        assert await page.evaluate(dragged, ["rose-7e18"]) == [
+            True,
+            f"application/octet-stream:Rose.egg:{link}",
+        ]
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="Save Rose.egg").click()
+        assert (await download.value).suggested_filename == "Rose.egg"
+    assert site.desk.requests("/eggs/laid/rose-7e18/now-twin.egg")
+    assert bodies(site, "/eggs/pack") == [{"twin": "rose-7e18"}] * 2
+
+
+async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
+    async with site.opened("#/twins/lineage") as page:
+        kin = page.locator(".kin")
+        await expect(kin).to_have_count(6)
+        labels = [await one.get_attribute("aria-label") for one in await kin.all()]
+        assert labels[0] == "Old: not on this machine"
+        assert str(labels[2]).startswith("Fern: fork of Rose, personal, born")
+        assert str(labels[3]).startswith("Moss: fork of Fern, archived")
+        assert str(labels[4]) == "Weed: fork of Rose, ended for good, personal"
+        assert str(labels[5]).startswith("Snake: its line ends in a circle")
+        await expect(page.locator("text=6 twins in 2 families")).to_be_visible()
+        await kin.first.focus()
+        for key, at in (("ArrowRight", 1), ("ArrowDown", 2), ("ArrowLeft", 1), ("End", 5), ("Home", 0)):
+            await page.keyboard.press(key)
+            await expect(kin.nth(at)).to_be_focused()
+        assert await page.locator(".kin[tabindex='0']").count() == 1
+        await page.click("summary >> text=The same as text")
+        nested = page.locator(".kin-list .kin-list .kin-list a")
+        await expect(nested.first).to_have_text("Fern")
+        await kin.nth(1).focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".twin-head h2")).to_have_text("Rose")
+
+
+async def test_two_eggs_side_by_side(site: Any) -> None:
+    text = ["--- before", "+++ after", "@@ -1,3 +1,3 @@", " one", "-two", "-three", "+2", " four"]
+    changed = {
+        "target": "soul.md",
+        "role": "soul",
+        "what": "changed",
+        "before": 20,
+        "after": 10,
+        "text": text,
+    }
+    added = {"target": "new.txt", "role": "other", "what": "added", "before": None, "after": 9, "text": []}
+    facts = [{"what": "signed by", "before": "", "after": "91c3" * 16}]
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.desk.scripted["POST /eggs/pack"] = [(200, {"packed": {"path": "/h/rose.egg", "size": 9}})]
+    diff = {"facts": facts, "files": [changed, added], "same": 3}
+    site.desk.scripted["POST /eggs/diff"] = [(200, {"diff": diff})]
+    async with site.opened("#/twins/eggs") as page:
+        before, after = page.get_by_role("group", name="Before"), page.get_by_role("group", name="After")
+        await before.locator("input[type=file]").set_input_files(
+            {"name": "old.egg", "mimeType": "", "buffer": b"egg"}
+        )
+        await expect(before).to_contain_text("old.egg")
+        await after.get_by_role("combobox").select_option("rose-7e18")
+        await expect(page.locator(".diff-sum")).to_have_text("1 changed, 1 added; 3 files the same.")
+        await expect(page.locator(".facts dd")).to_have_text([re.compile("^none"), re.compile("^91c391c3… ")])
+        await page.click(".file-diff summary")
+        await expect(page.locator(".sides .before.changed code")).to_have_text(["two", "three"])
+        await expect(page.locator(".sides .after.changed code")).to_have_text(["2"])
+        await expect(page.locator(".sides .same .after .number")).to_have_text(["1", "3"])
+    assert bodies(site, "/eggs/diff") == [{"before": {"id": "ab" * 32}, "after": {"path": "/h/rose.egg"}}]
+
+
+async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(site: Any) -> None:
+    async with site.opened("#/twins/archived") as page:
+        await expect(page.locator(".line-row")).to_contain_text("Weed")
+        await page.get_by_role("button", name="Bring Moss back").click()
+        await expect(page.locator(".toast")).to_contain_text("Moss is back, asleep.")
+        await page.get_by_role("button", name="End Moss for good").click()
+        losses = page.locator("dialog .losses")
+        for said in ("soul", "memories", "rain_agent.py", "142 files, 3.1 MB in all"):
+            await expect(losses).to_contain_text(said)
+        await page.get_by_role("button", name="Keep it").click()
+        assert bodies(site, "/twins/moss-1/purge") == []
+        await page.get_by_role("button", name="End Moss for good").click()
+        await page.get_by_role("button", name="End for good", exact=True).click()
+        await expect(page.locator("dialog")).to_have_count(0)
+    assert bodies(site, "/twins/moss-1/purge") == [{"confirm": True}]
+
+
+async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> None:
+    site.desk.script["to rose"] = site.answer("I am Rose.")
+    async with site.opened() as page:
+        await site.ask(page, "to the desk")
+        await expect(page.locator(".answer")).to_have_text("fine")
+        await page.click("nav >> text=Twins")
+        await page.get_by_role("link", name="Talk with Rose").click()
+        await expect(page.locator("#write")).to_have_attribute("placeholder", "Ask Rose…")
+        await expect(page.locator(".answer")).to_have_count(0)
+        await site.ask(page, "to rose")
+        await expect(page.locator(".answer")).to_have_text("I am Rose.")
+        await expect(page.locator(".line.desk .who")).to_have_text("Rose")
+        await page.fill("#write", "a draft")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("g")
+        await page.keyboard.press("a")
+        await expect(page.locator("main h1")).to_have_text("Agents")
+        await page.keyboard.press("g")
+        await page.keyboard.press("t")
+        await expect(page.locator("#write")).to_have_value("a draft")
+        await page.reload()
+        await expect(page.locator(".written")).to_have_text("to rose")
+        await page.get_by_role("link", name="Back to desk").click()
+        await expect(page.locator(".written")).to_have_text("to the desk")
+        await expect(page.locator("#write")).to_have_value("")
+    _, body = site.desk.requests("/twins/rose-7e18/chat/stream")[0]
+    assert body["user_input"] == "to rose" and body["conversation_history"] == []
+    assert [body["user_input"] for _, body in site.desk.requests("/chat/stream")] == ["to the desk"]
+
+
+async def test_an_answer_of_a_twin_goes_on_after_a_reload_elsewhere(site: Any) -> None:
+    site.desk.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
+    async with site.opened("#/talk/rose-7e18") as page:
+        await site.ask(page, "long")
+        await expect(page.locator(".answer")).to_have_text("half")
+        await page.click("nav >> text=Settings")
+        await expect(page.locator("main h1")).to_have_text("Settings")
+        await page.reload()
+        site.desk.released.set()
+        await expect(page.locator("#live")).to_have_text("Rose: half whole")
+
+
+async def test_a_phone_picks_whom_to_talk_to(site: Any) -> None:
+    async with site.opened(viewport={"width": 390, "height": 844}) as page:
+        await page.get_by_role("button", name="desk, choose another").click()
+        await expect(page.locator("dialog [aria-current]")).to_contain_text("desk")
+        await page.locator("dialog").get_by_role("button", name="Pip").click()
+        await expect(page.locator("#write")).to_have_attribute("placeholder", "Ask Pip…")
+        pick = page.get_by_role("button", name="Pip, choose another")
+        box = await pick.bounding_box()
+        assert box is not None and box["y"] < 48
+        await pick.click()
+        await page.locator("dialog").get_by_role("button", name="desk").click()
+        await expect(page.locator("#write")).to_have_attribute("placeholder", "Ask desk…")
+
+
+async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) -> None:
+    held = {"name": "", "origin": "yours", "quarantined": True, "reason": "It came in an egg."}
+    files = {"files": [{"filename": "rain_agent.py", "agents": [], "cards": [held]}]}
+    site.desk.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
+    source = {"source": "import os\n"}
+    site.desk.scripted["GET /twins/rose-7e18/agents/source/rain_agent.py"] = [(200, source)]
+    async with site.opened("#/twins/twin/rose-7e18") as page:
+        await page.click("text=Read and approve")
+        await expect(page.locator("dialog .listing")).to_contain_text("import os")
+        await page.get_by_role("button", name="Approve", exact=True).click()
+        await expect(page.locator("dialog")).to_have_count(0)
+        async with page.expect_response("**/twins/rose-7e18/agents/import"):
+            await drop(page, "weather_agent.py")
+    assert bodies(site, "/twins/rose-7e18/agents/approve") == [{"filename": "rain_agent.py"}]
+
+
+async def test_a_buddy_is_fed_and_answers(site: Any) -> None:
+    grown = {"name": "Pip", "stage": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
+    answer = {"name": "Pip", "buddy": grown, "message": "Pip ate.", "found": []}
+    site.desk.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
+    async with site.opened("#/twins") as page:
+        pip = page.locator("[data-key='pip-4f2a']")
+        await expect(pip.locator("svg[role=img]")).to_have_attribute("aria-label", "a hatchling, happy")
+        await page.get_by_role("button", name="Feed Pip").click()
+        await expect(pip).to_contain_text("Pip ate.")
+        await expect(page.locator("#live")).to_have_text("Pip ate.")
+    assert bodies(site, "/twins/pip-4f2a/buddy") == [{"action": "feed"}]
+
+
+async def test_while_the_daemon_is_away_the_twins_stay_dimmed(site: Any) -> None:
+    async with site.opened("#/twins") as page:
+        await expect(page.locator("[data-key]")).to_have_count(3)
+        await site.close()
+        await page.get_by_role("button", name="Pack Rose").click()
+        await expect(page.locator(".old [data-key]")).to_have_count(3)
+        await expect(page.locator("[data-key='rose-7e18'] .problem")).to_contain_text("isn't answering")
+        await site.open()
+        await expect(page.locator(".old")).to_have_count(0)
+
+
+async def test_sheets_fit_a_small_phone(site: Any) -> None:
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    async with site.opened("#/twins", viewport={"width": 320, "height": 640}) as page:
+        for opening in ("plan", "new", "soul"):
+            if opening == "plan":
+                await drop(page, "a-very-long-name-" * 8 + ".egg")
+                await page.click("dialog >> text=Trust whoever signed it")
+            elif opening == "new":
+                await page.get_by_role("button", name="New twin").click()
+            else:
+                await page.get_by_role("button", name="More for Rose").click()
+                await page.get_by_role("menuitem", name="Soul").click()
+            await expect(page.locator("dialog .sheet-actions")).to_be_in_viewport()
+            assert await page.evaluate(WIDE) == 0, opening
+            assert await page.evaluate(LOW) == [], opening
+            await page.keyboard.press("Escape")
+            await expect(page.locator("dialog")).to_have_count(0)
+
+
+WIDE = """[...document.querySelectorAll("dialog, .sheet-body")]
+    .filter(box => box.scrollWidth > box.clientWidth + 1).length"""
+LOW = """[...document.querySelectorAll("dialog :is(button, summary, input[type=text], select, .choice-line)")]
+    .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""

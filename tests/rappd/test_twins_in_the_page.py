@@ -1,0 +1,211 @@
+"""Twins and eggs as an owner meets them: a real browser on a real daemon."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+
+DRAG_OUT = """key => {
+    const carried = new DataTransfer();
+    const event = new DragEvent("dragstart", {dataTransfer: carried, bubbles: true, cancelable: true});
+    document.querySelector(`[data-key="${key}"]`).dispatchEvent(event);
+    return carried.getData("DownloadURL");
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page whose console must stay clean, the content policy included."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    page.close()
+    assert [text for text in said if "Failed to load" not in text] == []
+
+
+@pytest.fixture
+def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    return make_daemon(LLM_FAKE="1").start()
+
+
+def _open(page: Page, daemon: RunningDaemon) -> None:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.get_by_role("link", name="Twins").click()
+
+
+def _new_twin(page: Page, name: str, kind: str = "personal") -> None:
+    page.get_by_role("button", name="New twin").click()
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Kind").select_option(kind)
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator(".twin h3", has_text=name)).to_be_visible()
+
+
+def _menu(page: Page, name: str, choice: str) -> None:
+    page.get_by_role("button", name=f"More for {name}").click()
+    page.get_by_role("menuitem", name=choice).click()
+
+
+def _hatch(page: Page, egg: Path) -> None:
+    page.locator("#main input[type=file]").first.set_input_files(egg)
+    page.get_by_role("button", name="Hatch").click()
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
+    make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
+) -> None:
+    _open(page, daemon)
+    _new_twin(page, "Rose")
+    expect(page.locator("nav a[href='#/twins'].place")).to_contain_text("1 twins")
+    page.get_by_role("link", name="Talk with Rose").click()
+    page.get_by_placeholder("Ask Rose…").fill("hello")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_text("fake-llm: hello")
+    page.get_by_role("link", name="Twins").click()
+    expect(page.locator(".twin")).to_contain_text("s ago")
+    page.get_by_role("button", name="Pack Rose").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save Rose.egg").click()
+    egg = tmp_path / "my rose.egg"
+    download.value.save_as(egg)
+    key = str(page.locator(".twin").get_attribute("data-key"))
+    link = str(page.evaluate(DRAG_OUT, key)).partition("Rose.egg:")[2]
+    assert daemon.get(urlsplit(link).path).body == egg.read_bytes(), (
+        "what the browser asks for without a proof"
+    )
+    assert daemon.get(urlsplit(link).path.replace("/out/", "/out/9")).status == 404
+
+    _menu(page, "Rose", "Archive")
+    page.locator("nav >> text=Archived").click()
+    page.get_by_role("button", name="End Rose for good").click()
+    expect(page.locator("dialog .losses")).to_contain_text("memories")
+    page.get_by_role("button", name="End for good", exact=True).click()
+    expect(page.locator(".line-row")).to_contain_text("Rose")
+    assert not (daemon.home / "twins" / key).exists()
+
+    page.locator("nav >> text=Here").click()
+    expect(page.get_by_text("No twin lives here yet.")).to_be_visible()
+    page.locator("#main input[type=file]").first.set_input_files(egg)
+    expect(page.locator("dialog .problem")).to_contain_text("Rose was purged here and stays gone")
+
+    daemon.stop()
+    elsewhere = make_daemon("elsewhere", LLM_FAKE="1").start()
+    _open(page, elsewhere)
+    _hatch(page, egg)
+    expect(page.locator(".toast")).to_contain_text("Rose hatched: ")
+    expect(page.locator(f"[data-key='{key}']")).to_contain_text("talked")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("No twin lives here yet.")).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("Rose is as it was before.")
+
+
+def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
+    make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
+) -> None:
+    stranger = make_daemon("stranger")  # not started: its command line packs alone
+    egg = tmp_path / "gardener.egg"
+    assert stranger.cli("twins", "new", "Gardener", "--kind", "project").returncode == 0
+    (workspace,) = [one for one in (stranger.home / "twins").iterdir() if not one.name.startswith(".")]
+    (workspace / "agents").mkdir(exist_ok=True)
+    (workspace / "agents" / "hose_agent.py").write_text(
+        agent_source("Hose", 'return "on"', "Opens the hose.")
+    )
+    assert stranger.cli("egg", "pack", "Gardener", "-o", str(egg)).returncode == 0
+
+    _open(page, daemon)
+    page.locator("#main input[type=file]").first.set_input_files(egg)
+    sheet = page.locator("dialog")
+    expect(sheet).to_contain_text("not trusted here")
+    expect(sheet.locator(".quarantine .plan-count")).to_have_text("1")
+    page.keyboard.press("Escape")
+    assert not (daemon.home / "twins" / workspace.name).exists()
+
+    _hatch(page, egg)
+    page.locator(".toast").get_by_role("button", name="Read").click()
+    expect(page.locator(".quarantined")).to_contain_text("hose_agent.py")
+    page.get_by_role("button", name="Read and approve").click()
+    expect(page.locator("dialog .listing")).to_contain_text('return "on"')
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.locator(".agent h3")).to_have_text("Hose")
+
+    soul = daemon.home / "twins" / workspace.name / "soul.md"
+    soul.write_text("You are mine.")
+    page.locator("nav >> text=Eggs").click()
+    page.get_by_role("button", name="Undo the hatching of Gardener").click()
+    expect(page.locator("dialog")).to_contain_text("soul.md changed since Gardener hatched")
+    page.get_by_role("button", name="Leave it hatched").click()
+    page.locator("nav >> text=Here").click()
+    page.locator("#main input[type=file]").first.set_input_files(egg)
+    sheet.get_by_label("soul").check()
+    expect(sheet.locator(".replace .plan-count")).to_have_text("1")
+    daemon.cli("twins", "rename", "Gardener", "Mine")  # whatever happens between the look and the yes
+    soul.write_text("You are changed meanwhile.")
+    page.get_by_role("button", name="Hatch 1 file").click()
+    expect(sheet.get_by_role("alert")).to_contain_text("nothing was written")
+    assert soul.read_text() == "You are changed meanwhile."
+    page.get_by_role("button", name="Hatch 1 file").click()
+    expect(page.locator(".toast", has_text="hatched: 1 file")).to_be_visible()
+    assert "Gardener" in soul.read_text()
+
+
+def test_a_damaged_egg_is_named_as_its_owner_names_it(
+    daemon: RunningDaemon, page: Page, tmp_path: Path
+) -> None:
+    _open(page, daemon)
+    _new_twin(page, "Rose")
+    page.get_by_role("button", name="Pack Rose").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save Rose.egg").click()
+    whole = Path(download.value.path()).read_bytes()
+    damaged = tmp_path / "Grandma’s rose.egg"
+    damaged.write_bytes(whole[: len(whole) // 2])
+    page.locator("#main input[type=file]").first.set_input_files(damaged)
+    expect(page.locator("dialog .problem")).to_contain_text("Grandma’s rose.egg")
+    expect(page.locator("dialog .problem")).to_contain_text("nothing was written")
+    page.get_by_role("button", name="Close", exact=True).last.click()
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_lineage_eggs_and_a_buddy(daemon: RunningDaemon, page: Page) -> None:
+    _open(page, daemon)
+    _new_twin(page, "Pip", "buddy")
+    page.get_by_role("button", name="Feed Pip").click()
+    expect(page.locator(".buddy")).to_contain_text("The egg hatched.")
+    expect(page.locator(".creature")).to_have_attribute("aria-label", "a hatchling, happy")
+    _menu(page, "Pip", "Fork")
+    page.get_by_role("button", name="Fork", exact=True).click()
+    expect(page.locator(".twin")).to_have_count(2)
+    page.locator("nav >> text=Lineage").click()
+    expect(page.locator(".kin")).to_have_count(2)
+    expect(page.locator(".kin").last).to_have_attribute(
+        "aria-label", "Pip (fork): fork of Pip, buddy, born today"
+    )
+    page.locator("nav >> text=Eggs").click()
+    page.get_by_role("group", name="Before").get_by_role("combobox").select_option("Pip")
+    page.get_by_role("group", name="After").get_by_role("combobox").select_option("Pip (fork)")
+    expect(page.locator(".facts")).to_contain_text("Pip (fork)")
+    page.locator(".file-diff summary", has_text="rappid.json").click()
+    expect(page.locator(".sides .after.changed").first).to_be_visible()
