@@ -79,17 +79,17 @@ class Describer:
                 done[key] = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
         return done
 
-    def why_held(self, file: AgentFile) -> str:
+    def why_held(self, key: Key, file: AgentFile) -> str:
         """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
+        if key[0] == "shipped":
+            return ""
         return self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
 
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
         states = {}
         for key, file in todo:
-            if key[0] == "shipped":
-                continue
-            why = self.why_held(file)
+            why = self.why_held(key, file)
             if why:
                 states[key] = FileState(file, key[0], [], [Failure(why)], held=True)
         return states

@@ -69,6 +69,10 @@ class Roster:
         """Names of files that have faults and serve nothing."""
         return [state.file.rel for state in self._states.values() if state.failures and not state.agents]
 
+    def goes_by(self, held: object) -> bool:
+        """Whether this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
+        return held is self._held_seen
+
     async def refresh(self) -> list[Change]:
         """Looks at the folders again and describes what is new or changed."""
         async with self._lock:
@@ -96,7 +100,7 @@ class Roster:
 
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
         """Files to describe: new and changed ones, those whose missing module may have come, and those that
-        were approved."""
+        were approved, or are held by now."""
         deps = self._deps.stat().st_mtime_ns if self._deps.is_dir() else 0
         held = self._held.look()
         others_held = held is not self._held_seen
@@ -109,7 +113,7 @@ class Roster:
             for key, file in found.items()
             if self._is_new(key, file)
             or self._states[key].lacks
-            or (others_held and self._states[key].held and not self._describer.why_held(file))
+            or (others_held and self._states[key].held != bool(self._describer.why_held(key, file)))
         ]
 
     def _is_new(self, key: Key, file: AgentFile) -> bool:

@@ -8,8 +8,11 @@ from typing import Any
 
 import orjson
 
+from twins.errors import BadFile
 from twins.importer.holding import Held
 from twins.workspace import Workspace
+
+_DAMAGED = object()
 
 
 class Quarantine:
@@ -22,19 +25,23 @@ class Quarantine:
         self._standing: dict[str, Any] = {}
 
     def look(self) -> object:
-        """Reads anew what is held, for workers too; another object when that changed. Blocks on the disk.
-
-        Raises ``BadFile`` when the list is damaged.
-        """
-        found = self._held.below(*self._folders)
+        """Reads anew what is held, for workers too; another object when that changed. Blocks on the disk."""
+        try:
+            found = self._held.below(*self._folders)
+        except BadFile:
+            return _DAMAGED  # nothing of the workspace is served now; workers go by what they were told
         if found is not self._seen:
             self._standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
             self._seen = found
         return found
 
     def why(self, path: Path, sha256: str) -> str:
-        """Why the file must not run with the content of that hash; "" when it may."""
-        return self._held.why(path, sha256)
+        """Why the file must not run with the content of that hash; "" when it may. A list that cannot be
+        read lets nothing run."""
+        try:
+            return self._held.why(path, sha256)
+        except BadFile as problem:
+            return str(problem)
 
     def standing(self) -> Mapping[str, Any]:
         """What every request to a worker carries: nothing where nothing is held."""

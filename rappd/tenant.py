@@ -133,7 +133,7 @@ class Tenant:
             held=self._quarantine,
             installer=self._install,
         )
-        self.senses = Senses(workspace.senses, held=held.why)
+        self.senses = Senses(workspace.senses, held=self._quarantine.why)
         self.runner = AgentRunner(self._crews, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul),
@@ -297,21 +297,23 @@ class Tenant:
         return ran
 
     async def _glance(self) -> None:
-        """Sees what changed on disk of senses and of what is held. Raises ``BadFile``."""
+        """Sees what changed on disk of senses and of what is held."""
         now = time.monotonic()
         if now - self._glanced > _GLANCE_SECONDS:
             self._glanced = now
-            await asyncio.to_thread(self._glance_at_disk)
+            if await asyncio.to_thread(self._glance_at_disk):
+                await self.refresh()
 
-    def _glance_at_disk(self) -> None:
-        self._quarantine.look()
+    def _glance_at_disk(self) -> bool:
+        """Whether agents have to be looked at, too."""
         self.senses.look()
+        return not self.roster.goes_by(self._quarantine.look())
 
     def _find_service(self, name: str) -> tuple[Path | None, str]:
         """The file of a service, and why it is held."""
         self._quarantine.look()
         file = self._services.find(name)
-        return file, self.held.why(file, sha256(file.read_bytes())) if file else ""
+        return file, self._quarantine.why(file, sha256(file.read_bytes())) if file else ""
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)

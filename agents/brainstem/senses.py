@@ -10,7 +10,6 @@ from pathlib import Path
 from agents.brainstem.sense_file import BadSense, read_sense
 from agents.brainstem.slots import PLAIN, TWIN, VOICE, Delimiters, Slot
 from agents.discovery import AgentFile, Stamp, find_sense_files
-from envelopes.problem import Problem
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,10 +69,7 @@ class Senses:
     def _usable(self, file: AgentFile, known: _File) -> tuple[Slot | None, SenseFault | None]:
         if not known.sha256:
             return known.slot, known.fault
-        try:
-            why = self._held(file.path, known.sha256)
-        except Problem as problem:  # what cannot be read lets nothing in
-            why = str(problem)
+        why = self._held(file.path, known.sha256)
         return (None, SenseFault(file.rel, why, held=True)) if why else (known.slot, known.fault)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 DATABASE = "rappd.db"
+SCRATCH = ".backup-"
+"""How folders begin in which a backup is made."""
 
 _MADE_ANEW = frozenset({"rappd.sock", "rappd.pid", "rappd.db-wal", "rappd.db-shm", DATABASE})
-_FOLDERS_MADE_ANEW = frozenset({".deps", "__pycache__", ".staging", ".waiting", "ports", "pids"})
+_FOLDERS_MADE_ANEW = frozenset({"ports", "pids", "eggs/.waiting", "twins/.staging"})
+_ANYWHERE_MADE_ANEW = frozenset({".deps", "__pycache__"})
+_HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8,12}\.tmp")
 
 
 class Found(NamedTuple):
@@ -23,20 +28,23 @@ class Found(NamedTuple):
 
 
 def walk(home: Path) -> Iterator[Found]:
-    """Every file of a home, in the order of its path. Links are told and never followed."""
-    for folder, names, files in os.walk(home):
+    """Every file of a home, in the order of its path. Links are told and never followed.
+
+    Raises ``OSError`` for a folder that cannot be read: nothing is left out unnoticed.
+    """
+    for folder, names, files in os.walk(home, onerror=_raise):
         names.sort()
         below = os.path.relpath(folder, home).replace(os.sep, "/")
         prefix = "" if below == "." else f"{below}/"
         for name in list(names):
-            if name in _FOLDERS_MADE_ANEW:
-                names.remove(name)
-            elif Path(folder, name).is_symlink():
+            if Path(folder, name).is_symlink():
                 names.remove(name)
                 yield Found(prefix + name, False, "is a link, and links are not followed")
+            elif _is_made_anew(prefix + name):
+                names.remove(name)
         for name in sorted(files):
             path = Path(folder, name)
-            if (not prefix and name in _MADE_ANEW) or name.endswith(".tmp"):
+            if (not prefix and name in _MADE_ANEW) or _HALF_WRITTEN.fullmatch(name):
                 continue
             if path.is_symlink():
                 yield Found(prefix + name, False, "is a link, and links are not followed")
@@ -44,6 +52,16 @@ def walk(home: Path) -> Iterator[Found]:
                 yield Found(prefix + name, False, "is no regular file")
             else:
                 yield Found(prefix + name, is_secret(prefix + name))
+
+
+def _is_made_anew(folder: str) -> bool:
+    name = folder.rpartition("/")[2]
+    return folder in _FOLDERS_MADE_ANEW or name in _ANYWHERE_MADE_ANEW or folder.startswith(SCRATCH)
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # an agent took it away meanwhile
+        raise error
 
 
 def is_secret(path: str) -> bool:

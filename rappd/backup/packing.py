@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -15,8 +16,8 @@ import orjson
 
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
-from rappd.backup.contents import DATABASE, walk
-from rappd.backup.secrets import MAX_BYTES, seal
+from rappd.backup.contents import DATABASE, SCRATCH, walk
+from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import Conflict
 from rappd.version import __version__
 from twins.eggs import integrity
@@ -55,22 +56,29 @@ def back_up(
 ) -> Backup:
     """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
     ``passphrase``. Raises ``TwinConflict`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
+    if passphrase:
+        check_passphrase(passphrase)
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     plain, secret, left = _gathered(home)
-    with staged_file(target, overwrite=overwrite) as file, tempfile.TemporaryDirectory(dir=home) as folder:
+    for scrap in home.glob(f"{SCRATCH}*"):  # of one that was killed
+        shutil.rmtree(scrap, ignore_errors=True)
+    with (
+        staged_file(target, overwrite=overwrite) as file,
+        tempfile.TemporaryDirectory(dir=home, prefix=SCRATCH) as folder,
+    ):
         writer, hashes = ArchiveWriter(file, at=moment), {}
-        whole, done = sum((home / path).stat().st_size for path in plain), 0
+        whole, done = sum(_size(home / path) for path in plain), 0
         executable = []
         for path in plain:
             found = home / path
-            try:
-                written = writer.add(HOME + path, found)
-            except FileNotFoundError:  # an agent took it away meanwhile
+            if not found.is_file():  # an agent took it away meanwhile
                 left.append((path, "went while the backup was made"))
                 continue
+            mode = found.stat().st_mode
+            written = writer.add(HOME + path, found)
             hashes[written.name] = written.sha256
-            if found.exists() and found.stat().st_mode & 0o100:
+            if mode & 0o100:
                 executable.append(path)
             done += written.size
             if progress is not None:
@@ -100,6 +108,13 @@ def back_up(
         writer.finish()
         size, digest = settled(file)
     return Backup(target, len(hashes) - 1, size, digest, bool(passphrase), left)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:

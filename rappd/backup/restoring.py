@@ -45,6 +45,8 @@ def verify(path: Path) -> dict[str, Any]:
         sealed = integrity.check(archive.read(integrity.MEMBER, limit=64 << 20))
         names = [member.name for member in archive.members if member.name != integrity.MEMBER]
         sealed.compare({name: archive.digest(name) for name in names})
+        if manifest["with_keys"] and SEALED not in archive:
+            raise BadEgg("The backup's keys are missing; nothing was restored.", do="Use another.")
         if sealed.signer != manifest["fingerprint"]:
             raise BadEgg(
                 "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
@@ -76,13 +78,13 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
             done = extract(archive, staged, targets=targets)
             if manifest["with_keys"]:
                 _unpack_keys(archive.read(SEALED, limit=256 << 20), passphrase, staged)
-        for name in manifest.get("executable", ()):
-            if name in targets.values():
-                (staged / name).chmod(0o700)
+        for name in set(manifest.get("executable", ())) & set(targets.values()):
+            (staged / name).chmod(0o700)
         _sync(staged)
         if home.exists():
             home.rmdir()
         staged.rename(home)
+        _sync_one(home.parent)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
@@ -130,8 +132,12 @@ def _unpack_keys(octets: bytes, passphrase: str, staged: Path) -> None:
 def _sync(folder: Path) -> None:
     for above, _, files in os.walk(folder, topdown=False):
         for name in (*files, "."):
-            handle = os.open(Path(above, name), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            _sync_one(Path(above, name))
+
+
+def _sync_one(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -16,7 +16,7 @@ SCHEMA = "rappd-sealed/1.0"
 LEAST_CHARACTERS = 8
 MAX_BYTES = 64 << 20
 _N, _R, _P = 1 << 16, 8, 1  # 64 MB and a fifth of a second for each guess
-_MOST_WORK = 1 << 20
+_MOST_WORK = 1 << 18  # with the most memory for each step, a quarter of a gigabyte
 
 
 class WrongPassphrase(Refused):
@@ -28,10 +28,15 @@ class WrongPassphrase(Refused):
         super().__init__("That passphrase does not open the keys; nothing was restored.", do="Try another.")
 
 
-def seal(content: bytes, passphrase: str) -> bytes:
-    """``content`` as JSON that only the passphrase opens. Raises ``Mistyped`` for a short one."""
+def check_passphrase(passphrase: str) -> None:
+    """Raises ``Mistyped`` for one that is too short to keep anything."""
     if len(passphrase) < LEAST_CHARACTERS:
         raise Mistyped(f"The passphrase needs {LEAST_CHARACTERS} characters or more.", do="Use a few words.")
+
+
+def seal(content: bytes, passphrase: str) -> bytes:
+    """``content`` as JSON that only the passphrase opens. Raises ``Mistyped`` for a short one."""
+    check_passphrase(passphrase)
     salt, nonce = os.urandom(16), os.urandom(12)
     head = {
         "schema": SCHEMA,
@@ -54,7 +59,7 @@ def unseal(octets: bytes, passphrase: str) -> bytes:
         sealed = bytes.fromhex(head.pop("sealed"))
         n, r, p = int(head["n"]), int(head["r"]), int(head["p"])
         salt, nonce = bytes.fromhex(head["salt"]), bytes.fromhex(head["nonce"])
-        if head["schema"] != SCHEMA or not (1 < n <= _MOST_WORK and 0 < r <= 16 and 0 < p <= 4):
+        if head["schema"] != SCHEMA or not (1 < n <= _MOST_WORK and 0 < r <= 8 and 0 < p <= 4):
             raise ValueError("another seal")
         bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
         return AESGCM(_key(passphrase, salt, n, r, p)).decrypt(nonce, sealed, bound)

@@ -125,7 +125,10 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
 
 def _passphrase(file: Path | None, *, new: bool) -> str:
     if file is not None:
-        text = sys.stdin.readline() if str(file) == "-" else file.read_text().partition("\n")[0]
+        try:
+            text = sys.stdin.readline() if str(file) == "-" else file.read_text().partition("\n")[0]
+        except UnicodeDecodeError as error:
+            raise Mistyped(f"{file.name} is no text.", do="Its first line is the passphrase.") from error
         return text.strip("\r\n")
     if interactive():
         answer: str = click.prompt(

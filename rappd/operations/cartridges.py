@@ -262,11 +262,12 @@ class CartridgeVerbs:
     def _buddy(self, found: Loaded) -> dict[str, Any]:
         assert found.shape is not None
         buddy = convert(found.document, Shape.BUDDY)
+        buddy["_meta"].pop("as_of", None)  # in a file no time passes
+        buddy = life.at(buddy, self._moment())
         organism = buddy["organism"]
-        buddy["_meta"].pop("as_of", None)
         return {
             "buddy": {
-                **glimpse(life.at(buddy, self._moment())),
+                **glimpse(buddy),
                 "frames_survived": organism["frames_survived"],
                 "created_at": organism["created_at"],
                 "hatched_at": organism["hatched_at"],
@@ -358,9 +359,10 @@ def _overruled(document: Document) -> list[str]:
     if document.get("continuation", {}).get("image") is None:
         return []
     changed = []
+    plain = document.get("env", {})
     for name, wire in document.get("env_wire", {}).items():
         try:
-            if name in document["env"] and not same(document["env"][name], from_wire(wire)):
+            if name in plain and not same(plain[name], from_wire(wire)):
                 changed.append(name)
         except BadValue:  # whoever runs it is told
             continue

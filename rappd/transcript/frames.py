@@ -49,7 +49,7 @@ class RecordedConversations:
         with Reader(self._database) as record:
             for thread in record.threads_of(self._workspace):
                 stream = _foreign_stream(record.events_of(thread.id))
-                if stream and stream not in foreign:
+                if stream is not None and stream not in foreign:
                     foreign.add(stream)
                     yield from filter(None, map(_foreign, record.events_of(thread.id)))
                 else:
@@ -196,14 +196,14 @@ def _another_houses(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Rec
     return ThreadInfo(thread, key, caller, session, f"Frames of {stream[:60]}", records[0].at), records
 
 
-def _foreign_stream(events: Iterator[Event]) -> str:
-    """The stream of another house that a thread holds, and nothing else; "" for a conversation."""
-    stream = ""
+def _foreign_stream(events: Iterator[Event]) -> str | None:
+    """The stream of another house that a thread holds, and nothing else; None for a conversation."""
+    stream = None
     for event in events:
         frame = _foreign(event)
-        if frame is None or frame["stream_id"] != (stream or frame["stream_id"]):
-            return ""
-        stream = frame["stream_id"]
+        if frame is None or stream not in (None, frame["stream_id"]):
+            return None
+        stream = str(frame["stream_id"])
     return stream
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,31 @@ def test_organs_of_a_workspace_are_services_and_services_count_for_more(
     assert daemon.get("/api/heart").json() == {"from": "organs"}
     write_atomically(workspace / "services" / "heart_organ.py", says.format("services").encode())
     assert daemon.get("/api/heart").json() == {"from": "services"}
+
+
+def test_a_damaged_list_lets_nothing_of_the_workspace_run_and_everything_else_goes_on(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    workspace = daemon.home / "brainstem"
+    daemon.drop("cook_agent.py", agent_source("Cook", 'return "cooked"'))
+    (workspace / "services").mkdir()
+    (workspace / "services" / "grill_service.py").write_text(SERVICE)
+    (daemon.home / "held.json").write_text("{")
+    daemon.start()
+    assert "Cook" not in daemon.agent_names()
+    assert "HackerNews" in daemon.agent_names()
+    [row] = [row for row in daemon.get("/health").json()["quarantined"] if row["file"] == "cook_agent.py"]
+    assert row["reason"] == "held.json is damaged; no code from eggs runs until it is whole."
+    assert daemon.get("/api/grill").status == 403
+    assert daemon.chat("hello")["response"]
+
+    (daemon.home / "held.json").unlink()
+    time.sleep(0.03)  # turns that follow each other do not each look
+    daemon.chat("hello")
+    assert "Cook" in daemon.agent_names(), "as of the next turn"
+    assert run(daemon, "Cook")["result"] == "cooked"
+    (daemon.home / "held.json").write_text("[]")
+    time.sleep(0.03)
+    daemon.chat("hello")
+    assert "Cook" not in daemon.agent_names()

@@ -107,7 +107,7 @@ def test_what_was_said_comes_back_with_the_very_chains(tmp_path: Path, said: lis
         assert await there.take_in(here.frames()) == len(said)
         assert there.threads() == here.threads()
         assert await there.take_in(here.frames()) == 0
-        assert there.frames() == here.frames()
+        assert sorted(there.frames(), key=str) == sorted(here.frames(), key=str)
         assert there.reads_well()
 
     asyncio.run(travel())
@@ -186,7 +186,9 @@ def _hostile() -> list[tuple[str, dict[str, Any]]]:
         "no body": {"body": None},
         "a body that is no JSON": {"body": "hello"},
         "a body that is a list": {"body": "[]"},
-        "a body without data": {"body": '{"id":"%s","from":"a","to":"b","verb":"HELP"}' % uuid.uuid4()},
+        "a body without data": {
+            "body": '{"id":"00000000-0000-4000-8000-000000000000","from":"a","to":"b","verb":"HELP"}'
+        },
         "data that is a number": {"body": envelope("x", "t", data=7).decode()},
         "a verb that is a number": {"body": envelope("x", "t", verb=7).decode()},
         "a key that nobody knows": {"body": envelope("x", "t", surprise=1).decode()},

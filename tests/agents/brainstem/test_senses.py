@@ -16,7 +16,6 @@ from agents.brainstem.sense_file import MAX_BYTES, BadSense, read_sense
 from agents.brainstem.senses import Sensed, SenseFault, Senses
 from agents.brainstem.slots import DELIMITER, TWIN, VOICE
 from envelopes.chat import ANSWER_KEYS
-from twins.errors import BadFile
 
 MOOD = '''"""How it feels."""
 
@@ -209,17 +208,6 @@ def test_a_held_file_is_told_and_not_used_until_it_is_approved(nose: Nose) -> No
     assert nose.keys() == []
     nose.held.clear()
     assert (nose.keys(), nose.faults()) == (["sly"], []), "approved, without the file changing"
-
-
-def test_a_list_of_held_files_that_cannot_be_read_lets_no_sense_in(tmp_path: Path) -> None:
-    def held(path: Path, sha256: str) -> str:
-        raise BadFile("held.json is damaged.")
-
-    nose = Nose(tmp_path)
-    nose.senses = Senses(tmp_path, held=held)
-    nose.put("mood_sense.py", a_sense())
-    assert nose.keys() == []
-    assert [fault.reason for fault in nose.faults()] == ["held.json is damaged."]
 
 
 def test_a_file_that_cannot_be_read_is_told(nose: Nose) -> None:

@@ -84,7 +84,7 @@ def house(desk: Any) -> House:
         ({"action": "wake", "text": "rose"}, ("twins.boot", {"twin": "Rose"})),
         ({"action": "stop", "text": "somebody"}, ("twins.stop", {"twin": "somebody"})),
         ({"action": "rename", "rappid_uuid": "Rose", "name": "Iris"}, ("twins.rename", {"twin": "Rose", "name": "Iris"})),
-        ({"action": "update_soul", "name": "Rose", "text": "# Be", "reason": "so"}, ("twins.edit_soul", {"twin": "Rose", "text": "# Be", "reason": "so"})),
+        ({"action": "update_soul", "name": "Rose", "text": "# Be"}, ("twins.edit_soul", {"twin": "Rose", "text": "# Be"})),
         ({"action": "soul", "name": "Rose"}, ("twins.soul", {"twin": "Rose"})),
         ({"action": "history", "name": "Rose"}, ("twins.soul", {"twin": "Rose"})),
         ({"action": "lineage"}, ("twins.lineage", {})),

@@ -97,6 +97,50 @@ def test_what_stays_behind_is_told(home: Home, tmp_path: Path) -> None:
     assert left["keys/identity.pem"] == "holds keys, and no passphrase was given"
 
 
+def test_only_what_the_house_makes_anew_is_left_out_without_a_word(home: Home, tmp_path: Path) -> None:
+    mine = {
+        "brainstem/.brainstem_data/ports/lisbon.txt": "a harbour",
+        "brainstem/.brainstem_data/pids/list.txt": "mine",
+        "brainstem/.brainstem_data/.waiting/room.txt": "mine",
+        "brainstem/.brainstem_data/draft.tmp": "mine",
+        "brainstem/.brainstem_data/.draft.tmp": "mine",
+    }
+    anew = {
+        "ports/x.port": "7081",
+        "eggs/.waiting/aa/x.egg": "an egg",
+        "twins/.staging/x/soul.md": "half",
+        "brainstem/.brainstem_data/.memory.json.4711.0a1b2c3d.tmp": "half",
+        ".backup-killed/rappd.db": "of a backup that was killed",
+    }
+    for path, text in {**mine, **anew}.items():
+        (home.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (home.root / path).write_text(text)
+    found = back_up(home.root, tmp_path / "b", key=home.identity(), machine="desk")
+    restore(tmp_path / "b", tmp_path / "new")
+    there = tree(tmp_path / "new")
+    assert {path: there[path].decode() for path in mine} == mine
+    assert there.keys().isdisjoint(anew)
+    assert {path for path, _ in found.left_out}.isdisjoint(anew)
+    assert not (home.root / ".backup-killed").exists()
+
+
+def test_what_agents_take_away_meanwhile_stops_no_backup(home: Home, tmp_path: Path) -> None:
+    memory = home.brainstem / "memory"
+    memory.mkdir()
+    for number in range(200):
+        (memory / f"{number}.json").write_text("{}" * 5000)
+
+    def take_away(done: int, whole: int) -> None:
+        for path in list(memory.iterdir())[:5]:
+            path.unlink()
+
+    found = back_up(home.root, tmp_path / "b", key=home.identity(), machine="desk", progress=take_away)
+    gone = [path for path, why in found.left_out if why == "went while the backup was made"]
+    assert gone
+    restore(tmp_path / "b", tmp_path / "new")
+    assert not set(gone) & tree(tmp_path / "new").keys()
+
+
 def test_a_wrong_a_missing_and_a_short_passphrase(home: Home, tmp_path: Path) -> None:
     with pytest.raises(Mistyped):
         made(home, tmp_path / "short", "seven77")

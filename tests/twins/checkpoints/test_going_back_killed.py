@@ -65,9 +65,8 @@ class Case:
         assert 1 <= len(made) <= 2
         if state == self.went:
             assert len(made) == 2
-        for one in made:
-            assert one.note
-            self.garden.look(one.id)
+        assert all(one.note for one in made)
+        self.garden.look(made[-1].id)
         assert self.garden.recover() == []
         return "went" if state == self.went else "lived"
 
@@ -139,7 +138,7 @@ def test_killed_at_any_step(case: Case) -> None:
 
 def test_killed_at_any_step_and_gone_back_again_at_once(case: Case) -> None:
     """Without a start of the daemon in between: the next verb settles what the crash left."""
-    for number in range(1, case.steps + 1, 3):
+    for number in range(1, case.steps + 1, 4):
         case.reset()
         in_child(case.act, die_at(number))
         if (
@@ -153,8 +152,8 @@ def test_killed_at_any_step_and_gone_back_again_at_once(case: Case) -> None:
 
 
 def test_killed_again_while_recovering(case: Case) -> None:
-    for number in range(case.steps // 2, case.steps + 1, 4):
-        for second in range(1, 60, 5):
+    for number in range(case.steps // 2, case.steps + 1, 9):
+        for second in range(1, 60, 7):
             case.reset()
             in_child(case.act, die_at(number))
             if in_child(case.garden.recover, die_at(second))[0] != DIED:
@@ -165,7 +164,7 @@ def test_killed_again_while_recovering(case: Case) -> None:
 @pytest.mark.parametrize("how", [errno.ENOSPC, errno.EACCES])
 def test_one_step_fails(case: Case, how: int) -> None:
     refused = 0
-    for number in range(1, case.steps + 1, 2):
+    for number in range(1 if how == errno.ENOSPC else 3, case.steps + 1, 4):
         case.reset()
 
         def fail(count: int, event: str, number: int = number) -> None:
@@ -176,13 +175,13 @@ def test_one_step_fails(case: Case, how: int) -> None:
         assert ended in (0, REFUSED), f"failed at step {number}"
         refused += ended == REFUSED
         assert case.check() == ("lived" if ended == REFUSED else "went"), f"failed at step {number}"
-    assert refused > 20
+    assert refused > 10
 
 
 def test_the_disk_is_full_from_some_step_on(case: Case) -> None:
     """Nothing more can be written or made; renaming and removing still work, as on a real disk."""
     needs_room = {"os.link", "os.mkdir", "open", "os.symlink"}
-    for number in range(1, case.steps + 1, 3):
+    for number in range(1, case.steps + 1, 5):
         case.reset()
 
         def fail(count: int, event: str, number: int = number) -> None:
