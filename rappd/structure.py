@@ -87,7 +87,7 @@ class Structure:
                 await asyncio.to_thread(files.place, name, staged, reason=reason)
                 if by_operator:
                     release = self._tenant.held.release
-                    await asyncio.to_thread(release, files.path(name), sha256(content))
+                    await asyncio.to_thread(lambda: release(files.path(name), sha256(content)))
             finally:
                 await asyncio.to_thread(files.discard, staged)
             await self._tenant.roster.forget(YOURS, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -11,8 +12,16 @@ from rappd.doors.keys import HOUSE
 from rappd.tenant import Tenant
 
 TENANT = web.AppKey("tenant", Tenant)
-HOSTS: web.AppKey[frozenset[str]] = web.AppKey("hosts", frozenset)
-"""Host headers that an application answers to."""
+
+
+@dataclass(slots=True, frozen=True)
+class Hosts:
+    """Gives the Host headers that an application answers to, once it listens."""
+
+    names: Callable[[], frozenset[str]]
+
+
+HOSTS = web.AppKey("hosts", Hosts)
 
 _NAMED = "tenant"
 

@@ -137,7 +137,9 @@ def test_only_an_approved_file_may_change_structure_and_only_for_the_operator(da
     shadowed = {"name": "Twin", "shadowed_by": "twin_agent.py"}  # the shipped one
     daemon.wait_for(
         lambda: any(
-            shadowed.items() <= card.items() for file in daemon.get("/agents").json()["files"] for card in file["cards"]
+            shadowed.items() <= card.items()
+            for file in daemon.get("/agents").json()["files"]
+            for card in file["cards"]
         )
     )
     refused = daemon.cli("agents", "run", "Twin")

@@ -19,7 +19,7 @@ def _routes(http_tools: bool) -> set[tuple[str, str]]:
     """(method, path) of every route that the door serves."""
     switches = {"door.http_tools": http_tools}
     settings = SimpleNamespace(number=lambda name: 1, on=lambda name: switches[name])
-    app = loopback.build(SimpleNamespace(settings=settings))  # type: ignore[arg-type]  # all it looks at
+    app = loopback.build(SimpleNamespace(settings=settings, host=None, hosts=frozenset()))  # type: ignore[arg-type]  # all it looks at
     found = set()
     for route in app.router.routes():
         assert route.resource is not None

@@ -17,7 +17,9 @@ def hold(daemon: RunningDaemon, name: str, source: str) -> None:
     path = daemon.home / "brainstem" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     held = Held(daemon.home / "held.json", daemon.home)
-    held.hold(path, hashlib.sha256(source.encode()).hexdigest(), "It came in an egg of kitchen.", "kitchen.egg")
+    held.hold(
+        path, hashlib.sha256(source.encode()).hexdigest(), "It came in an egg of kitchen.", "kitchen.egg"
+    )
     path.write_text(source)
 
 
@@ -37,7 +39,11 @@ def test_a_quarantined_agent_is_listed_readable_and_not_even_loaded(
     hold(daemon, "agents/oven_agent.py", source)
     daemon.start()
     card = row(daemon, "oven_agent.py")
-    assert (card["quarantined"], card["held"], card["reason"]) == (True, True, "It came in an egg of kitchen.")
+    assert (card["quarantined"], card["held"], card["reason"]) == (
+        True,
+        True,
+        "It came in an egg of kitchen.",
+    )
     assert daemon.get("/agents/source/oven_agent.py").json()["source"] == source
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).status == 404
     assert not trace.exists()

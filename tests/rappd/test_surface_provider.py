@@ -114,12 +114,13 @@ def test_tools_are_offered_in_order_of_name_and_structural_ones_to_the_operator(
     everyday = desk.model.tools()
     assert everyday == sorted(everyday)
     assert {"Zeta", "alpha", "Beta", "ContextMemory", "ManageMemory", "HackerNews"} <= set(everyday)
-    assert not {"LearnNew", "SwarmFactory"} & set(everyday)
+    structural = {"HatchEgg", "LayEgg", "LearnNew", "SwarmFactory", "Twin"}
+    assert not structural & set(everyday)
     assert "LearnNew" not in desk.model.system()
     desk.daemon.post("/chat", {"user_input": "hello"}, control=True)
     operators = desk.model.tools()
     assert operators == sorted(operators)
-    assert set(operators) - set(everyday) == {"LearnNew", "SwarmFactory"}
+    assert set(operators) - set(everyday) == structural
     assert "- LearnNew: " in desk.model.system()
 
 

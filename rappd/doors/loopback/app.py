@@ -23,14 +23,14 @@ from rappd.doors.loopback import (
     twins,
 )
 from rappd.doors.loopback.guard import guard
-from rappd.doors.tenant import HOSTS, TENANT, under_twins
+from rappd.doors.tenant import HOSTS, TENANT, Hosts, under_twins
 from rappd.house import House
 from rappd.tenant import Tenant
 
 
 def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
-    app = _empty(house, house.host, house.hosts)
+    app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
     tables += [twins, buddies, eggs]
     if house.settings.on("door.http_tools"):
@@ -43,13 +43,14 @@ def build(house: House) -> web.Application:
 
 def build_for_twin(house: House, tenant: Tenant, port: int) -> web.Application:
     """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
-    app = _empty(house, tenant, frozenset((f"127.0.0.1:{port}", f"localhost:{port}")))
+    hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
+    app = _empty(house, tenant, Hosts(lambda: hosts))
     for table in (chat, health, agent_files, models, modes, services):
         app.add_routes(table.routes)
     return app
 
 
-def _empty(house: House, tenant: Tenant, hosts: frozenset[str]) -> web.Application:
+def _empty(house: House, tenant: Tenant, hosts: Hosts) -> web.Application:
     app = web.Application(
         middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
     )

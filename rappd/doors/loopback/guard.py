@@ -135,7 +135,7 @@ def _peer_pid(connection: socket.socket | None) -> int | None:
 
 def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
-    if host not in request.app[HOSTS]:
+    if host not in request.app[HOSTS].names():
         raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
 
 

@@ -15,7 +15,8 @@ import { say } from "./say.js";
 
 const LINK_MS = 55 * 60_000;
 
-export const canDragOut = Boolean(globalThis.navigator?.userAgentData?.brands?.some(isChromium));
+export const canDragOut =
+  Boolean(navigator.userAgentData?.brands?.some(isChromium)) && matchMedia("(pointer: fine)").matches;
 
 const packed = new Map(); // twin's key → Egg
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from rappd.backup.secrets import WrongPassphrase, seal, unseal
 from rappd.errors import Conflict, Mistyped, Refused
 from rappd.home import Home
 from rappd.store.verify import verify as verify_record
+from twins.eggs import integrity
 from twins.errors import BadEgg
 from twins.places import TwinPlaces
 from twins.twin import mint
@@ -181,9 +183,19 @@ def test_one_flipped_byte_anywhere_changes_nothing_that_comes_back(home: Home, t
 
 
 def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path) -> None:
-    back_up(home.root, tmp_path / "desk.backup", key=IdentityKey.generate(), machine="desk")
-    manifest = verify(tmp_path / "desk.backup")
-    assert manifest["fingerprint"] != home.identity().fingerprint  # its own signer is what it names
+    made(home, tmp_path / "desk.backup")
+    assert verify(tmp_path / "desk.backup")["fingerprint"] == home.identity().fingerprint
+    with zipfile.ZipFile(tmp_path / "desk.backup") as whole:
+        members = {name: whole.read(name) for name in whole.namelist() if name != integrity.MEMBER}
+    members["home/brainstem/notes.txt"] = b"slipped in"
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=IdentityKey.generate())
+    with zipfile.ZipFile(tmp_path / "forged.backup", "w") as forged:
+        for name, content in members.items():
+            forged.writestr(name, content)
+    with pytest.raises(BadEgg, match="not signed by the machine it names"):
+        restore(tmp_path / "forged.backup", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ FIRST = """\
 
   Talk      {url}   or: rappd chat
   Thinking  offline brain, no model  rappd config set provider.url URL
-  Agents    5 ready                  drop files into ~/newcomer/brainstem/agents
+  Agents    8 ready                  drop files into ~/newcomer/brainstem/agents
   Data      ~/newcomer               private
 
 Ctrl-C stops it. In the background: rappd start --detach"""
@@ -87,7 +87,7 @@ def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: R
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  5 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  offline brain  8 agents"), (80, ""), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -174,7 +174,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
 def test_detach_then_stop_leaves_no_process_and_the_second_stop_says_so(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
-    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 5)
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 8)
     newcomer.chat("what can you do?")
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
     all_of_it = [pid, *descendants(pid)]
@@ -225,7 +225,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is awake on port {busy.port}"
     assert "  Thinking  fake model, fake-llm" in seen.lines
-    assert "  Agents    7 ready, 1 file with faults" in seen.lines
+    assert "  Agents    10 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port
     assert "url" not in told, "a status is no key"
