@@ -41,6 +41,8 @@ from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+HOST = "brainstem"
+"""What the host's tenant goes by; every other is a twin's key."""
 LIBRARY = "shipped"
 YOURS = "yours"
 OF_BUDDIES = frozenset({"buddy_agent.py"})
@@ -215,7 +217,8 @@ class Tenant:
         if file is None:
             return None
         if why:
-            raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}")
+            whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
+            raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}")
         found = await self._crew.request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},

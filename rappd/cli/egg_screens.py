@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.cli.phrases import count, size
-from rappd.cli.screen import arrow, command, dim, mark, say, tame
-from rappd.cli.tables import middle
+from rappd.cli.screen import arrow, command, dim, mark, say, tame, terminal_width
+from rappd.cli.tables import beginning, cells, middle
 from rappd.cli.twin_rows import handle
 
 _SHOWN = 8
@@ -27,6 +27,8 @@ _ALONE = ("identity", "soul", "conversations", "env", "roster")
 """Of these there is one, and nobody counts it."""
 _CODE = ("agent", "service", "slot")
 _SAME = "the same is there"
+_OWN_HISTORY = "bonds.json"
+"""Everybody's is their own from the first hatching on: that it differs is no news."""
 _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 
@@ -95,7 +97,7 @@ def _rows(plan: dict[str, Any]) -> None:
     for action in ("create", "replace", "keep", "quarantine", "refuse"):
         group = plan[action]
         if group["count"] or action != "replace":
-            say(f"  {action:<10} {group['count']:>4}  {_about(action, group)}".rstrip())
+            say(f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip())
 
 
 def _about(action: str, group: dict[str, Any]) -> str:
@@ -111,9 +113,17 @@ def _about(action: str, group: dict[str, Any]) -> str:
     return ""
 
 
+def _fitted(action: str, about: str) -> str:
+    """As much of it as the row has room for; options and commands are there whole, or not at all."""
+    room = terminal_width() - 19
+    if cells(about) <= room:
+        return about
+    return "" if action == "quarantine" else beginning(about.partition(" (")[0], max(12, room))
+
+
 def _kept(group: dict[str, Any]) -> str:
     """What stays, and how to have it replaced; "" when there is nothing."""
-    differing = [one for one in group["files"] if one.get("why") != _SAME]
+    differing = [one for one in group["files"] if one.get("why") != _SAME and one["path"] != _OWN_HISTORY]
     if not differing:
         return _SAME if group["count"] else ""
     some = "yours" if len(differing) == group["count"] else f"{len(differing)} of yours"

@@ -341,7 +341,9 @@ def test_approving_lets_agents_and_services_run(two: tuple[Place, Place], tmp_pa
     assert [one["path"] for one in held] == ["agents/kettle_agent.py", "services/pump_service.py"]
     assert kitchen.get(f"/twins/{key}/agents/source/services/pump_service.py")["source"] == PUMP
     port = kitchen.post(f"/twins/{key}/boot")["port"]
-    assert on(port, "GET", "/api/pump").status == 403
+    refused = on(port, "GET", "/api/pump")
+    assert refused.status == 403
+    assert refused.json()["do"] == f"rappd agents approve pump_service.py --twin {key[:12]}"
     for one in held:
         kitchen.post(f"/twins/{key}/agents/approve", {"filename": one["path"]})
     assert on(port, "GET", "/api/pump").json() == {"water": "runs"}

@@ -92,14 +92,21 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     assert whole == "✓ whole: 148 of 148 files    ! signed by kitchen, not paired"
     assert rows == [
         "  create      132  131 memories, 1 code file",
-        "  keep         15  4 of yours differ and stay (--overwrite soul,memory,agents)",
+        "  keep         15  3 of yours differ and stay (--overwrite soul,memory,agents)",
         "  quarantine    1  read them, then: rappd agents approve",
         "  refuse        0",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
+    narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:6]
+    assert narrow == [
+        "  create      132  131 memories, 1…",
+        "  keep         15  3 of yours differ…",
+        "  quarantine    1",
+        "  refuse        0",
+    ]
     replaced = idle.cli("egg", "plan", str(egg), "--overwrite", "soul,agents").stdout.splitlines()
     assert "  replace       2  soul, 1 code file" in replaced
-    assert "  keep         13  2 of yours differ and stay (--overwrite memory)" in replaced
+    assert "  keep         13  1 of yours differs and stays (--overwrite memory)" in replaced
     assert "  quarantine    2  read them, then: " in "\n".join(replaced)
 
 
