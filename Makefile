@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST_ARGS ?= -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: start test bench lint clean

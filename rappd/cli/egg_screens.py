@@ -21,7 +21,7 @@ _ROLES = {
     "page": ("page file", "page files"),
     "env": (".env", ".env files"),
     "roster": ("roster", "rosters"),
-    "other": ("other file", "other files"),
+    "other": ("other", "others"),
 }
 _ALONE = ("identity", "soul", "conversations", "env", "roster")
 """Of these there is one, and nobody counts it."""

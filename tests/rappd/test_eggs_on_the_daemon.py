@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -436,6 +437,22 @@ def test_an_egg_that_waits_for_more_than_a_day_goes(two: tuple[Place, Place], tm
     kitchen.refused("/eggs", b"no egg")
     assert ident not in kitchen.waiting()
     assert kitchen.ask("DELETE", f"/eggs/{ident}").status == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../x.egg", "/etc/x.egg", "a\x00b\n.egg", "..", "", "é" * 300, "x.egg.sig", " .", "a\\b"]
+)
+def test_an_egg_waits_under_its_name_and_inside_its_folder(two: tuple[Place, Place], name: str) -> None:
+    desk, kitchen = two
+    path = Path(desk.post("/eggs/pack", {"twin": desk.new("Named")})["packed"]["path"])
+    before = without_waiting(kitchen.home)
+    laid = kitchen.lay_down(path.read_bytes(), quote(name, safe=""))
+    (file,) = (kitchen.home / "eggs" / ".waiting" / laid["id"]).iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert without_waiting(kitchen.home) == before
+    assert kitchen.post("/eggs/plan", {"id": laid["id"]})["plan"]["egg"]["file"] == file.name
+    assert kitchen.ask("DELETE", f"/eggs/{laid['id']}").status == 200
+    assert laid["id"] not in kitchen.waiting()
 
 
 def test_a_signature_beside_a_file_counts_for_the_daemon_too(

@@ -118,7 +118,7 @@ def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
     assert "✓ whole: 4 of 4 files    ✓ signed by this machine" in own
     assert "  create        0\n  keep          3  the same is there\n" in own
     assert (
-        "  create        3  rappid, soul, 1 other file\n  keep          0\n"
+        "  create        3  rappid, soul, 1 other\n  keep          0\n"
         in idle.cli("egg", "plan", str(egg)).stdout
     )
     assert "is here already; nothing had to be written." in kitchen.home.cli("egg", "hatch", str(egg)).stdout
