@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 HELLO, HELP, DONE, ERROR = "HELLO", "HELP", "DONE", "ERROR"
+STREAM, CANCEL, ACK = "STREAM", "CANCEL", "ACK"
 
 THREAD = "_x_thread"
 CAP = "_x_cap"
@@ -18,6 +19,9 @@ SIG = "_x_sig"
 USAGE_TOKENS = "_x_usage_tokens"
 COST_USD = "_x_cost_usd"
 DEADLINE = "_x_deadline"
+TTL = "_x_ttl"
+PATH = "_x_path"
+TRACEPARENT = "_x_traceparent"
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _THREAD_SPACE = bytes.fromhex("6ba4e3a82f0d5c1e9b7a1d3c5f7e9a0b")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from envelopes.canonical import canonical
 from twins.eggs.archive.names import safe_path, shown
-from twins.eggs.canonical import canonical
 from twins.eggs.opening.families import RAPP1, quoted, unknown
 from twins.eggs.opening.found import Found
 from twins.errors import BadRappid

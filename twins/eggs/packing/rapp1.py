@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from twins.eggs.canonical import canonical
+from envelopes.canonical import canonical
 from twins.errors import BadFile, BadRappid
 from twins.rappid import Rappid, widened
 

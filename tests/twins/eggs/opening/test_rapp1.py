@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from twins.eggs.canonical import canonical
+from envelopes.canonical import canonical
 from twins.eggs.opened import Destination, Role
 from twins.eggs.opening import open_egg
 from twins.errors import BadEgg, HostileEgg, UnknownEgg

@@ -1,4 +1,4 @@
-"""JSON in its one canonical form (RFC 8785), as RAPP/1 hashes and compares it."""
+"""JSON in its one canonical form (RFC 8785): what is hashed, signed and compared."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.eggs.canonical import canonical
+from envelopes.canonical import canonical
 
 
 def test_the_example_of_the_rfc() -> None:

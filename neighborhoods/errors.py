@@ -1,0 +1,83 @@
+"""Errors of floor 4: another machine that is unknown, away, not trusted, or says no."""
+
+from __future__ import annotations
+
+from envelopes.problem import Problem
+
+
+class NeighborhoodError(Problem):
+    """Root of this package's errors."""
+
+    code = "neighborhood"
+
+
+class NoSuchPeer(NeighborhoodError):
+    """No peer, and nothing found, goes by that name."""
+
+    code = "no_peer"
+    status = 404
+    exit_code = 4
+
+
+class NotPaired(NeighborhoodError):
+    """Whoever asks, or is asked, is not trusted here."""
+
+    code = "not_paired"
+    status = 401
+    exit_code = 5
+
+
+class PeerAway(NeighborhoodError):
+    """No way that is known leads to it now."""
+
+    code = "away"
+    status = 504
+    exit_code = 8
+
+
+class KeyChanged(NeighborhoodError):
+    """Another key answers where a trusted one was. Nothing was sent."""
+
+    code = "key_changed"
+    status = 403
+    exit_code = 5
+
+
+class PeerRefused(NeighborhoodError):
+    """The other machine understood, and said no."""
+
+    code = "peer_refused"
+    status = 403
+    exit_code = 5
+
+
+class PeerFailed(NeighborhoodError):
+    """The other machine took the work and could not do it."""
+
+    code = "peer_failed"
+    status = 502
+    exit_code = 1
+
+
+class PairingStopped(NeighborhoodError):
+    """A pairing ended without trust: the words differ, somebody said no, or time ran out."""
+
+    code = "pairing_stopped"
+    status = 409
+    exit_code = 5
+
+
+class PeerConflict(NeighborhoodError):
+    """A name is taken, or a peer is not in the state that the request takes for granted."""
+
+    code = "peer_conflict"
+    status = 409
+    exit_code = 9
+
+
+class BadPeersFile(NeighborhoodError):
+    """``peers.json`` or ``BRAINSTEM_PEERS`` holds something that is no address."""
+
+    code = "bad_peers_file"
+    status = 400
+    exit_code = 5

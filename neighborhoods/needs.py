@@ -1,0 +1,144 @@
+"""What this floor needs of the daemon: durable rows, handed in. Every write is on the disk when it returns."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from neighborhoods.peer import Peer
+
+OutboxState = Literal["queued", "delivered", "accepted", "done", "failed", "expired", "dropped"]
+"""queued: here; delivered: on its way, no word yet; accepted: kept by the peer; done, failed: answered."""
+
+WAITING: tuple[OutboxState, ...] = ("queued", "delivered", "accepted")
+"""States in which somebody still waits."""
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One envelope that waits for a peer. ``number`` counts up and keeps the order.
+
+    ``body`` is the encoded envelope, ``what`` a short text for screens, ``answer`` the encoded DONE or
+    ERROR once there is one. Moments are microseconds since 1970; ``next_at`` is the earliest next try.
+    """
+
+    number: int
+    peer: str
+    id: str
+    verb: str
+    thread: str
+    what: str
+    body: bytes
+    state: OutboxState
+    tries: int
+    created_at: int
+    next_at: int
+    expires_at: int
+    answer: bytes = b""
+    trouble: str = ""
+
+
+class IssuedToken(msgspec.Struct, frozen=True):
+    """A long-lived token that was issued here; its text is shown once and never kept."""
+
+    jti: str
+    name: str
+    caps: tuple[str, ...]
+    issued_at: int
+    expires_at: int
+    revoked_at: int = 0
+    used_at: int = 0
+
+
+class PeerRecords(Protocol):
+    """The table of peers."""
+
+    async def peers(self) -> list[Peer]:
+        """Every peer."""
+        ...
+
+    async def save_peer(self, peer: Peer) -> None:
+        """Writes a peer down, in the place of one with that fingerprint."""
+        ...
+
+    async def remove_peer(self, fingerprint: str, at: int) -> None:
+        """Ends the trust and remembers that it was ended."""
+        ...
+
+    async def seen_peer(self, fingerprint: str, address: str, at: int) -> None:
+        """Notes where a peer was last reached. May be lost by a power cut."""
+        ...
+
+    async def revoked_peers(self) -> dict[str, int]:
+        """Fingerprints whose trust was ended, and when."""
+        ...
+
+
+class OutboxRecords(Protocol):
+    """The table of what waits for peers."""
+
+    async def put(self, item: Outgoing) -> int:
+        """Adds one (its ``number`` is ignored) and returns its number. The same (peer, id, verb) is kept
+        as it is, and its number returned."""
+        ...
+
+    async def move(
+        self,
+        numbers: list[int],
+        state: OutboxState,
+        *,
+        tries: int | None = None,
+        next_at: int | None = None,
+        answer: bytes = b"",
+        trouble: str = "",
+    ) -> None:
+        """Changes rows together. Rows that are done, failed, expired or dropped stay as they are."""
+        ...
+
+    async def due(self, peer: str, at: int, most: int) -> list[Outgoing]:
+        """What may be sent to a peer now, in order: queued, and delivered without a word since."""
+        ...
+
+    async def outgoing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
+        """Rows without their bodies' fate changed, the oldest first."""
+        ...
+
+    async def find_outgoing(self, prefix: str) -> list[Outgoing]:
+        """Rows whose envelope's id begins so."""
+        ...
+
+    async def by_id(self, peer: str, id: str) -> Outgoing | None:
+        """The row of an envelope."""
+        ...
+
+    async def expire(self, at: int) -> list[Outgoing]:
+        """Marks what ran out of time as expired and returns those rows."""
+        ...
+
+    async def peers_waiting(self) -> dict[str, int]:
+        """How many rows wait, by peer."""
+        ...
+
+
+class TokenRecords(Protocol):
+    """The table of issued tokens, revoked names of tokens, and uses of capability tokens."""
+
+    async def issue(self, token: IssuedToken) -> None:
+        """Writes an issued token down."""
+        ...
+
+    async def tokens(self) -> list[IssuedToken]:
+        """Every issued token, the latest first."""
+        ...
+
+    async def revoke(self, jti: str, at: int) -> None:
+        """Ends a token, issued here or anywhere."""
+        ...
+
+    async def revoked(self) -> dict[str, int]:
+        """Every ``jti`` that was ended, and when."""
+        ...
+
+    async def use(self, jti: str, limit: int, at: int) -> bool:
+        """Counts one use of a token that may be used ``limit`` times; False when they are used up."""
+        ...
