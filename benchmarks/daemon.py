@@ -46,6 +46,8 @@ class BenchDaemon:
             "RAPP_HOME": str(home),
             "PORT": str(self.port),
             "RAPPD_LOCAL_MODELS": "off",
+            "RAPPD_PEERS_DOOR": "off",
+            "RAPPD_NEARBY": "off",
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import orjson
 
 _EXACT = 1 << 53
+_SIMPLE = frozenset({str, bool, type(None)})
+_BEYOND_THE_PLANE = re.compile(rb"[\xf0-\xf4]").search
+_BEHIND_SURROGATES = re.compile(rb"[\xee\xef]").search
 
 
 def canonical(value: Any) -> bytes:
@@ -15,12 +19,42 @@ def canonical(value: Any) -> bytes:
 
     Raises ``ValueError`` for what JSON cannot say: NaN, infinities, half characters, other types.
     """
+    try:
+        octets = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        if _sorted_alike(octets) and _written_alike(value):
+            return octets
+    except orjson.JSONEncodeError:
+        pass  # a wide integer, perhaps; what really is no JSON is found below, too
     pieces: list[bytes] = []
     try:
         _write(value, pieces)
     except (orjson.JSONEncodeError, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return b"".join(pieces)
+
+
+def _sorted_alike(octets: bytes) -> bool:
+    """Whether keys stand by code points (orjson's order) as they do by UTF-16 units."""
+    return octets.isascii() or not (_BEYOND_THE_PLANE(octets) and _BEHIND_SURROGATES(octets))
+
+
+def _written_alike(value: Any) -> bool:
+    """Whether orjson writes every number as the RFC does; it also takes types that are no JSON."""
+    waiting = [value]
+    for one in waiting:
+        kind = type(one)
+        if kind in _SIMPLE:
+            continue
+        if kind is dict:
+            waiting.extend(one.values())
+        elif kind is list:
+            waiting.extend(one)
+        elif kind is int:
+            if not -_EXACT <= one <= _EXACT:
+                return False
+        elif kind is not float or not 1e-4 <= abs(one) < 1e16 or one.is_integer():
+            return False
+    return True
 
 
 def _write(value: Any, pieces: list[bytes]) -> None:
@@ -46,22 +80,27 @@ def _write(value: Any, pieces: list[bytes]) -> None:
         raise ValueError(f"{type(value).__name__} is not JSON")
 
 
-def _utf16(key: str) -> bytes:
+def _utf16(key: object) -> bytes:
+    if not isinstance(key, str):
+        raise ValueError(f"a key that is {type(key).__name__} is not JSON")
     return key.encode("utf-16-be", "surrogatepass")
 
 
 def _number(value: int | float) -> str:
     """As ECMAScript prints it."""
     if isinstance(value, int) and -_EXACT <= value <= _EXACT:
-        return str(value)
+        return str(int(value))
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("NaN and infinities are not JSON")
     if number == 0:
         return "0"
-    from decimal import Decimal  # most manifests hold no such number
+    text = repr(number)
+    if "e" not in text:  # from 0.0001 up to 1e16 both print the same digits
+        return text.removesuffix(".0")
+    from decimal import Decimal  # most values hold no such number
 
-    sign, digits, power = Decimal(repr(number)).normalize().as_tuple()
+    sign, digits, power = Decimal(text).normalize().as_tuple()
     text = "".join(map(str, digits))
     minus = "-" if sign else ""
     point = len(text) + int(power)  # where the decimal point stands, counted from the first digit

@@ -18,9 +18,75 @@ class Malformed(EnvelopeError):
 
     code = "malformed"
 
+    def __init__(self, message: str, *, do: str = "", key: str = "") -> None:
+        """``key`` is the offending key, "" when it is the whole. ``id`` and ``sender`` are what could be
+        read of the record, so that the refusal finds its way; "" otherwise."""
+        super().__init__(message, do=do)
+        self.key = key
+        self.id = ""
+        self.sender = ""
+
+
+class BadSignature(EnvelopeError):
+    """A record whose signature is missing, too old, of another key, or not over this record."""
+
+    code = "bad_signature"
+    status = 401
+
 
 class BadKey(EnvelopeError):
     """Key material that cannot be read."""
 
     code = "bad_key"
     status = 500
+
+
+class BadCertificate(EnvelopeError):
+    """A certificate that no machine vouches for, or that cannot be read."""
+
+    code = "bad_certificate"
+
+
+class BadIntroduction(EnvelopeError):
+    """What a machine says of itself has another shape, or its key does not stand behind it."""
+
+    code = "bad_introduction"
+
+
+class BadCapability(EnvelopeError):
+    """A text that names no capability, or more than whoever passes it on has."""
+
+    code = "bad_capability"
+    exit_code = 2
+
+
+class BadToken(EnvelopeError):
+    """What a caller presents does not hold; ``reason`` is a slug that is never renamed.
+
+    ``malformed algorithm signature issuer audience expired not_yet revoked binding disagree`` for any,
+    ``chain widened holder`` for capabilities that were passed on.
+    """
+
+    code = "bad_token"
+    status = 401
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(_WHY_NO_TOKEN[reason], do="Ask whoever gave the permission for a new one.")
+        self.reason = reason
+
+
+_WHY_NO_TOKEN = {
+    "malformed": "The permission cannot be read.",
+    "algorithm": "The permission is not signed with EdDSA.",
+    "signature": "The permission's signature does not hold.",
+    "issuer": "The permission was given by somebody who is not known here.",
+    "audience": "The permission is for another machine.",
+    "expired": "The permission has run out.",
+    "not_yet": "The permission begins in the future; one of the clocks is wrong.",
+    "revoked": "The permission was taken back.",
+    "binding": "The permission belongs to another connection or another name.",
+    "disagree": "The permission and the connection name two different callers.",
+    "chain": "The permission does not follow from the one that it was made from.",
+    "widened": "The permission allows more than the one that it was made from.",
+    "holder": "The permission was given to another machine than the one that shows it.",
+}

@@ -13,6 +13,7 @@ HELLO, HELP, DONE, ERROR = "HELLO", "HELP", "DONE", "ERROR"
 STREAM, CANCEL, ACK = "STREAM", "CANCEL", "ACK"
 
 THREAD = "_x_thread"
+PEER_THREAD = "_x_peer_thread"
 CAP = "_x_cap"
 SLUSH = "_x_slush"
 SIG = "_x_sig"
@@ -48,7 +49,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
     def reply(self, verb: str, data: dict[str, Any], **extensions: Any) -> Envelope:
         """The answer on the same id and thread, sent by whom this was addressed to."""
-        carried = {THREAD: self.extensions[THREAD]} if THREAD in self.extensions else {}
+        carried = {key: self.extensions[key] for key in (THREAD, PEER_THREAD) if key in self.extensions}
         return Envelope(self.id, self.recipient, self.sender, verb, data, {**carried, **extensions})
 
     def refusal(self, code: int, message: str, reason: str) -> Envelope:

@@ -28,11 +28,15 @@ class NotPaired(NeighborhoodError):
 
 
 class PeerAway(NeighborhoodError):
-    """No way that is known leads to it now."""
+    """No way that is known leads to it now. ``maybe_sent``: it may have got what was sent all the same."""
 
     code = "away"
     status = 504
     exit_code = 8
+
+    def __init__(self, message: str, *, do: str = "", maybe_sent: bool = False) -> None:
+        super().__init__(message, do=do)
+        self.maybe_sent = maybe_sent
 
 
 class KeyChanged(NeighborhoodError):
@@ -80,4 +84,12 @@ class BadPeersFile(NeighborhoodError):
 
     code = "bad_peers_file"
     status = 400
+    exit_code = 5
+
+
+class UsedUp(NeighborhoodError):
+    """A permission that may be used a number of times was used that often."""
+
+    code = "used_up"
+    status = 403
     exit_code = 5

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from agents.worker.privileges import protect_daemon
 from rappd.doors.loopback import app as loopback
+from rappd.doors.peers_door import PeersDoor
 from rappd.doors.twin_door import TwinDoors
 from rappd.errors import Conflict
 from rappd.home import Home
@@ -58,10 +59,12 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         house.listen_on(port)
         runner = await _open_doors(house, sockets)
         house.tenants.doors = twin_doors = TwinDoors(house)
+        peers_door = PeersDoor(house)
         held.announce(port)
         stopped = _stop_signal()
         try:
             await house.start()
+            peers_door.open()
             _notify("READY=1")
             on_ready(house)
             gc.collect()
@@ -70,6 +73,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         finally:
             _notify("STOPPING=1")
             house.activity.close()
+            await peers_door.close()
             await twin_doors.close_all()
             await runner.cleanup()
             await house.close()

@@ -56,6 +56,12 @@ class Refused(RappdError):
     exit_code = 5
 
 
+class AgentFailed(RappdError):
+    """An agent ran and failed; the text is its own."""
+
+    code = "agent"
+
+
 class NeedsYes(RappdError):
     """Needs a person's yes (``--yes`` where nobody can be asked)."""
 

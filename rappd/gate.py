@@ -18,9 +18,11 @@ from typing import Any
 import orjson
 
 from envelopes import emergence
+from envelopes.capabilities import covers
 from envelopes.problem import Problem
-from envelopes.record import DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
+from envelopes.record import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
 from rappd.errors import Conflict
+from rappd.store.changes import Taking
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -33,11 +35,18 @@ Emit = Callable[[dict[str, Any]], None]
 class Caller:
     """Who stands behind a record, as the door found out. Nothing in the record can change it.
 
-    ``operator`` is true for the operator's session and the control socket alone.
+    ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
+    fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
     """
 
     door: str
     operator: bool = False
+    peer: str = ""
+    caps: tuple[str, ...] | None = None
+
+    def may(self, capability: str) -> bool:
+        """Whether the caller has this capability. At this machine's own doors everybody may ask."""
+        return self.caps is None or covers(self.caps, capability)
 
 
 @dataclass(slots=True)
@@ -53,16 +62,20 @@ class Passage:
 Handler = Callable[[Passage], Awaitable[dict[str, Any]]]
 """Performs a HELP and returns the DONE's data; raises ``Problem`` to refuse."""
 
+Repeatable = Callable[[Envelope], bool]
+"""Whether a HELP that was cut off may be begun a second time."""
+
+
 Watcher = Callable[[Envelope, str], None]
 
 
 class Gate:
     """Routes records to handlers and writes both sides down."""
 
-    def __init__(self, store: Store, node: str) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._node = node
-        self._handlers: dict[str, tuple[str, Handler]] = {}
+        self.closing = False
+        self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
         self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
         self.passed = 0
@@ -70,9 +83,11 @@ class Gate:
         self.calls = 0
         self.calls_failed = 0
 
-    def route(self, recipient: str, workspace: str, handler: Handler) -> None:
+    def route(
+        self, recipient: str, workspace: str, handler: Handler, *, repeatable: Repeatable = lambda _: False
+    ) -> None:
         """Records to ``recipient`` go to ``handler`` and are kept under ``workspace``."""
-        self._handlers[recipient] = (workspace, handler)
+        self._handlers[recipient] = (workspace, handler, repeatable)
 
     def unroute(self, recipient: str) -> None:
         """Nobody answers for ``recipient`` any more."""
@@ -102,9 +117,9 @@ class Gate:
         running = self._turns.get(key)
         if running is not None:
             return await asyncio.shield(running)
-        recorded = await self._store.answer_to(*key)
+        recorded = await self.recorded(*key)
         if recorded is not None:
-            return emergence.from_object(orjson.loads(recorded))
+            return recorded
         if key in self._turns:  # another repeat came in while we looked
             return await asyncio.shield(self._turns[key])
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
@@ -144,43 +159,126 @@ class Gate:
         text = orjson.dumps(envelope.id if session is None else session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
         self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], _now()))
-        return Envelope(
-            envelope.id,
-            envelope.sender,
-            envelope.recipient,
-            envelope.verb,
-            envelope.data,
-            {**envelope.extensions, THREAD: thread},
+        return _on(envelope, thread)
+
+    async def once(
+        self, envelope: Envelope, caller: Caller, *, emit: Emit | None = None, begun: bool = False
+    ) -> Envelope:
+        """A HELP of another machine: its start is on the disk before it begins, its answer before it is given.
+
+        So it is begun once and answered once, whatever is killed in between. A repeat gets the recorded
+        answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
+        ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
+        """
+        workspace, handler, repeatable = self._routed(envelope.recipient)
+        outer, envelope, info = envelope, *self._placed(envelope, workspace)
+        key = (envelope.sender, envelope.id, envelope.verb)
+        records: list[Record | ThreadInfo] = [info, _record(envelope, answers=False)]
+        if begun:
+            await self._store.begin_accepted(*key, records)
+            taken = None
+        else:
+            taken = await self._store.take(Taking(*key, "started", workspace, info.id, b"", _now(), records))
+        if taken is not None and taken.state == "accepted":
+            return outer.reply(ACK, {"state": "accepted"})
+        if taken is not None:
+            recorded = await self.recorded(envelope.sender, envelope.id)
+            if recorded is not None:
+                return recorded
+        for watcher in self._watchers:
+            watcher(envelope, workspace)
+        if taken is not None and not repeatable(envelope):
+            reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
+            reply.data["do"] = "Ask again if it does no harm to do it twice."
+        else:
+            try:
+                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+            except asyncio.CancelledError:
+                if not self.closing:
+                    stopped = envelope.refusal(499, "Stopped.", "stopped")
+                    await asyncio.shield(self._store.commit_reply(_record(stopped, answers=True), *key))
+                raise
+        await self._store.commit_reply(_record(reply, answers=True), *key)
+        for watcher in self._watchers:
+            watcher(reply, workspace)
+        self.passed += 1
+        return reply
+
+    async def recorded(self, sender: str, id: str) -> Envelope | None:
+        """The recorded answer to a turn, or a HELP, that its caller named."""
+        found = await self._store.answer_to(sender, id)
+        return emergence.from_object(orjson.loads(found)) if found is not None else None
+
+    async def note(self, envelope: Envelope, thread: str, *, workspace: str = "", once: bool = False) -> None:
+        """Writes down what another machine said, on a thread of this one. ``once``: unless it is there."""
+        if once and await self._store.answer_to(envelope.recipient, envelope.id) is not None:
+            return
+        placed = _on(envelope, thread)
+        await self._commit(placed, workspace, answers=once)
+
+    async def accept(self, envelope: Envelope) -> Envelope | None:
+        """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
+        workspace, _, _ = self._routed(envelope.recipient)
+        key = (envelope.sender, envelope.id, envelope.verb)
+        body = emergence.encode(envelope)
+        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, _now(), []))
+        if taken is None:
+            return None
+        recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
+        return (
+            emergence.from_object(orjson.loads(recorded))
+            if recorded
+            else envelope.reply(ACK, {"state": taken.state})
         )
+
+    def _placed(self, envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
+        """A peer's record on this machine's own thread: what it says of its thread is a claim, kept beside."""
+        claimed = envelope.extensions.get(THREAD)
+        text = orjson.dumps(claimed or envelope.id).decode()
+        thread = thread_id(workspace, envelope.sender, text)
+        title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
+        info = ThreadInfo(thread, workspace, envelope.sender, text, str(title or "")[:80], _now())
+        placed = _on(envelope, thread)
+        if claimed:
+            placed.extensions[PEER_THREAD] = claimed
+        return placed, info
 
     async def _perform(
         self, envelope: Envelope, caller: Caller, session: Any, named: bool, emit: Emit | None
     ) -> Envelope:
-        routed = self._handlers.get(envelope.recipient)
-        if routed is None:  # between its door and here
-            raise Conflict("It was stopped before it could answer.", do="Ask again.")
-        workspace, handler = routed
+        workspace, handler, _ = self._routed(envelope.recipient)
         envelope = self.begin(envelope, workspace, session=session, title=envelope.data.get("user_input", ""))
         self._write(envelope, workspace)
-        passage = Passage(envelope, caller, workspace, emit)
         try:
-            data = await handler(passage)
-            reply = envelope.reply(DONE, data)
+            reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
         except asyncio.CancelledError:
             self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
             raise
+        await self._commit(reply, workspace, answers=named)
+        self.passed += 1
+        return reply
+
+    def _routed(self, recipient: str) -> tuple[str, Handler, Repeatable]:
+        routed = self._handlers.get(recipient)
+        if routed is None:  # between its door and here
+            raise Conflict("It was stopped before it could answer.", do="Ask again.")
+        return routed
+
+    async def _answer(self, passage: Passage, handler: Handler) -> Envelope:
+        """What a HELP comes to; only cancellation passes through."""
+        envelope = passage.envelope
+        try:
+            return envelope.reply(DONE, await handler(passage))
         except Problem as problem:
             self.refused += 1
             reply = envelope.refusal(problem.status, str(problem), problem.code)
             if problem.do:
                 reply.data["do"] = problem.do
+            return reply
         except Exception:
             log.exception("turn %s failed", envelope.id)
             self.refused += 1
-            reply = envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
-        await self._commit(reply, workspace, answers=named)
-        self.passed += 1
-        return reply
+            return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
     def _write(self, envelope: Envelope, workspace: str) -> None:
         self._store.queue(_record(envelope, answers=False))
@@ -215,6 +313,18 @@ def _record(envelope: Envelope, *, answers: bool) -> Record:
         emergence.encode(envelope),
         time.time_ns() // 1000,
         answers,
+    )
+
+
+def _on(envelope: Envelope, thread: str) -> Envelope:
+    """The same record on a thread of this machine."""
+    return Envelope(
+        envelope.id,
+        envelope.sender,
+        envelope.recipient,
+        envelope.verb,
+        envelope.data,
+        {**envelope.extensions, THREAD: thread},
     )
 
 

@@ -21,9 +21,12 @@ from rappd.gate import Caller, Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.machines.machines import Machines
+from rappd.operations.calls import CallVerbs
 from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.eggs import EggVerbs
 from rappd.operations.living_eggs import LivingEggs
+from rappd.operations.peers import PeerVerbs
 from rappd.operations.twins import TwinVerbs
 from rappd.operator import OperatorSessions
 from rappd.settings.load import Settings
@@ -52,7 +55,7 @@ class House:
         self.started_at = time.time()
         self.port = settings.number("port")
         self.name = machine_name(settings.text("name"))
-        self.gate = Gate(store, identity.fingerprint)
+        self.gate = Gate(store)
         self.live = LiveTurns()
         self.activity = Activity()
         self.gate.watch(self.activity.saw)
@@ -82,6 +85,9 @@ class House:
         self.checkpoints = CheckpointVerbs(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
+        self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
+        self.peers = PeerVerbs(self.machines)
+        self.calls = CallVerbs(self.machines)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)
 
@@ -167,6 +173,7 @@ class House:
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.live.close()
+        await self.machines.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
+from typing import BinaryIO
 
 MAX_BYTES = 8 << 20
 AGENTS = "agents"
@@ -60,25 +61,38 @@ def tail(path: Path, count: int) -> list[str]:
 
 def follow(path: Path, count: int) -> Iterator[str]:
     """The last ``count`` lines, then each new one as it comes, across rotation. Never ends."""
-    while not path.exists():
-        time.sleep(_LOOK_SECONDS)
-    position: int | None = None
+    is_first = True
     while True:
-        with path.open("rb") as file:
-            here = os.fstat(file.fileno())
-            file.seek(_start_of_last(file.fileno(), count) if position is None else 0)
-            position = 0
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:  # none yet, or between two
+            time.sleep(_LOOK_SECONDS)
+            continue
+        with file:
+            if is_first:
+                file.seek(_start_of_last(file.fileno(), count))
+            is_first = False
+            yield from _lines_of(file, path)
+
+
+def _lines_of(file: BinaryIO, path: Path) -> Iterator[str]:
+    """Every line of an open log, as it comes; ends when ``path`` is another file and this one is used up."""
+    here = os.fstat(file.fileno())
+    rest = b""
+    ends = False
+    while True:
+        piece = file.readline()
+        if piece.endswith(b"\n"):
+            yield (rest + piece).decode("utf-8", "replace").rstrip("\n")
             rest = b""
-            while True:
-                piece = file.readline()
-                if piece.endswith(b"\n"):
-                    yield (rest + piece).decode("utf-8", "replace").rstrip("\n")
-                    rest = b""
-                    continue
-                rest += piece
-                if not _still(path, here, file.tell()):
-                    break
-                time.sleep(_LOOK_SECONDS)
+            continue
+        rest += piece
+        if ends:
+            return
+        # Lines may have come between the last look and the change of files: one more round takes them.
+        ends = not _still(path, here, file.tell())
+        if not ends:
+            time.sleep(_LOOK_SECONDS)
 
 
 class _WithoutSecrets(logging.handlers.QueueHandler):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import agents.library
+from agents.brainstem.nesting import too_deep
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
-from agents.brainstem.turn import Answer, Ask, Brainstem
+from agents.brainstem.turn import Answer, Ask, Brainstem, Guests
 from agents.errors import AgentError
 from agents.listed import Agent, Change, Folder, is_structural
 from agents.roster import Roster
@@ -26,9 +27,9 @@ from agents.worker.plan import CrewPlan, Limits
 from agents.worker.workforce import Workforce
 from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
-from envelopes.record import DONE, ERROR, HELP, Envelope, new_id
+from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id
 from rappd.callbacks import Callbacks
-from rappd.errors import NotFound, Refused
+from rappd.errors import AgentFailed, Mistyped, NotFound, Refused
 from rappd.gate import Caller, Gate, Passage
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, worker_environment
@@ -148,7 +149,8 @@ class Tenant:
         self.structure = Structure(self)
         self.callbacks = Callbacks(self, thinking, settings)
         self.ready = asyncio.Event()
-        gate.route(self.id, name, self.handle)
+        self.guests: Callable[[Passage], Guests] | None = None
+        gate.route(self.id, name, self.handle, repeatable=self.may_begin_again)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
@@ -177,8 +179,7 @@ class Tenant:
         self.callbacks.apply(settings)
 
     async def handle(self, passage: Passage) -> dict[str, Any]:
-        """A HELP for this tenant: a sentence for its brainstem. Returns the DONE's data."""
-        data = passage.envelope.data
+        """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
         self.under_way += 1
         try:
             if not self.ready.is_set():
@@ -186,19 +187,63 @@ class Tenant:
             if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
                 await self.refresh()
             await self._glance()
-            answer = await self.brainstem.turn(
-                Ask(
-                    data["user_input"],
-                    data.get("conversation_history", ()),
-                    passage.envelope.sender,
-                    passage.caller.operator,
-                    lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
-                    passage.emit,
-                )
-            )
+            if "agent" in passage.envelope.data and passage.caller.caps is not None:
+                return await self._one_agent(passage)
+            return await self._turn(passage)
         finally:
             self.under_way -= 1
-        return _done(answer)
+
+    async def _turn(self, passage: Passage) -> dict[str, Any]:
+        data, caller = passage.envelope.data, passage.caller
+        remote = caller.caps is not None
+        text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
+        if not isinstance(text, str) or not text.strip():
+            raise Mistyped(
+                "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
+            )
+        answer = await self.brainstem.turn(
+            Ask(
+                text,
+                () if remote else data.get("conversation_history", ()),
+                passage.envelope.sender,
+                caller.operator,
+                lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
+                passage.emit,
+                allows=(lambda agent: self.serves(agent, caller)) if remote else None,
+                guests=self.guests(passage) if self.guests and not remote else None,
+            )
+        )
+        done = _done(answer)
+        return {"result": answer.text, **done} if remote else done
+
+    async def _one_agent(self, passage: Passage) -> dict[str, Any]:
+        data = passage.envelope.data
+        name, arguments = data["agent"], data.get("args", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict) or too_deep(arguments):
+            raise Mistyped("agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.')
+        agent = self.roster.named(name)
+        if agent is None or not self.serves(agent, passage.caller):
+            if agent is not None and is_structural(agent.name):
+                log.warning("security: %s asked for %s", passage.envelope.sender, agent.name)
+            raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
+        slush = passage.envelope.extensions.get(SLUSH)
+        ran = await self._run(passage, agent, arguments, slush if isinstance(slush, dict) else None)
+        if not ran.ok:
+            raise AgentFailed(ran.result)
+        done: dict[str, Any] = {"result": ran.result}
+        if ran.slush and passage.caller.may("SLUSH"):
+            done["data_slush"] = ran.slush
+        return done
+
+    def serves(self, agent: Agent, caller: Caller) -> bool:
+        """Whether a caller from elsewhere may use an agent; one that changes structure, never."""
+        return not is_structural(agent.name) and caller.may(f"HELP.{self.name}.{agent.tool_name}")
+
+    def may_begin_again(self, envelope: Envelope) -> bool:
+        """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""
+        name = envelope.data.get("agent")
+        agent = self.roster.named(name) if isinstance(name, str) else None
+        return agent is not None and agent.idempotent
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
@@ -281,13 +326,7 @@ class Tenant:
             data={"agent": agent.name, "args": arguments},
         )
         try:
-            ran = await self.runner.run(
-                agent,
-                arguments,
-                user_guid=passage.envelope.sender,
-                slush=slush,
-                on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
-            )
+            ran = await self._run(passage, agent, arguments, slush)
         except asyncio.CancelledError:
             self._gate.stopped(passage, request)
             raise
@@ -298,6 +337,17 @@ class Tenant:
             told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
             self._gate.answer(passage, request, ERROR, told)
         return ran
+
+    async def _run(
+        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+    ) -> Ran:
+        return await self.runner.run(
+            agent,
+            arguments,
+            user_guid=passage.envelope.sender,
+            slush=slush,
+            on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
+        )
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""

@@ -25,6 +25,11 @@ log = logging.getLogger(__name__)
 MOST_OPEN = 64
 """Twins kept open without a port; the one that rested longest is closed first."""
 
+MOST_PATIENCE = 600.0
+"""Seconds that a twin which shall sleep may go on answering."""
+
+_LOOK_SECONDS = 0.05
+
 Make = Callable[[str, str, Workspace], Tenant]
 """(key, name, workspace) -> its tenant."""
 
@@ -56,6 +61,7 @@ class Tenants:
         self._last_ports: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._opening: dict[str, asyncio.Lock] = {}  # taken before the lock of the same twin
+        self._falling_asleep: dict[str, asyncio.Task[None]] = {}
 
     async def twin(self, selector: str) -> Tenant:
         """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
@@ -86,6 +92,19 @@ class Tenants:
         """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error."""
         # Whoever asked may be one of these workers, and is cancelled by its own end.
         await asyncio.shield(self._stop(key))
+
+    async def let_sleep(self, key: str) -> bool:
+        """Stops a twin once it has answered whoever is talking with it, among them perhaps the very agent
+        that asks for this. Returns whether it is stopped already."""
+        tenant = self._open.get(key)
+        if tenant is None or not tenant.under_way:
+            await self.stop(key)
+            return True
+        if key not in self._falling_asleep:
+            task = asyncio.ensure_future(self._stop_when_answered(tenant))
+            self._falling_asleep[key] = task
+            task.add_done_callback(lambda _: self._falling_asleep.pop(key, None))
+        return False
 
     @asynccontextmanager
     async def apart(self, key: str) -> AsyncIterator[None]:
@@ -137,6 +156,16 @@ class Tenants:
                 await asyncio.to_thread(self._wakes.forget, key)
             except Exception:
                 log.exception("the twin %s could not be booted", key)
+
+    async def _stop_when_answered(self, tenant: Tenant) -> None:
+        until = time.monotonic() + MOST_PATIENCE
+        while tenant.under_way and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+        if self._open.get(tenant.name) is tenant:  # else somebody stopped it meanwhile
+            try:
+                await self.stop(tenant.name)
+            except Exception:
+                log.exception("%s could not be stopped", tenant.title)
 
     async def _stop(self, key: str) -> None:
         async with self._lock(key):

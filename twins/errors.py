@@ -93,3 +93,19 @@ class BadCartridge(TwinError):
     code = "bad_cartridge"
     status = 400
     exit_code = 5
+
+
+class NotForThisMachine(TwinError):
+    """A sealed egg that the sealing key at hand does not open; nothing was written."""
+
+    code = "not_for_this_machine"
+    status = 403
+    exit_code = 5
+
+
+class BadSealingKey(TwinError):
+    """Text that is no key to seal eggs with, or to open them."""
+
+    code = "bad_sealing_key"
+    status = 400
+    exit_code = 5

@@ -26,6 +26,25 @@ CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[R
 """(agent, arguments, upstream slush) -> what came back; the daemon's gate stands behind it."""
 
 
+Allows = Callable[[Agent], bool]
+
+
+class Guests(Protocol):
+    """Agents that live elsewhere and are tools of this turn, by names that no agent here has."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Their tool definitions, as they are known now."""
+        ...
+
+    def holds(self, tool_name: str) -> bool:
+        """Whether one of them goes by that name."""
+        ...
+
+    async def call(self, tool_name: str, arguments: dict[str, Any]) -> Ran:
+        """Asks it; a failing one costs one result."""
+        ...
+
+
 class Modes(Protocol):
     """The switches a turn obeys, read when the turn starts."""
 
@@ -36,7 +55,10 @@ class Modes(Protocol):
 
 @dataclass(slots=True)
 class Ask:
-    """What a turn starts from. ``emit`` receives progress events while it runs, if anybody listens."""
+    """What a turn starts from. ``emit`` receives progress events while it runs, if anybody listens.
+
+    ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
+    """
 
     user_input: str
     history: Sequence[Message]
@@ -44,6 +66,8 @@ class Ask:
     structural: bool
     call_agent: CallAgent
     emit: Emit | None = None
+    allows: Allows | None = None
+    guests: Guests | None = None
 
 
 @dataclass(slots=True)
@@ -101,7 +125,7 @@ class Brainstem:
         modes = self.modes
         turn = _Turn(ask, modes, [*ask.history, {"role": "user", "content": ask.user_input}], self.senses.now)
         requested = self.thinking.model
-        tools = self.roster.tools(structural=ask.structural)
+        tools = self._tools(ask)
         completion = Completion()
         for number in range(max(1, modes.rounds)):
             completion = await self._round(turn, tools, number)
@@ -112,6 +136,17 @@ class Brainstem:
             completion = await self._round(turn, [], modes.rounds)
         found = turn.sensed.delimiters.split(completion.text or UNFINISHED)
         return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.tokens)
+
+    def _agents(self, ask: Ask) -> list[Agent]:
+        """The agents that a turn may use."""
+        found = self.roster.serving(structural=ask.structural)
+        return found if ask.allows is None else [agent for agent in found if ask.allows(agent)]
+
+    def _tools(self, ask: Ask) -> list[dict[str, Any]]:
+        if ask.allows is None and ask.guests is None:
+            return self.roster.tools(structural=ask.structural)
+        own = [agent.tool() for agent in self._agents(ask)]
+        return [*own, *ask.guests.tools()] if ask.guests else own
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
@@ -143,7 +178,7 @@ class Brainstem:
         return completion
 
     async def _prompt(self, turn: _Turn) -> str:
-        agents = self.roster.serving(structural=turn.ask.structural)
+        agents = self._agents(turn.ask)
         contexts = await self.runner.system_contexts(agents, turn.ask.user_guid)
         return prompt.build(
             await self.soul.text(),
@@ -189,31 +224,38 @@ class Brainstem:
     async def _run_call(
         self, turn: _Turn, call: ToolCall, upstream: dict[str, Any] | None
     ) -> tuple[str, str, dict[str, Any] | None]:
-        agent = self.roster.find(call.name, structural=turn.ask.structural)
-        if agent is None:
+        ask = turn.ask
+        agent = self.roster.find(call.name, structural=ask.structural)
+        guest = ask.guests is not None and agent is None and ask.guests.holds(call.name)
+        if not guest and (agent is None or (ask.allows is not None and not ask.allows(agent))):
             missing = f"Agent '{call.name}' not found."
             return missing, f"[{call.name}] {missing}", None
         arguments = _arguments(call.arguments)
-        emit = turn.ask.emit
+        emit = ask.emit
         turn.calls += 1
         number = f"c{turn.calls}"
+        name = agent.name if agent else call.name
         if emit:
-            emit({"type": "call", "call": number, "name": agent.name, "args": arguments})
-        ran = await turn.ask.call_agent(agent, arguments, upstream)
+            emit({"type": "call", "call": number, "name": name, "args": arguments})
+        if agent is not None:
+            ran = await ask.call_agent(agent, arguments, upstream)
+        else:
+            assert ask.guests is not None
+            ran = await ask.guests.call(call.name, arguments)
         if emit:
             emit(
                 {
                     "type": "result",
                     "call": number,
-                    "name": agent.name,
+                    "name": name,
                     "ok": ran.ok,
                     "result": ran.result,
                     "seconds": round(ran.seconds, 3),
                 }
             )
         if ran.ok:
-            return ran.result, f"[{agent.name}] {ran.result}", ran.slush
-        return f"Error: {ran.result}", f"[{agent.name}] ERROR: {ran.result}", None
+            return ran.result, f"[{name}] {ran.result}", ran.slush
+        return f"Error: {ran.result}", f"[{name}] ERROR: {ran.result}", None
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -48,6 +48,10 @@ class Living(Protocol):
         """Ends it."""
         ...
 
+    async def let_sleep(self, key: str) -> bool:
+        """Ends it once it has answered whoever talks with it; whether it has ended already."""
+        ...
+
     def apart(self, key: str) -> AbstractAsyncContextManager[None]:
         """Nothing of it begins to run until the block is left."""
         ...
@@ -79,6 +83,10 @@ class Asleep:
 
     async def stop(self, key: str) -> None:
         await asyncio.to_thread(self._wakes.forget, key)
+
+    async def let_sleep(self, key: str) -> bool:
+        await self.stop(key)
+        return True
 
     @asynccontextmanager
     async def apart(self, key: str) -> AsyncIterator[None]:
@@ -153,6 +161,12 @@ class TwinVerbs:
         twin = await asyncio.to_thread(active_one, self._places, selector)
         await self._living.stop(twin.key)
         return {**self._who(twin), "message": f"{twin.name} sleeps."}
+
+    async def let_sleep(self, selector: str) -> dict[str, Any]:
+        """The same, but whoever talks with it is answered first: it may be the twin itself that asks."""
+        twin = await asyncio.to_thread(active_one, self._places, selector)
+        when = "" if await self._living.let_sleep(twin.key) else " as soon as it has answered"
+        return {**self._who(twin), "message": f"{twin.name} sleeps{when}."}
 
     async def soul(self, selector: str) -> dict[str, Any]:
         """The soul in force, and its history: ``{number, at, reason}``, oldest first."""
@@ -229,7 +243,7 @@ class TwinVerbs:
             case "boot":
                 return await self.boot(selector)
             case "stop":
-                return await self.stop(selector)
+                return await self.let_sleep(selector)
             case "soul":
                 return await self.soul(selector)
             case "edit_soul":

@@ -55,6 +55,12 @@ SETTINGS = (
     Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),
     Setting("door.http_tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools)."),
     Setting("door.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB."),
+    Setting("peers.door", "RAPPD_PEERS_DOOR", "switch", "on", "Open the door for other machines."),
+    Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the door for other machines; a taken one is replaced by a free one."),
+    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the door for other machines listens."),  # noqa: S104
+    Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
+    Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
+    Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call waits for a machine that is away.", live=True),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
     Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),
     Setting("github.raw", "RAPPD_GITHUB_RAW", "text", "https://raw.githubusercontent.com", "Where sources are fetched from."),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rappd.errors import Ambiguous, NotFound
 from rappd.store.connections import in_words, open_reading
@@ -58,7 +59,7 @@ class Reader:
 
     def find_thread(self, prefix: str) -> ThreadRow:
         """The thread whose id begins so, as screens show it. ``NotFound``, or ``Ambiguous`` with the ids."""
-        start = _as_uuid_start(prefix)
+        start = uuid_start(prefix)
         with in_words(self._path):
             rows = self._db.execute(
                 f"{_THREAD} WHERE id >= ? AND id < ? ORDER BY id LIMIT 5",
@@ -126,6 +127,11 @@ class Reader:
             rows = self._db.execute(_LAST_TALKS, (without,)).fetchall()
         return {workspace: updated / 1e6 for workspace, updated in rows}
 
+    def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """What a statement finds in the other tables; for rooms of this package."""
+        with in_words(self._path):
+            return self._db.execute(statement, values).fetchall()
+
     def counts(self) -> Counts:
         """How much is recorded. Events are never removed, so the highest ``seq`` counts them."""
         with in_words(self._path):
@@ -135,7 +141,7 @@ class Reader:
         return Counts(*row)
 
 
-def _as_uuid_start(prefix: str) -> str:
+def uuid_start(prefix: str) -> str:
     """Lower case; hyphens put where a UUID has them when they were left out."""
     text = prefix.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{9,32}", text):

@@ -48,6 +48,75 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             BEGIN SELECT RAISE(ABORT, 'events are append-only'); END""",
     ),
     ("CREATE INDEX threads_of_workspace ON threads(workspace)",),
+    (
+        """CREATE TABLE peers(
+            fingerprint TEXT PRIMARY KEY NOT NULL,
+            name TEXT NOT NULL,
+            whose TEXT NOT NULL,
+            public_key BLOB NOT NULL,
+            certificate BLOB NOT NULL,
+            sealing_key TEXT NOT NULL,
+            scopes TEXT NOT NULL,
+            paired_at INTEGER NOT NULL,
+            called TEXT NOT NULL,
+            address TEXT NOT NULL,
+            seen_at INTEGER NOT NULL,
+            offered INTEGER NOT NULL
+        ) STRICT""",
+        """CREATE TABLE revoked_peers(
+            fingerprint TEXT PRIMARY KEY NOT NULL,
+            at INTEGER NOT NULL
+        ) STRICT""",
+        """CREATE TABLE outbox(
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            peer TEXT NOT NULL,
+            id TEXT NOT NULL,
+            verb TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            what TEXT NOT NULL,
+            state TEXT NOT NULL,
+            tries INTEGER NOT NULL,
+            created_at INTEGER NOT NULL,
+            next_at INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL,
+            trouble TEXT NOT NULL,
+            answer BLOB NOT NULL,
+            body BLOB NOT NULL,
+            UNIQUE(peer, id, verb)
+        ) STRICT""",
+        """CREATE INDEX outbox_waiting ON outbox(peer, number, next_at, expires_at, state)
+            WHERE state IN ('queued', 'delivered', 'accepted')""",
+        """CREATE INDEX outbox_expiring ON outbox(expires_at)
+            WHERE state IN ('queued', 'delivered', 'accepted')""",
+        """CREATE TABLE inbox(
+            sender TEXT NOT NULL,
+            id TEXT NOT NULL,
+            verb TEXT NOT NULL,
+            state TEXT NOT NULL CHECK(state IN ('accepted', 'started', 'done')),
+            workspace TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            PRIMARY KEY(sender, id, verb)
+        ) STRICT""",
+        "CREATE INDEX inbox_unfinished ON inbox(state) WHERE state != 'done'",
+        """CREATE TABLE issued_tokens(
+            jti TEXT PRIMARY KEY NOT NULL,
+            name TEXT NOT NULL,
+            caps TEXT NOT NULL,
+            issued_at INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL
+        ) STRICT""",
+        """CREATE TABLE revoked_tokens(
+            jti TEXT PRIMARY KEY NOT NULL,
+            at INTEGER NOT NULL
+        ) STRICT""",
+        """CREATE TABLE token_uses(
+            jti TEXT PRIMARY KEY NOT NULL,
+            uses INTEGER NOT NULL,
+            at INTEGER NOT NULL
+        ) STRICT""",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

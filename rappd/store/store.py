@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rappd.errors import StoreError
+from rappd.store.changes import Beginning, Change, Item, Reply, Row, Taken, Taking
 from rappd.store.connections import in_words
 from rappd.store.reading import Reader
 from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
@@ -68,15 +69,42 @@ class Store:
         ``strict`` waits for the disk: for what is acknowledged to another machine. The future
         raises ``StoreError`` when it was not written. Cancelling it does not take the record back.
         """
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._writer.put(record, waiter, strict=strict)
-        return waiter
+        return self._put(record, strict)
 
     def flush(self) -> asyncio.Future[int]:
         """Gives the last ``seq`` once everything queued so far is committed, or raises like ``commit``."""
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._writer.put(None, waiter)
-        return waiter
+        return self._put(None, False)
+
+    def take(self, taking: Taking, *, strict: bool = True) -> asyncio.Future[Taken | None]:
+        """Takes an envelope with its records, all or nothing: None when it is new.
+
+        One that was taken before is not written again: the future gives how far that one is. From
+        then on an accepted one goes by ``begin_accepted`` and any by ``commit_reply``.
+        """
+        return self._put(taking, strict)
+
+    def begin_accepted(
+        self, sender: str, id: str, verb: str, records: list[Record | ThreadInfo], *, strict: bool = True
+    ) -> asyncio.Future[bool]:
+        """An accepted envelope is started, with its records; False, and nothing, when it is not accepted."""
+        return self._put(Beginning(sender, id, verb, records), strict)
+
+    def commit_reply(
+        self, record: Record, sender: str, id: str, verb: str, *, strict: bool = True
+    ) -> asyncio.Future[int]:
+        """Appends the reply to a taken envelope, for ``answer_to`` to find, and with it that one is done.
+
+        Otherwise like ``commit``.
+        """
+        return self._put(Reply(record, sender, id, verb), strict)
+
+    def change(self, change: Change, *, strict: bool = True) -> asyncio.Future[list[Row]]:
+        """Changes other tables, in order with all the rest; for rooms of this package."""
+        return self._put(change, strict)
+
+    async def rows(self, statement: str, values: Row = ()) -> list[Row]:
+        """See ``Reader.rows``."""
+        return await self._read(Reader.rows, statement, values)
 
     async def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
         """See ``Reader.threads``."""
@@ -101,6 +129,11 @@ class Store:
     async def counts(self) -> Counts:
         """See ``Reader.counts``."""
         return await self._read(Reader.counts)
+
+    def _put(self, item: Item | None, strict: bool) -> asyncio.Future[Any]:
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._writer.put(item, waiter, strict=strict)
+        return waiter
 
     async def _read(
         self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs

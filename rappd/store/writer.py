@@ -8,12 +8,15 @@ import logging
 import sqlite3
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from envelopes.chain import link
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.bell import Bell
+from rappd.store.changes import Item, Reply, bytes_of, carry_out, threads_of
 from rappd.store.heads import Head, Heads
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
@@ -25,8 +28,9 @@ BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
 
-Waiter = asyncio.Future[int]
-_Entry = tuple[Record | ThreadInfo | None, Waiter | None, bool]
+Waiter = asyncio.Future[Any]
+_Entry = tuple[Item | None, Waiter | None, bool]
+_Done = list[tuple[Waiter, Any]]
 
 _PAGE_BYTES = 4096
 _ROW_BYTES = 250  # beside the body
@@ -51,6 +55,7 @@ class Writer:
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._seq: int | None = None
         self._syncing = False
+        self._mixed = False
         self._db = connections.open_writing(path)
         self._heads = Heads(self._db)
         try:
@@ -61,12 +66,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def put(
-        self, item: Record | ThreadInfo | None, waiter: Waiter | None = None, *, strict: bool = False
-    ) -> None:
+    def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
         """Takes an entry, in order: written at once with a waiter, else within ``LINGER_SECONDS``.
 
-        The waiter gets the highest ``seq`` so far. ``strict`` syncs it, and all before it, to the disk.
+        The waiter gets the highest ``seq`` so far, or what ``carry_out`` finds. ``strict`` syncs it,
+        and all before it, to the disk.
         """
         if self._closed:
             raise StoreError("The record is closed.", do="`rappd start` opens it.")
@@ -105,11 +109,16 @@ class Writer:
         batch: list[_Entry] = []
         size = 0
         pending = self._pending
+        self._mixed = False
         while pending and len(batch) < BATCH_ENTRIES and size < BATCH_BYTES:
             entry = pending.popleft()
             batch.append(entry)
-            if type(entry[0]) is Record:
-                size += len(entry[0].body)
+            item = entry[0]
+            if type(item) is Record:
+                size += len(item.body)
+            elif item is not None and not isinstance(item, ThreadInfo):
+                self._mixed = True
+                size += bytes_of(item)
         return batch
 
     def _attempt(self, batch: list[_Entry], *, one_by_one: bool = True) -> None:
@@ -135,7 +144,7 @@ class Writer:
         else:
             _deliver(done)
 
-    def _write(self, batch: list[_Entry]) -> list[tuple[Waiter, int | StoreError]]:
+    def _write(self, batch: list[_Entry]) -> _Done:
         if self._seq is None:
             self._seq = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0
         seq = self._seq
@@ -143,8 +152,9 @@ class Writer:
         size = 0
         rows: list[tuple[object, ...]] = []
         touched: dict[int, Head] = {}
-        done: list[tuple[Waiter, int | StoreError]] = []
-        for item, waiter, wants_sync in batch:
+        done: _Done = []
+        entries: Iterable[_Entry] = self._unfolded(batch, done) if self._mixed else batch
+        for item, waiter, wants_sync in entries:
             if type(item) is Record:
                 head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
                 touched[head.number] = head
@@ -169,22 +179,45 @@ class Writer:
             strict = strict or wants_sync
             if waiter is not None:
                 done.append((waiter, seq))
-        if touched:
+        if touched or self._mixed:
             self._commit(rows, list(touched.values()), strict)
-            self._keeper.wrote(1 + 2 * len(touched) + size // _PAGE_BYTES)
+            pages = 1 + 2 * len(touched)
+            if self._mixed:
+                pages += 2 * len(batch)
+            self._keeper.wrote(pages + size // _PAGE_BYTES)
         self._seq = seq
         return done
 
+    def _unfolded(self, batch: list[_Entry], done: _Done) -> Iterator[_Entry]:
+        """The batch with all but records and threads carried out, in a transaction that is left open."""
+        self._begin(self._strict or any(strict for _, _, strict in batch))
+        for entry in batch:
+            item, waiter, strict = entry
+            if item is None or isinstance(item, Record | ThreadInfo):
+                yield entry
+                continue
+            records, result = carry_out(self._db, item)
+            for record in records:
+                yield record, None, False
+            if type(item) is Reply:
+                yield None, waiter, strict
+            elif waiter is not None:
+                done.append((waiter, result))
+
     def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], strict: bool) -> None:
         db = self._db
-        if strict != self._syncing:
-            db.execute(f"PRAGMA synchronous = {'FULL' if strict else 'NORMAL'}")
-            self._syncing = strict
-        db.execute("BEGIN IMMEDIATE")
+        if not db.in_transaction:
+            self._begin(strict)
         self._heads.save(heads)
         if rows:
             db.executemany(_INSERT, rows)
         db.execute("COMMIT")
+
+    def _begin(self, strict: bool) -> None:
+        if strict != self._syncing:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if strict else 'NORMAL'}")
+            self._syncing = strict
+        self._db.execute("BEGIN IMMEDIATE")
 
     def _take_back(self) -> None:
         if self._db.in_transaction:
@@ -194,31 +227,34 @@ class Writer:
         self._seq = None
 
     def _fail(self, batch: list[_Entry], error: StoreError) -> None:
-        failed: list[tuple[Waiter, int | StoreError]] = []
+        failed: _Done = []
         for item, waiter, _ in batch:
             if waiter is not None:
                 failed.append((waiter, error))
-            if type(item) is Record:
+            for thread in threads_of(item):
                 if waiter is None:
-                    self._lost[item.thread] = error
+                    self._lost[thread] = error
                     if len(self._lost) > LOST_THREADS:
                         self._lost.popitem(last=False)
                 else:
-                    self._lost.pop(item.thread, None)
+                    self._lost.pop(thread, None)
         _deliver(failed)
 
     def _without_cut_off(self, batch: list[_Entry]) -> list[_Entry]:
         """The batch without the records whose predecessors are lost; the next who waits for them is told."""
         kept: list[_Entry] = []
-        failed: list[tuple[Waiter, int | StoreError]] = []
+        failed: _Done = []
         for entry in batch:
             item, waiter, _ = entry
-            if item is None and waiter is not None:
+            lost = [thread for thread in threads_of(item) if thread in self._lost]
+            if item is None and waiter is not None and self._lost:
                 failed.append((waiter, next(reversed(self._lost.values()))))
-            elif type(item) is not Record or item.thread not in self._lost:
+            elif not lost:
                 kept.append(entry)
             elif waiter is not None:
-                failed.append((waiter, self._lost.pop(item.thread)))
+                failed.append((waiter, self._lost[lost[0]]))
+                for thread in lost:
+                    self._lost.pop(thread, None)
         _deliver(failed)
         return kept
 
@@ -238,14 +274,14 @@ def _bare(record: Record) -> ThreadInfo:
     return ThreadInfo(record.thread, "", record.sender, None, "", record.at)
 
 
-def _deliver(results: list[tuple[Waiter, int | StoreError]]) -> None:
+def _deliver(results: _Done) -> None:
     if results:
         # A closed loop has nobody left to tell.
         with contextlib.suppress(RuntimeError):
             results[0][0].get_loop().call_soon_threadsafe(_settle, results)
 
 
-def _settle(results: list[tuple[Waiter, int | StoreError]]) -> None:
+def _settle(results: _Done) -> None:
     for waiter, result in results:
         if waiter.done():  # cancelled meanwhile
             continue

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 import hashlib
 import json
 import math
 import struct
+import uuid
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.canonical import canonical
+
+
+class Colour(enum.Enum):
+    RED = "red"
 
 
 def test_the_example_of_the_rfc() -> None:
@@ -52,6 +59,7 @@ def test_the_example_of_the_rfc() -> None:
 def test_numbers_as_the_rfc_prints_them(bits: str, text: str) -> None:
     (number,) = struct.unpack(">d", bytes.fromhex(bits))
     assert canonical(number).decode() == text
+    assert canonical({"n": [number]}).decode() == f'{{"n":[{text}]}}'
 
 
 def test_keys_are_sorted_by_utf16_units() -> None:
@@ -73,10 +81,64 @@ def test_the_published_hash_of_an_egg() -> None:
     assert digest == "8d6817086f6df86b9894b528b7b8c741f2e22591e7b698534343b856247e1f73"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"b": 1, "a": [1.0, 1]}, '{"a":[1,1],"b":1}'),
+        ({"a": 1e-7, "b": 1e21, "c": 1e20, "d": 1e16}, '{"a":1e-7,"b":1e+21,"c":100000000000000000000,"d":10000000000000000}'),
+        ({"a": 0.00001, "b": 0.0001, "c": -0.0, "d": 0.5}, '{"a":0.00001,"b":0.0001,"c":0,"d":0.5}'),
+        ({"a": 9007199254740993, "b": 18446744073709551616}, '{"a":9007199254740992,"b":18446744073709552000}'),
+        ({"\U0001f600": 1, "\ufb33": 2}, '{"\U0001f600":1,"\ufb33":2}'),
+        ({"x": {"\ue000": 1, "\U00010000": 2, "a": 3}}, '{"x":{"a":3,"\U00010000":2,"\ue000":1}}'),
+        ({"smile": "\U0001f600", "\uff00": 2, "a": "1e5, 1.0"}, '{"a":"1e5, 1.0","smile":"\U0001f600","\uff00":2}'),
+        ((1, (2, {})), "[1,[2,{}]]"),
+        ({"a": (), "b": {}}, '{"a":[],"b":{}}'),
+        (1.0, "1"),
+        ("\x7f\x1f\u2028", '"\x7f\\u001f\u2028"'),
+    ],
+)  # fmt: skip
+def test_numbers_and_keys_inside_of_values(value: object, text: str) -> None:
+    assert canonical(value).decode() == text
+
+
+def test_the_short_way_and_the_long_way_say_the_same() -> None:
+    plain = {"z": [1, 0.25, "text", None, True], "a": {"é": "\u20ac", "b": {}}}
+    for added, text in (({"f": 2.0}, b',"f":2'), ({"g": 1 << 70}, b',"g":1.1805916207174113e+21')):
+        assert canonical({**plain, **added}) == canonical(plain).replace(b',"z"', text + b',"z"')
+
+
+@pytest.mark.parametrize(
+    "value", [uuid.uuid4(), [uuid.uuid4()], {"a": Colour.RED}, {"a": datetime.date.today()}, {1: 2}, b"", {"a": math.nan}]
+)  # fmt: skip
+def test_what_only_python_knows_has_no_form(value: object) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        canonical(value)
+
+
+def test_a_circle_has_no_form() -> None:
+    circle: dict[str, object] = {}
+    circle["a"] = circle
+    with pytest.raises(ValueError, match=r"."):
+        canonical(circle)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800", {"\udfff": 1}, {1, 2}, 10**400])
 def test_what_json_cannot_say(value: object) -> None:
     with pytest.raises(ValueError, match=r"."):
         canonical(value)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_alone_and_inside_is_written_alike(number: float) -> None:
+    text = canonical(number)
+    assert canonical([number]) == b"[%b]" % text
+    assert float(text) == number
+    assert not text.endswith(b".0")
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 9)))
+def test_keys_have_the_order_of_utf16(value: dict[str, int]) -> None:
+    assert list(json.loads(canonical(value))) == sorted(value, key=lambda key: key.encode("utf-16-be"))
 
 
 _values = st.recursive(

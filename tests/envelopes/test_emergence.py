@@ -84,6 +84,44 @@ def test_size_and_depth_have_limits() -> None:
         emergence.decode(orjson.dumps(_object(data={"text": "x" * emergence.MAX_BYTES})))
 
 
+def _deep(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"d": found}
+    return found
+
+
+@pytest.mark.parametrize("levels", [64, 65, 300, 2000])
+def test_nothing_is_written_that_is_too_deep_to_be_read(levels: int) -> None:
+    envelope = Envelope(str(uuid.uuid4()), "a", "b", "DONE", _deep(levels))
+    with pytest.raises(Malformed) as caught:
+        emergence.encode(envelope)
+    assert caught.value.key == "data"
+    with pytest.raises(Malformed, match="deep"):
+        emergence.from_object(emergence.as_object(envelope))
+
+
+def test_the_deepest_that_is_written_is_read() -> None:
+    data = {"d": _deep(62), "wide": [[[]]] * 200, "text": '[{"' * 500 + "\\"}
+    envelope = Envelope(str(uuid.uuid4()), "a", "b", "DONE", data)
+    assert emergence.decode(emergence.encode(envelope)) == envelope
+
+
+@pytest.mark.parametrize("value", [{1, 2}, {1: 2}, "\ud800", 1 << 64])
+def test_what_is_no_json_is_not_written(value: Any) -> None:
+    with pytest.raises(Malformed, match="data"):
+        emergence.encode(Envelope(str(uuid.uuid4()), "a", "b", "DONE", {"value": value}))
+
+
+def test_a_refusal_carries_the_key() -> None:
+    with pytest.raises(Malformed) as caught:
+        emergence.decode(orjson.dumps(_object(verb="help")))
+    assert caught.value.key == "verb"
+    with pytest.raises(Malformed) as caught:
+        emergence.decode(orjson.dumps(_object(extra=1)))
+    assert caught.value.key == "extra"
+
+
 def test_a_reply_keeps_id_and_thread_and_turns_the_direction() -> None:
     asked = Envelope(str(uuid.uuid4()), "caller", "worker", "HELP", {}, {"_x_thread": "t", "_x_cap": "c"})
     reply = asked.reply("DONE", {"result": 1})

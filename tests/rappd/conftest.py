@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from daemon_under_test import RunningDaemon
 from loopback_server import FakeGitHub, FakeModel
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs behind
+    # Else every program that a test starts would ignore Ctrl-C, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

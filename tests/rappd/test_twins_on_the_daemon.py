@@ -449,6 +449,25 @@ def test_a_twin_stopped_under_its_talkers_answers_or_says_why_not(farm: Farm) ->
     assert len(refused) < len(answers)
 
 
+def test_a_twin_that_lets_itself_sleep_answers_first(farm: Farm) -> None:
+    key = farm.new("dozy")
+    farm.boot(key)
+    given = {"action": "stop", "rappid_uuid": key}
+    farm.model.will(calls(("Twin", given)), says("Good night."))
+    assert farm.says_to(key, "sleep now")["response"] == "Good night."
+    assert "dozy sleeps as soon as it has answered." in farm.model.results()["Twin"]
+    farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "asleep")
+
+    farm.boot(key)
+    ran = farm.post(f"/twins/{key}/agents/run", {"agent": "Twin", "args": given}).json()
+    assert "dozy sleeps as soon as it has answered." in ran["result"]
+    farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "asleep")
+
+    farm.boot(key)
+    assert "dozy sleeps." in farm.runs("", "Twin", **given), "nobody talks with it, so it sleeps at once"
+    assert farm.rows()[key]["state"] == "asleep"
+
+
 def test_a_purged_twin_is_gone_from_everywhere_but_the_ledger(farm: Farm) -> None:
     key = farm.new("mayfly")
     farm.post(f"/twins/{key}/archive")

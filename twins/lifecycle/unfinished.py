@@ -4,7 +4,7 @@
                                 Undone as long as the body is not there, finished once it is.
     .archive/.<key>.purging     the tombstone to be. Undone as long as ``.purged/<key>.json`` is not this
                                 very record, finished once it is.
-    .archive/.<key>.doomed/     a body whose tombstone stands. Deleted.
+    .archive/.<key>.doomed/     a body whose tombstone stands. Deleted, after what hatchings kept of it.
 
 A key may be purged and come back from an egg, so a tombstone alone never decides over a body. All verbs
 hold the archive (``held``) while they work: whoever holds it and finds a mark has found a crash's.
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from twins.errors import BadRappid, TwinConflict
 from twins.lifecycle.deleting import delete
+from twins.lifecycle.remains import delete_remains
 from twins.lifecycle.tombstones import ARCHIVED_NAME
 from twins.places import TwinPlaces, alone
 
@@ -130,8 +131,8 @@ def finish_purging(places: TwinPlaces, key: str) -> str:
 
 
 def delete_doomed(places: TwinPlaces, key: str) -> str:
-    """Deletes a doomed body. Raises ``TwinConflict`` when part of it resists."""
-    resisting = delete(doomed_body(places, key))
+    """Deletes a doomed body and what hatchings kept of it. Raises ``TwinConflict`` when part of it resists."""
+    resisting = delete_remains(places, key) + delete(doomed_body(places, key))
     if resisting:
         raise TwinConflict(
             f"{key[:16]} is purged, but part of it cannot be deleted: {resisting[0]}.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
@@ -89,6 +89,7 @@ def test_a_secret_file_that_others_could_read_is_made_private(home: Home) -> Non
     assert home.env_file.read_text().startswith("# mine\nOTHER=1\n")
 
 
+@settings(max_examples=40, deadline=None)  # each is synced to the disk, which takes as long as it takes
 @given(PLAIN)
 def test_a_secret_comes_back_as_it_was_given(tmp_path_factory: pytest.TempPathFactory, secret: str) -> None:
     home = Home(tmp_path_factory.mktemp("home"))
@@ -102,6 +103,7 @@ def test_a_secret_with_odd_signs_comes_back_too(home: Home, secret: str) -> None
     assert Settings.load(home, {}).value("provider.key").text == secret
 
 
+@settings(max_examples=40, deadline=None)  # each is synced to the disk, which takes as long as it takes
 @given(PLAIN)
 def test_a_text_comes_back_from_rappd_toml(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     home = Home(tmp_path_factory.mktemp("home"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from tests.twins.importer.a_home import (
     KEY,
     LATER,
     NOW,
+    RAPPID,
     AHome,
     egg,
     gardener,
@@ -25,7 +29,11 @@ from twins.errors import BadFile, TwinConflict
 from twins.importer.errors import ChangedSince, NoSuchHatching
 from twins.importer.importer import Importer
 from twins.importer.receipts import Receipt
+from twins.lifecycle.lifecycle import Lifecycle
+from twins.listing import Presence
+from twins.places import TwinPlaces
 
+OTHER = RAPPID.replace(KEY, "f" * len(KEY))
 MINE = {
     "rappid.json": GARDENER["rappid.json"],
     "soul.md": b"mine\n",
@@ -258,3 +266,42 @@ def test_a_home_that_moved_can_still_be_rolled_back(home: AHome) -> None:
     moved.importer().rollback(receipt.id)
     assert lies(moved.twin) == before
     assert not home.root.exists()
+
+
+def test_what_was_replaced_in_a_twin_ends_when_the_twin_is_purged(home: AHome) -> None:
+    home.live_in(home.twin, MINE)
+    replaced, other = [
+        home.importer().hatch(one, overwrite=["soul"], now=NOW).receipt
+        for one in (gardener(), egg({"rappid.json": json.dumps({"rappid": OTHER}).encode()}, rappid=OTHER))
+    ]
+    assert replaced is not None
+    assert other is not None
+    kept = home.receipts / f"{replaced.id}.kept"
+    assert any(path.read_bytes() == b"mine\n" for path in kept.rglob("*") if path.is_file())
+    for folder in (f"{replaced.id}.undone", f"{other.id}.kept"):
+        (home.receipts / folder).mkdir(exist_ok=True)
+        (home.receipts / folder / "0").write_bytes(b"private")
+    (home.receipts / "20261122T000000Z-000000.json").write_bytes(b"damaged")
+
+    lifecycle = Lifecycle(TwinPlaces(home.root), Asleep())
+    asyncio.run(lifecycle.archive(KEY, now=LATER))
+    assert kept.is_dir(), "an archived twin may come back, and be rolled back"
+    asyncio.run(lifecycle.purge(KEY, confirm=True, now=LATER))
+    assert sorted(path.name for path in home.receipts.iterdir() if replaced.id in path.name) == [
+        f"{replaced.id}.json"
+    ]
+    assert (home.receipts / f"{other.id}.kept" / "0").read_bytes() == b"private"
+
+
+class Asleep:
+    """Nobody runs twins."""
+
+    def presence(self, key: str) -> Presence:
+        return Presence()
+
+    async def stop(self, key: str) -> None:
+        return None
+
+    @asynccontextmanager
+    async def apart(self, key: str) -> AsyncIterator[None]:
+        yield

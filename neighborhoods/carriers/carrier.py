@@ -1,0 +1,237 @@
+"""The carrier to paired machines: calls by a line that stays open, batches and fetching by HTTPS requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+
+from envelopes import wire
+from envelopes.errors import Malformed
+from envelopes.record import ERROR, Envelope
+from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Answer, Line, OnStream
+from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
+from neighborhoods.delivery.carrier import RETRIABLE
+from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.errors import NotPaired, PeerAway, PeerFailed
+from neighborhoods.peer import Peer
+from neighborhoods.trust.contexts import TlsFiles, client_context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+BATCH_SECONDS = 30.0
+LARGEST_ANSWER = 110 << 20
+
+Requests = Callable[[Peer], Answer]
+"""Gives the function that works on what a peer asks over the line."""
+Heard = Callable[[str, str], None]
+"""(fingerprint, address): a peer was reached, or called."""
+
+
+class Carrier:
+    """Carries envelopes to peers, each over mutual TLS to the key that is pinned and no other."""
+
+    def __init__(self, ways: Ways, own: TlsFiles, requests: Requests, heard: Heard) -> None:
+        self._ways = ways
+        self._own = own
+        self._requests = requests
+        self._heard = heard
+        self._lines: dict[str, Line] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._reading: set[asyncio.Task[None]] = set()
+        self._http: aiohttp.ClientSession | None = None
+
+    async def send(
+        self, peer: Peer, envelope: bytes, *, wait: float, on_stream: OnStream | None = None
+    ) -> Envelope:
+        """See ``delivery.carrier.Carrier``."""
+        line = await self._line(peer)
+        reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        code = reply.data.get("code")
+        if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
+            raise _not_trusted(peer)
+        if reply.verb == ERROR and code in RETRIABLE:
+            raise Retriable(str(reply.data.get("msg", ""))[:300], answered=code)
+        return reply
+
+    async def tell(self, peer: Peer, envelope: bytes) -> None:
+        """One envelope that asks for no reply, if the peer can be had."""
+        await (await self._line(peer)).tell(envelope)
+
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
+        """Several envelopes in one request, and their replies in order."""
+        body = b"[" + b",".join(envelopes) + b"]"
+        status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
+        if status == 401:
+            raise _not_trusted(peer)
+        if status in RETRIABLE:
+            raise Retriable(f"{peer.name} is busy ({status}).", answered=status)
+        if status != 200:
+            raise Declined(f"{peer.name} answered {status} to a batch.", answered=status)
+        try:
+            found = wire.decode_batch(raw)
+        except Malformed as problem:
+            raise _no_envelope(peer, problem) from problem
+        return [_envelope(peer, one) for one in found]
+
+    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+        """What became of an envelope; None when the peer does not know it."""
+        status, raw = await self._request(peer, "GET", f"/envelopes/{id}", None)
+        if status == 404:
+            return None
+        try:
+            return wire.decode(raw)
+        except Malformed as problem:
+            raise _no_envelope(peer, problem) from problem
+
+    async def post_file(self, peer: Peer, path: str, file: Path, headers: dict[str, str]) -> dict[str, Any]:
+        """A file as a request's body; the JSON object that came back."""
+        with await asyncio.to_thread(file.open, "rb") as content:
+            status, raw = await self._request(peer, "POST", path, content, headers=headers, seconds=3600.0)
+        found = _json(peer, raw)
+        if status != 200 or not isinstance(found, dict):
+            told = found.get("error", "") if isinstance(found, dict) else ""
+            raise PeerFailed(f"{peer.name} did not take the file: {str(told)[:200] or status}", do="")
+        return found
+
+    def adopt(self, peer: Peer, line: Line) -> None:
+        """A line that the peer opened serves for calls to it, too."""
+        known = self._lines.get(peer.fingerprint)
+        if known is None or not known.open:
+            self._lines[peer.fingerprint] = line
+
+    def dropped(self, peer: Peer, line: Line) -> None:
+        """That line ended."""
+        if self._lines.get(peer.fingerprint) is line:
+            del self._lines[peer.fingerprint]
+
+    def address(self, peer: Peer) -> str:
+        """Where the peer was last reached since the start, or ""."""
+        return self._ways.address(peer)
+
+    def has_line(self, fingerprint: str) -> bool:
+        """Whether a line to that peer is open."""
+        line = self._lines.get(fingerprint)
+        return line is not None and line.open
+
+    async def part_from(self, fingerprint: str) -> None:
+        """Ends what is open to a peer, at once."""
+        if (line := self._lines.pop(fingerprint, None)) is not None:
+            await line.close()
+
+    async def close(self) -> None:
+        """Ends every line."""
+        for line in list(self._lines.values()):
+            await line.close()
+        self._lines.clear()
+        for task in self._reading:
+            task.cancel()
+        await asyncio.gather(*self._reading, return_exceptions=True)
+        if self._http is not None:
+            await self._http.close()
+
+    async def _line(self, peer: Peer) -> Line:
+        line = self._lines.get(peer.fingerprint)
+        if line is not None and line.open:
+            return line
+        async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
+            line = self._lines.get(peer.fingerprint)
+            if line is None or not line.open:
+                line = self._lines[peer.fingerprint] = await self._open(peer)
+            return line
+
+    async def _open(self, peer: Peer) -> Line:
+        context = client_context(peer.certificate, self._own)
+
+        async def connect(address: str) -> aiohttp.ClientWebSocketResponse:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await self._session().ws_connect(
+                    f"https://{address}/line",
+                    ssl=context,
+                    protocols=(PROTOCOL,),
+                    heartbeat=HEARTBEAT,
+                    max_msg_size=MAX_FRAME + 1024,
+                )
+
+        socket = await self._ways.first(peer, connect)
+        line = Line(socket, self._requests(peer), name=peer.name)
+        task = asyncio.ensure_future(self._read(peer, line))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+        return line
+
+    async def _read(self, peer: Peer, line: Line) -> None:
+        try:
+            await line.run()
+        finally:
+            self.dropped(peer, line)
+
+    async def _request(
+        self,
+        peer: Peer,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        headers: dict[str, str] | None = None,
+        seconds: float = BATCH_SECONDS,
+    ) -> tuple[int, bytes]:
+        context = client_context(peer.certificate, self._own)
+        sent = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+
+        async def ask(address: str) -> tuple[int, bytes]:
+            limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+            async with self._session().request(
+                method, f"https://{address}{path}", data=body, headers=sent, ssl=context, timeout=limits
+            ) as response:
+                raw = await response.content.read(LARGEST_ANSWER)
+                return response.status, raw
+
+        found = await self._ways.first(peer, ask)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        return found
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30)
+            )
+        return self._http
+
+
+def _json(peer: Peer, raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise PeerAway(
+            f"{peer.name} does not answer in JSON.", do="Is another program on its port?"
+        ) from error
+
+
+def _envelope(peer: Peer, found: Envelope | Malformed) -> Envelope:
+    if isinstance(found, Malformed):
+        raise _no_envelope(peer, found) from found
+    return found
+
+
+def _no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:
+    return PeerFailed(f"{peer.name} answered with something that is no envelope: {problem}")
+
+
+def _not_trusted(peer: Peer) -> NotPaired:
+    return NotPaired(
+        f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
+    )
+
+
+def _id_of(envelope: bytes) -> str:
+    """Envelopes are written with their id first: ``{"id":"…36…"``."""
+    return envelope[7:43].decode()

@@ -1,0 +1,243 @@
+"""What waits for peers: durable, in order for each, sent as soon as they are there, answered once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import logging
+import random as randomness
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from envelopes import emergence
+from envelopes.problem import Problem
+from envelopes.record import CANCEL, SIG, Envelope
+from neighborhoods.delivery.carrier import Carrier
+from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
+from neighborhoods.delivery.lane import Bench, Lane, Pace
+from neighborhoods.delivery.ledger import Ledger, OnAnswer
+from neighborhoods.delivery.retrying import Random
+from neighborhoods.needs import WAITING, OutboxRecords, Outgoing
+from neighborhoods.peer import Peer
+
+DAY = 86_400.0
+_SECOND = 1_000_000
+_CANCEL_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """The outbox of one machine; belongs to the loop it is used on.
+
+    ``clock`` gives microseconds since 1970, ``book`` the paired peer of a fingerprint, ``on_answer`` is told
+    of every row that is over (see ``OnAnswer``), ``verbs`` are the extension verbs a peer announced.
+    A peer costs a task while something waits for it, and nothing otherwise.
+    """
+
+    def __init__(
+        self,
+        records: OutboxRecords,
+        carrier: Carrier,
+        *,
+        clock: Callable[[], int],
+        book: Callable[[str], Peer | None],
+        on_answer: OnAnswer,
+        verbs: Callable[[str], Collection[str]] = lambda _: (),
+        pace: Pace | None = None,
+        random: Random = randomness.random,
+    ) -> None:
+        self._records = records
+        self._carrier = carrier
+        self._clock = clock
+        self._book = book
+        self._verbs = verbs
+        self._pace = pace or Pace()
+        self._ledger = Ledger(records, clock, on_answer)
+        self._bench = Bench(self._ledger, carrier, book, self._unwanted, self._pace, random)
+        self._lanes: dict[str, Lane] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self._soon: list[int] = []  # ends that come before the next sweep
+        self._sweep_now = asyncio.Event()
+        self._saying: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def put(
+        self, peer: str, envelope: Envelope, what: str, ttl: float = DAY, *, accepted: bool = False
+    ) -> int:
+        """Keeps an envelope for a peer (its fingerprint) and returns its number; it is on the disk then.
+
+        ``what`` is for screens, ``ttl`` the seconds after which nobody wants it any more. ``accepted``: the
+        peer has it already, and only the answer is waited for. The same (peer, id, verb) is kept once.
+        """
+        now = self._clock()
+        item = Outgoing(
+            number=0,
+            peer=peer,
+            id=envelope.id,
+            verb=envelope.verb,
+            thread=envelope.thread,
+            what=what,
+            body=emergence.encode(envelope),
+            state="accepted" if accepted else "queued",
+            tries=0,
+            created_at=now,
+            next_at=0,  # not a moment of a clock that may be set back: who came first goes first
+            expires_at=now + int(ttl * _SECOND),
+        )
+        number = await self._records.put(item)
+        if ttl <= self._pace.sweep_every:
+            heapq.heappush(self._soon, item.expires_at)
+            self._sweep_now.set()
+        if not self._closed:
+            self._lane(peer).wake()
+        return number
+
+    async def resume(self) -> int:
+        """After a start: takes up whatever waits. Returns how many rows that are."""
+        await self._ledger.expire()
+        waiting = await self._records.peers_waiting()
+        for peer, count in waiting.items():
+            if count:
+                self._lane(peer, ask_now=True).wake()
+        return sum(waiting.values())
+
+    async def stop(self) -> None:
+        """Ends all tasks. What was under way is on the disk, and is sent again after ``resume``."""
+        self._closed = True
+        tasks = [lane.task for lane in self._lanes.values()] + list(self._saying)
+        tasks += [self._sweeper] if self._sweeper is not None else []
+        self._lanes.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def answered(self, peer: str, reply: Envelope) -> bool:
+        """A DONE or ERROR that a peer pushed. True when it is on the disk as the answer of a row; False
+        when no row of that peer waits for it: unknown, or answered before."""
+        taken = await self._ledger.answered(peer, reply)
+        if taken and (lane := self._lanes.get(peer)) is not None:
+            lane.wake()
+        return taken
+
+    def heard_from(self, peer: str) -> None:
+        """Any sign of life of a peer that proved its key: pauses end, and what waits goes at once."""
+        if (lane := self._lanes.get(peer)) is not None:
+            lane.heard()
+
+    def cleared(self, peer: str) -> None:
+        """What had stopped a peer's queue is settled: it was paired again, or its key is known."""
+        if (lane := self._lanes.get(peer)) is not None:
+            lane.clear(ask=True)
+
+    async def retry(self, id: str) -> Outgoing:
+        """Tries now: sends what is queued, asks for the answer of what is accepted. ``id`` may be shortened.
+        Raises ``NotInOutbox``, and ``OutboxConflict`` for what is over."""
+        row = await self._one(id)
+        if row.state not in WAITING:
+            raise OutboxConflict(f"That is {row.state} already.", do="Make the call again.")
+        await self._ledger.hurry(row)
+        self._lane(row.peer).clear(ask=row.state == "accepted")
+        return row
+
+    async def drop(self, id: str) -> Outgoing:
+        """Nobody wants it any more. A peer that may work on it is told, if it knows CANCEL; it may be late.
+        Raises like ``retry``."""
+        row = await self._ledger.drop(await self._one(id))
+        if row is None:
+            raise OutboxConflict("That is over already.", do="There is nothing left to drop.")
+        if row.state == "accepted":
+            self._unwanted(row)
+        if (lane := self._lanes.get(row.peer)) is not None:
+            lane.wake()
+        return msgspec.structs.replace(row, state="dropped")
+
+    async def listing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
+        """Rows, the oldest first. ``next_at`` (0: at once) and ``trouble`` also tell of a queue that is held back."""
+        rows = await self._records.outgoing(waiting=waiting, peer=peer, most=most)
+        now = self._clock()
+        return [self._as_held(row, now) for row in rows]
+
+    def trouble(self, peer: str) -> str:
+        """Why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
+        lane = self._lanes.get(peer)
+        return lane.trouble if lane is not None else ""
+
+    def _as_held(self, row: Outgoing, now: int) -> Outgoing:
+        lane = self._lanes.get(row.peer)
+        if lane is None or row.state != "queued":
+            return row
+        next_at = max(row.next_at, now + int(lane.rests * _SECOND)) if lane.rests else row.next_at
+        return msgspec.structs.replace(row, next_at=next_at, trouble=row.trouble or lane.trouble)
+
+    def _lane(self, peer: str, *, ask_now: bool = False) -> Lane:
+        lane = self._lanes.get(peer)
+        if lane is None:
+            if self._closed:
+                raise OutboxConflict(
+                    "The outbox is closed; what was put in it goes out after the next start."
+                )
+            lane = self._lanes[peer] = Lane(peer, self._bench, self._ended, ask_now=ask_now)
+            if self._sweeper is None:
+                self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="outbox sweep")
+        return lane
+
+    def _ended(self, lane: Lane) -> None:
+        if self._lanes.get(lane.peer) is lane:
+            del self._lanes[lane.peer]
+        self._sweep_now.set()
+
+    async def _sweep(self) -> None:
+        """Ends what ran out of time, as long as anything waits."""
+        loop = asyncio.get_running_loop()
+        regular = loop.time()
+        while self._lanes:
+            self._sweep_now.clear()
+            ahead = regular - loop.time()
+            if self._soon:
+                ahead = min(ahead, (self._soon[0] - self._clock()) / _SECOND)
+            if ahead > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(ahead):
+                        await self._sweep_now.wait()
+                continue
+            regular = loop.time() + self._pace.sweep_every
+            while self._soon and self._soon[0] <= self._clock():
+                heapq.heappop(self._soon)
+            try:
+                for peer in await self._ledger.expire():
+                    if (lane := self._lanes.get(peer)) is not None:
+                        lane.wake()
+            except Exception:  # noqa: BLE001 - the next sweep finds the same rows
+                _log.exception("The outbox could not look for what ran out of time.")
+        self._sweeper = None
+
+    async def _one(self, id: str) -> Outgoing:
+        found = await self._records.find_outgoing(id) if id else []
+        found = [row for row in found if row.state in WAITING] or found
+        if not found:
+            raise NotInOutbox(
+                f"Nothing in the outbox goes by '{id}'.", do="rappd outbox list shows what is there."
+            )
+        if len(found) > 1:
+            raise OutboxConflict(f"'{id}' begins {len(found)} ids.", do="Give more of the id.")
+        return found[0]
+
+    def _unwanted(self, row: Outgoing) -> None:
+        peer = self._book(row.peer)
+        if peer is None or CANCEL not in self._verbs(row.peer) or self._closed:
+            return
+        task = asyncio.get_running_loop().create_task(self._say_cancel(peer, row))
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
+
+    async def _say_cancel(self, peer: Peer, row: Outgoing) -> None:
+        asked = emergence.decode(row.body, max_bytes=len(row.body))
+        extensions = {key: value for key, value in asked.extensions.items() if key != SIG}
+        cancel = msgspec.structs.replace(asked, verb=CANCEL, data={}, extensions=extensions)
+        try:
+            await self._carrier.send(peer, emergence.encode(cancel), wait=_CANCEL_SECONDS)
+        except (Problem, OSError, TimeoutError) as error:
+            _log.info("A peer could not be told that %s was dropped: %s", row.id, error)

@@ -1,0 +1,79 @@
+"""Callers who wait for an answer that comes later: first an ACK, then a DONE at this machine's own door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from envelopes.record import DONE, ERROR, HELLO, Envelope
+from neighborhoods.errors import NeighborhoodError
+
+_FINAL = (DONE, ERROR, HELLO)
+
+
+class Expected:
+    """One caller's place. It holds an answer that comes before ``within`` is awaited, too."""
+
+    def __init__(self) -> None:
+        self._future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+
+    async def within(self, seconds: float) -> Envelope | None:
+        """The DONE or ERROR; None when it has not come in so many seconds (it may be awaited again).
+        Raises what the wait was ended with."""
+        done, _ = await asyncio.wait((self._future,), timeout=max(0.0, seconds))
+        return self._future.result() if done else None
+
+    def _answered(self, reply: Envelope) -> None:
+        if not self._future.done():
+            self._future.set_result(reply)
+
+    def _ended(self, error: NeighborhoodError) -> None:
+        if not self._future.done():
+            self._future.set_exception(error)
+            self._future.exception()  # whoever left without asking is not complained about
+
+    def _left(self) -> None:
+        self._future.cancel()
+
+
+class WaitingCalls:
+    """Who waits, by peer (its fingerprint) and envelope id. Lives in memory; the outbox is what lasts."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], list[Expected]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(places) for places in self._waiting.values())
+
+    @contextmanager
+    def expected(self, peer: str, id: str) -> Iterator[Expected]:
+        """A place for as long as the block lasts. Take it before sending: the answer may be faster than
+        the ACK. Several may wait for one id."""
+        key = (peer, id.lower())
+        place = Expected()
+        self._waiting.setdefault(key, []).append(place)
+        try:
+            yield place
+        finally:
+            place._left()
+            places = self._waiting[key]
+            places.remove(place)
+            if not places:
+                del self._waiting[key]
+
+    def answered(self, peer: str, reply: Envelope) -> bool:
+        """Hands a DONE or ERROR of that peer to who waits for it; whether anybody did."""
+        if reply.verb not in _FINAL:
+            return False
+        places = self._waiting.get((peer, reply.id.lower()), [])
+        for place in places:
+            place._answered(reply)
+        return bool(places)
+
+    def ended(self, peer: str, id: str, error: NeighborhoodError) -> bool:
+        """Tells who waits that no answer will come; whether anybody did."""
+        places = self._waiting.get((peer, id.lower()), [])
+        for place in places:
+            place._ended(error)
+        return bool(places)

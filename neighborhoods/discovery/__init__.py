@@ -1,0 +1,1 @@
+"""Where other machines are, and whether they answer: announcements, files, addresses, presence."""

@@ -1,0 +1,96 @@
+"""Addresses of machines as text: ``host:port``, IPv6 hosts in brackets, link-local ones with their scope."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address, ip_address
+
+from neighborhoods.errors import NeighborhoodError
+
+DOOR = 7443
+"""The federation door's usual port."""
+
+
+class BadAddress(NeighborhoodError):
+    """Text that names no machine and port."""
+
+    code = "bad_address"
+    status = 400
+    exit_code = 2
+
+
+def join(host: str, port: int) -> str:
+    """``host:port``; an IPv6 host is put in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split(address: str, port: int = DOOR) -> tuple[str, int]:
+    """The host and port of ``host``, ``host:port``, ``[v6]`` or ``[v6]:port``. Raises ``BadAddress``."""
+    text = address.strip()
+    if text.count(":") > 1 and not text.startswith("["):
+        host, digits = text, ""
+    else:
+        found = _ADDRESS.fullmatch(text)
+        if found is None:
+            raise _bad(address)
+        host, digits = found["v6"] or found["host"] or "", found["port"] or ""
+    if ":" in host:
+        try:
+            IPv6Address(host)
+        except ValueError:
+            raise _bad(address) from None
+    elif len(host) > 253 or not _HOST.fullmatch(host):
+        raise _bad(address)
+    number = int(digits) if digits else port
+    if not 1 <= number <= 65535:
+        raise _bad(address)
+    return host.lower(), number
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host names this machine itself, or no machine: ``localhost``, 127.0.0.1, ::1, 0.0.0.0."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    found = mapped or found
+    return found.is_loopback or found.is_unspecified
+
+
+def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
+    """Whether an announced IP address can lead to another machine.
+
+    Not: loopback (unless ``loopback``), multicast, reserved, mapped, and link-local IPv6 without a scope.
+    """
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return False
+    if is_loopback(host):
+        return loopback and not found.is_unspecified
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped or (found.is_link_local and not found.scope_id):
+            return False
+        return not found.is_multicast
+    return not (found.is_multicast or found.is_reserved)
+
+
+def preference(host: str) -> int:
+    """Sorts addresses of one machine, the likeliest first: IPv4, IPv6, link-local IPv4, link-local IPv6."""
+    found = ip_address(host)
+    return (2 if found.is_link_local else 0) + (found.version == 6)
+
+
+def _bad(address: str) -> BadAddress:
+    shown = "".join(sign for sign in address[:80] if sign.isprintable())
+    return BadAddress(
+        f"“{shown}” is no address.", do="Write it as HOST or HOST:PORT, like 192.168.1.12:7443."
+    )
+
+
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]/@]+)\]|(?P<host>[^\[\]:/@\s]+))(?::(?P<port>[0-9]{1,5}))?")
+_HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")

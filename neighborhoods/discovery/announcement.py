@@ -1,0 +1,99 @@
+"""What a machine announces to its network, and how what strangers announce is read. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from neighborhoods.discovery.addresses import leads_somewhere, preference
+from neighborhoods.discovery.sightings import Sighting
+
+SERVICE = "_rappd._tcp.local."
+VERSION = "1"
+MOST_ADDRESSES = 16
+MOST_NAME = 63
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """This machine's: its name, its fingerprint, and its federation door's port (0: only look, say nothing)."""
+
+    name: str
+    fingerprint: str
+    port: int
+
+    @property
+    def instance(self) -> str:
+        """The DNS name: ``<name>_<first 16 of the fingerprint>._rappd._tcp.local.``"""
+        label = tame(self.name).replace(".", "-").replace("\\", "-") or "machine"
+        cut = label.encode()[:40].decode("utf-8", "ignore").rstrip()
+        return f"{cut}_{self.fingerprint[:16]}.{SERVICE}"
+
+    @property
+    def server(self) -> str:
+        """The DNS name of the addresses. Tells nothing of the host's own name or its user."""
+        return f"{self.fingerprint[:12]}.local."
+
+    def properties(self) -> dict[str, str]:
+        """The TXT record. Whoever is on the network reads it: no secret, no person's name."""
+        return {
+            "v": VERSION,
+            "id": self.fingerprint,
+            "name": tame(self.name),
+            "door": str(self.port),
+        }
+
+
+def read(
+    properties: Mapping[bytes, bytes | None],
+    port: int | None,
+    addresses: Iterable[str],
+    *,
+    at: int,
+    loopback: bool = False,
+) -> Sighting | None:
+    """The sighting in a stranger's TXT and SRV records; None for what is none. Never raises.
+
+    ``port`` is the SRV record's; TXT ``door`` goes first. Addresses that lead nowhere are left out, and
+    ``loopback`` ones too unless asked for. At most 16 addresses; the name is made harmless.
+    """
+    if _text(properties, b"v") != VERSION:
+        return None
+    fingerprint = _text(properties, b"id")
+    if not _FINGERPRINT.fullmatch(fingerprint):
+        return None
+    door = _text(properties, b"door")
+    number = int(door) if _PORT.fullmatch(door) else port
+    if not isinstance(number, int) or not 1 <= number <= 65535:
+        return None
+    usable = dict.fromkeys(one for one in addresses if leads_somewhere(one, loopback=loopback))
+    if not usable:
+        return None
+    ordered = sorted(list(usable)[:MOST_ADDRESSES], key=preference)
+    name = tame(_text(properties, b"name")) or "machine"
+    return Sighting(fingerprint, name, tuple(ordered), number, "nearby", at)
+
+
+def tame(name: str) -> str:
+    """A name on one line: printable signs only, nothing that markup or a terminal would act on, at most 63."""
+    plain = "".join(
+        sign if sign.isprintable() and sign not in "<>[]`" else " "
+        for sign in unicodedata.normalize("NFC", name[: 4 * MOST_NAME])
+    )
+    kept, marks = "", 0
+    for sign in " ".join(plain.split()):
+        marks = marks + 1 if unicodedata.combining(sign) else 0
+        if marks <= 2:  # a tower of marks would cover the lines above it
+            kept += sign
+    return kept.encode()[:200].decode("utf-8", "ignore")[:MOST_NAME].strip()
+
+
+def _text(properties: Mapping[bytes, bytes | None], key: bytes) -> str:
+    value = properties.get(key)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")

@@ -1,0 +1,104 @@
+"""This machine's own addresses and links, as they are now. Blocking, about a millisecond: call in a thread."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import time
+from ipaddress import ip_address
+
+import msgspec
+
+
+class Interface(msgspec.Struct, frozen=True):
+    """One link that carries traffic: its name, its number, and its addresses (IPv6 without a scope)."""
+
+    name: str
+    index: int
+    addresses: tuple[str, ...]
+
+
+def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
+    """Every running interface with an address, in the order of their numbers.
+
+    Loopback is left out; with ``loopback`` it is the only one. A link without a carrier is not running.
+    """
+    import ifaddr
+
+    found: list[Interface] = []
+    for adapter in ifaddr.get_adapters():
+        addresses: list[str] = []
+        for one in adapter.ips:
+            text = one.ip if isinstance(one.ip, str) else one.ip[0]
+            text = text.partition("%")[0]
+            if ip_address(text).is_loopback == loopback:
+                addresses.append(text)
+        if addresses and (loopback or _is_running(adapter.name)):
+            found.append(Interface(adapter.name, adapter.index or 0, tuple(sorted(addresses, key=_order))))
+    return tuple(sorted(found, key=lambda interface: interface.index))
+
+
+def multicast_trouble(found: tuple[Interface, ...]) -> str:
+    """Why nothing can be announced on these, in words for people; "" when at least one lets it out."""
+    if not found:
+        return "No network connection."
+    said = ""
+    for interface in found:
+        for address in interface.addresses:
+            try:
+                _ask_for_a_route(interface.index, address)
+            except OSError as error:
+                said = said or f"{interface.name} carries no multicast: {error.strerror}."
+            else:
+                return ""
+    return said
+
+
+def slept() -> float:
+    """Seconds that this machine has slept since it was switched on. Only differences mean anything."""
+    if sys.platform == "darwin":
+        return time.clock_gettime(time.CLOCK_MONOTONIC) - time.clock_gettime(time.CLOCK_UPTIME_RAW)
+    elif sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+    else:
+        return 0.0
+
+
+def _order(address: str) -> tuple[bool, bool, str]:
+    found = ip_address(address)
+    return found.version == 6, found.is_link_local, address
+
+
+def _is_running(name: str) -> bool:
+    if sys.platform == "linux":
+        return _flags(name) & _UP_AND_RUNNING == _UP_AND_RUNNING
+    else:
+        return True
+
+
+def _flags(name: str) -> int:
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            answer = fcntl.ioctl(asking, _SIOCGIFFLAGS, struct.pack("16sH22x", name.encode()[:15], 0))
+        except OSError:
+            return 0  # it went away meanwhile
+    return int.from_bytes(answer[16:18], sys.byteorder)
+
+
+def _ask_for_a_route(index: int, address: str) -> None:
+    # Connecting a datagram socket sends nothing; it only asks the kernel for a way.
+    if ":" in address:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as asking:
+            asking.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+            asking.connect(("ff02::fb", 5353, 0, index))
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        asking.connect(("224.0.0.251", 5353))
+
+
+_SIOCGIFFLAGS = 0x8913
+_UP_AND_RUNNING = 0x1 | 0x40

@@ -1,0 +1,102 @@
+"""The ways to a peer, in the order in which they are tried: nearby, last address, list, typed."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Protocol
+
+import msgspec
+
+from neighborhoods.discovery.addresses import BadAddress, join, split
+from neighborhoods.discovery.peers_file import Entry, PeersFile
+from neighborhoods.discovery.sightings import RUNGS, Rung, Sightings
+
+MOST_CANDIDATES = 24
+"""Addresses given for one peer."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """An address worth a try, and the rung that it stands on."""
+
+    address: str
+    rung: Rung
+
+
+class RungState(msgspec.Struct, frozen=True):
+    """How one rung is doing: how many machines it knows, and what hinders it ("" when nothing does)."""
+
+    rung: Rung
+    found: int
+    trouble: str
+
+
+class TellsTrouble(Protocol):
+    """Something that says in words what is wrong with it, "" when nothing is."""
+
+    @property
+    def trouble(self) -> str:
+        """The words."""
+        ...
+
+
+class Ladder:
+    """Gives addresses. What answers there must prove its fingerprint; an address proves nothing."""
+
+    def __init__(self, sightings: Sightings, written: PeersFile, nearby: TellsTrouble) -> None:
+        self._sightings, self._written, self._nearby = sightings, written, nearby
+        self._learned: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+
+    async def candidates(self, fingerprint: str, last_address: str = "") -> list[Candidate]:
+        """Every address that may lead to a peer, the likeliest first, each once, at most 24.
+
+        Written-down addresses that are known to lead to another machine are left out.
+        """
+        found: dict[str, Rung] = {}
+        for sighting in self._sightings.of(fingerprint):
+            for host in sighting.addresses:
+                found.setdefault(join(host, sighting.port), "nearby")
+        if last_address:
+            with contextlib.suppress(BadAddress):  # it is written anew when the peer is reached
+                found.setdefault(join(*split(last_address)), "last address")
+        entries = [entry for entry in await self._written.entries() if not entry.legacy]
+        for rung in RUNGS[2:]:
+            on_rung = [entry for entry in entries if entry.rung == rung]
+            for known in (fingerprint, ""):
+                for entry in on_rung:
+                    if self._whose(entry) == known:
+                        found.setdefault(entry.address, rung)
+        return [Candidate(address, rung) for address, rung in found.items()][:MOST_CANDIDATES]
+
+    async def legacy(self) -> list[Entry]:
+        """The published brainstems that were written down: ``http://`` entries."""
+        return [entry for entry in await self._written.entries() if entry.legacy]
+
+    def learn(self, address: str, fingerprint: str) -> None:
+        """Notes who answered at an address, "" for nobody: then it may be anybody's again."""
+        if not fingerprint:
+            self._learned.pop(address, None)
+            return
+        self._learned[address] = fingerprint
+        if len(self._learned) > _MOST_LEARNED:
+            del self._learned[next(iter(self._learned))]
+
+    def remember(self, addresses: dict[str, str]) -> None:
+        """The last addresses of the paired peers, by fingerprint: what the second rung knows."""
+        self._addresses = dict(addresses)
+
+    async def rungs(self) -> list[RungState]:
+        """Each rung in order, for screens."""
+        entries = await self._written.entries()
+        return [
+            RungState("nearby", len(self._sightings), self._nearby.trouble),
+            RungState("last address", sum(1 for address in self._addresses.values() if address), ""),
+            RungState("list", sum(1 for entry in entries if entry.rung == "list"), self._written.trouble),
+            RungState("typed", sum(1 for entry in entries if entry.rung == "typed"), ""),
+        ]
+
+    def _whose(self, entry: Entry) -> str:
+        return self._learned.get(entry.address) or entry.fingerprint
+
+
+_MOST_LEARNED = 2_000

@@ -1,0 +1,236 @@
+"""``$RAPP_HOME/peers.json`` in its published form, and ``BRAINSTEM_PEERS``: addresses that somebody wrote down.
+
+``{"peers": ["http://host:7071", {"name", "url", …}, …]}``. ``http://`` entries are published brainstems,
+``https://`` ones federation doors. What this module does not know is kept as it is, in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import orjson
+
+from neighborhoods.discovery.addresses import DOOR, BadAddress, is_loopback, join, split
+from neighborhoods.discovery.announcement import tame
+from neighborhoods.discovery.sightings import Rung
+from neighborhoods.errors import BadPeersFile
+from twins.workspace import write_atomically
+
+MOST_OCTETS = 4 << 20
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One written-down machine. ``fingerprint`` is "" until somebody wrote down whose address it is."""
+
+    url: str
+    host: str
+    port: int
+    legacy: bool
+    rung: Rung
+    name: str = ""
+    fingerprint: str = ""
+
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return join(self.host, self.port)
+
+
+class PeersFile:
+    """The file and the variable ``BRAINSTEM_PEERS`` as one list. A change made by hand is seen in a second."""
+
+    def __init__(self, path: Path, *, environment: str = "", allow_loopback: bool = False) -> None:
+        self._path, self._environment, self._allow_loopback = path, environment, allow_loopback
+        self._lock = asyncio.Lock()
+        self._stamp: tuple[int, int, int] | None = None
+        self._looked = float("-inf")
+        self._entries: tuple[Entry, ...] = ()
+        self.trouble = ""
+
+    async def entries(self) -> tuple[Entry, ...]:
+        """What is written down, file first. Bad entries are left out and named in ``trouble``."""
+        if time.monotonic() - self._looked >= 1:
+            async with self._lock:
+                await asyncio.to_thread(self._look)
+        return self._entries
+
+    async def check(self) -> None:
+        """Raises ``BadPeersFile`` that names the first bad entry by its place, counted from 0."""
+        await asyncio.to_thread(self._check)
+
+    async def add(self, url: str, *, name: str = "", fingerprint: str = "", typed: bool = True) -> Entry:
+        """Writes an address down, once; ``typed`` says that this machine's owner typed it.
+
+        ``url`` without a scheme is a federation door's. An address that is there gets the name and the
+        fingerprint. Raises ``BadPeersFile`` for what is no address, or when the file cannot be added to.
+        """
+        try:
+            entry = _entry({"url": url, "name": name, "fingerprint": fingerprint, "typed": typed})
+        except ValueError as error:
+            raise BadPeersFile(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
+        if is_loopback(entry.host) and not self._allow_loopback:
+            raise BadPeersFile(f"{entry.host} is this machine itself.", do="Name another machine.")
+        async with self._lock:
+            await asyncio.to_thread(self._put, entry)
+        return entry
+
+    async def remove(self, address: str) -> bool:
+        """Takes an address (a URL or ``host:port``) out of the file; False when it was not there."""
+        async with self._lock:
+            return await asyncio.to_thread(self._take, address)
+
+    def _look(self) -> None:
+        self._looked = time.monotonic()
+        stamp = self._stamped()
+        if stamp == self._stamp:
+            return
+        found, self.trouble = _environment(self._environment)
+        try:
+            listed = _listed(self._read())
+        except BadPeersFile as error:
+            listed, self.trouble = [], str(error)
+        good: list[Entry] = []
+        for place, raw in enumerate(listed):
+            try:
+                good.append(_entry(raw))
+            except ValueError as error:
+                self.trouble = self.trouble or f"peers.json: entry {place} {error}."
+        every = {(entry.address, entry.legacy): entry for entry in reversed([*good, *found])}
+        kept = reversed(every.values())
+        self._entries = tuple(e for e in kept if self._allow_loopback or not is_loopback(e.host))
+        self._stamp = stamp
+
+    def _check(self) -> None:
+        for place, raw in enumerate(_listed(self._read())):
+            try:
+                _entry(raw)
+            except ValueError as error:
+                raise BadPeersFile(f"peers.json: entry {place} {error}.", do=_DO) from None
+        _, trouble = _environment(self._environment)
+        if trouble:
+            raise BadPeersFile(trouble, do="Set it to URLs, with commas between them.")
+
+    def _put(self, entry: Entry) -> None:
+        document = self._read()
+        peers = _listed(document)
+        added: dict[str, Any] = {"name": entry.name} if entry.name else {}
+        added["url"] = entry.url
+        if entry.fingerprint:
+            added["fingerprint"] = entry.fingerprint
+        if entry.rung == "typed":
+            added["typed"] = True
+        for place, raw in enumerate(peers):
+            with contextlib.suppress(ValueError):
+                there = _entry(raw)
+                if (there.address, there.legacy) == (entry.address, entry.legacy):
+                    peers[place] = {**raw, **added} if isinstance(raw, dict) else {**added, "url": raw}
+                    break
+        else:
+            peers.append(added)
+        self._write({**document, "peers": peers})
+
+    def _take(self, address: str) -> bool:
+        wanted = _entry(address)
+        document = self._read()
+        peers = _listed(document)
+        kept = [raw for raw in peers if not _is(raw, wanted, any_kind="://" not in address)]
+        if len(kept) == len(peers):
+            return False
+        self._write({**document, "peers": kept})
+        return True
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with self._path.open("rb") as file:
+                content = file.read(MOST_OCTETS + 1)
+        except FileNotFoundError:
+            return {"peers": []}
+        except OSError as error:
+            raise BadPeersFile(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
+        if len(content) > MOST_OCTETS:
+            raise BadPeersFile("peers.json is larger than 4 MB.", do=_DO)
+        try:
+            found = orjson.loads(content) if content.strip() else {"peers": []}
+        except orjson.JSONDecodeError as error:
+            raise BadPeersFile(f"peers.json is not JSON: {error}.", do=_DO) from None
+        if not isinstance(found, dict):
+            raise BadPeersFile("peers.json is not an object with “peers”.", do=_DO)
+        return found
+
+    def _write(self, document: dict[str, Any]) -> None:
+        write_atomically(self._path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+        self._stamp, self._looked = None, float("-inf")
+
+    def _stamped(self) -> tuple[int, int, int]:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return 0, 0, 0
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _listed(document: dict[str, Any]) -> list[Any]:
+    peers = document.get("peers", [])
+    if not isinstance(peers, list):
+        raise BadPeersFile("peers.json: “peers” is not a list.", do=_DO)
+    return list(peers)
+
+
+def _entry(raw: object) -> Entry:
+    """Raises ``ValueError`` with what is wrong, to follow the entry's place in a sentence."""
+    fields = raw if isinstance(raw, dict) else {"url": raw}
+    url = fields.get("url")
+    if not isinstance(url, str) or not url.strip():
+        raise ValueError("has no URL")
+    text = url.strip()
+    name, fingerprint = fields.get("name", ""), fields.get("fingerprint", "")
+    if not isinstance(name, str) or not isinstance(fingerprint, str):
+        raise ValueError("has a name or a fingerprint that is no text")
+    host, port, legacy = _place(text if "://" in text else f"https://{text}")
+    full = text if "://" in text else f"https://{join(host, port)}"
+    rung: Rung = "typed" if fields.get("typed") is True else "list"
+    return Entry(full, host, port, legacy, rung, tame(name), fingerprint)
+
+
+def _place(url: str) -> tuple[str, int, bool]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError("is no URL") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("is neither http:// nor https://")
+    if "@" in parts.netloc:
+        raise ValueError("holds a name or a password, which does not belong in an address")
+    try:
+        host, port = split(parts.netloc, 80 if parts.scheme == "http" else DOOR)
+    except BadAddress:
+        raise ValueError("names no machine") from None
+    return host, port, parts.scheme == "http"
+
+
+def _environment(text: str) -> tuple[list[Entry], str]:
+    found: list[Entry] = []
+    trouble = ""
+    for place, url in enumerate(one for one in text.split(",") if one.strip()):
+        try:
+            found.append(_entry(url))
+        except ValueError as error:
+            trouble = trouble or f"BRAINSTEM_PEERS: entry {place} {error}."
+    return found, trouble
+
+
+def _is(raw: object, wanted: Entry, *, any_kind: bool) -> bool:
+    try:
+        entry = _entry(raw)
+    except ValueError:
+        return False
+    return entry.address == wanted.address and (any_kind or entry.legacy == wanted.legacy)
+
+
+_DO = "Correct the file; the other entries work meanwhile."

@@ -1,0 +1,238 @@
+"""Pairing by a code, for a machine without a screen: one shows it, the other types it; one wrong try ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from typing import Any, Final
+from uuid import uuid4
+
+from envelopes.introduction import Introduction
+from envelopes.pairing_proof import (
+    CodeExchange,
+    code_transcript,
+    confirmation,
+    confirms,
+    new_code,
+    sign_code,
+)
+from envelopes.problem import Problem
+from neighborhoods.errors import PairingStopped
+from neighborhoods.pairing.answering import MOST_PENDING, address_of
+from neighborhoods.pairing.asking import WORDS_SECONDS
+from neighborhoods.pairing.attempt import Attempt, Ending, stopped
+from neighborhoods.pairing.errors import BadStep, NoSuchPairing, PairingBusy
+from neighborhoods.pairing.here import WRONG_CODE, Here
+from neighborhoods.pairing.steps import (
+    Code,
+    CodeAnswer,
+    Confirm,
+    ConfirmAnswer,
+    as_json,
+    read_answer,
+)
+from neighborhoods.peer import Whose
+
+CODE_SECONDS: Final = 600.0
+
+BURNT: Final[Ending] = (
+    "Somebody tried another code; nothing was paired.",
+    "Make a new one: rappd peers pair --code",
+)
+
+
+@dataclass(slots=True, eq=False)
+class _Try:
+    """A stranger's try: nothing that tells right from wrong has left this machine until its proof is in."""
+
+    introduction: Introduction
+    host: str
+    message: str
+    mine: Introduction
+    answer: dict[str, Any]
+    transcript: bytes
+    until: float
+    key: bytes = field(repr=False)
+    proof: str = ""
+    confirmed: dict[str, Any] | None = field(default=None, repr=False)
+
+
+class Codes:
+    """Both sides of pairing by code. One code is shown at a time."""
+
+    def __init__(self, here: Here) -> None:
+        self._here = here
+        self._shown: Attempt | None = None
+        self._tries: dict[str, _Try] = {}
+        self._lock = asyncio.Lock()  # one piece of arithmetic at a time
+
+    def offer(self, whose: Whose) -> Attempt:
+        """A fresh code, good for ten minutes and one try; the one before is void."""
+        here = self._here
+        if self._shown is not None:
+            here.attempts.end(self._shown, "stopped")
+        self._forget()
+        self._shown = here.attempts.add(
+            Attempt(
+                id=str(uuid4()),
+                role="answers",
+                mine=here.introduction(),
+                expires_at=here.now() + CODE_SECONDS,
+                whose=whose,
+                code=new_code(),
+                by_code=True,
+            )
+        )
+        return self._shown
+
+    def begin(self, peer: Introduction, address: str, code: str, whose: Whose) -> Attempt:
+        """A new attempt with a code from the other machine, not yet under way."""
+        return self._here.attempts.add(
+            Attempt(
+                id=str(uuid4()),
+                role="asks",
+                mine=self._here.introduction(),
+                expires_at=self._here.now() + WORDS_SECONDS,
+                peer=peer,
+                address=address,
+                whose=whose,
+                code=code,
+                by_code=True,
+            )
+        )
+
+    async def drive(self, attempt: Attempt) -> None:
+        """From the first message to the end. Ends the attempt for whatever goes wrong."""
+        try:
+            await self._use(attempt)
+        except Problem as problem:
+            self._here.attempts.end(attempt, "stopped", (str(problem), problem.do))
+
+    async def answer_code(self, step: Code, host: str) -> dict[str, Any]:
+        """This machine's message for a try. Costs the caller a place among a few, not the code."""
+        here = self._here
+        peer = here.meet(Introduction.from_json(step.introduction))
+        async with self._lock:
+            self._forget_late()
+            shown = self._live_code()
+            before = self._tries.get(step.attempt)
+            if before is not None:
+                if before.introduction != peer or before.message != step.message:
+                    raise BadStep("That attempt is somebody else's.", do="Start anew.")
+                return before.answer
+            if here.attempts.find(step.attempt) is not None:
+                raise BadStep("That attempt is somebody else's.", do="Start anew.")
+            for number, one in list(self._tries.items()):
+                if (one.host, one.introduction.fingerprint) == (host, peer.fingerprint) and not one.confirmed:
+                    del self._tries[number]
+            if len(self._tries) >= MOST_PENDING:
+                raise PairingBusy("Too many machines are trying a code.", do="Try again in two minutes.")
+            theirs = bytes.fromhex(step.message)
+            message, key = await asyncio.to_thread(_answer_to, shown.code, theirs)
+            shown = self._live_code()  # it may have been stopped meanwhile
+            answer = as_json(CodeAnswer(shown.mine.to_json(), message.hex()))
+            self._tries[step.attempt] = _Try(
+                introduction=peer,
+                host=host,
+                message=step.message,
+                mine=shown.mine,
+                answer=answer,
+                transcript=code_transcript(peer, shown.mine, theirs, message),
+                until=here.now() + WORDS_SECONDS,
+                key=key,
+            )
+            return answer
+
+    async def answer_confirm(self, step: Confirm) -> dict[str, Any]:
+        """The same proof from here, once the caller's is right. A wrong one ends the code."""
+        here = self._here
+        async with self._lock:
+            self._forget_late()
+            one = self._tries.get(step.attempt)
+            if one is None:
+                raise NoSuchPairing("No such pairing is under way.", do="Start anew.")
+            if one.confirmed is not None:
+                if not compare_digest(one.proof, step.proof):
+                    raise BadStep("That attempt has another proof.", do="Start anew.")
+                return one.confirmed
+            shown = self._live_code()
+            right = confirms(
+                one.key,
+                "asks",
+                one.transcript,
+                bytes.fromhex(step.proof),
+                public=one.introduction.public_key,
+                signature=bytes.fromhex(step.signature),
+            )
+            if not right:
+                here.attempts.end(shown, "stopped", BURNT)
+                self._forget()
+                raise stopped(WRONG_CODE)
+            shown.peer, shown.host = one.introduction, one.host
+            shown.address = address_of(one.host, one.introduction.port)
+            await here.settle(shown)
+            if (problem := shown.problem()) is not None:
+                raise problem
+            one.proof, one.until = step.proof, here.now() + CODE_SECONDS
+            one.confirmed = as_json(
+                ConfirmAnswer(
+                    proof=confirmation(one.key, "answers", one.transcript).hex(),
+                    signature=sign_code(here.key, "answers", one.transcript).hex(),
+                )
+            )
+            self._forget()
+            return one.confirmed
+
+    async def _use(self, attempt: Attempt) -> None:
+        here, peer = self._here, attempt.peer
+        assert peer is not None
+        exchange = await asyncio.to_thread(CodeExchange, attempt.code)
+        begun = as_json(Code(attempt.id, attempt.mine.to_json(), exchange.message.hex()))
+        answer = read_answer(await here.say(attempt, begun, patient=False), CodeAnswer)
+        if Introduction.from_json(answer.introduction) != peer:
+            raise PairingStopped(
+                f"{peer.name} says something else of itself than a moment ago; nothing was paired.",
+                do="Retry once, then change network.",
+            )
+        theirs = bytes.fromhex(answer.message)
+        key = await asyncio.to_thread(exchange.key, theirs)
+        seen = code_transcript(attempt.mine, peer, exchange.message, theirs)
+        proof = Confirm(
+            attempt.id,
+            confirmation(key, "asks", seen).hex(),
+            sign_code(here.key, "asks", seen).hex(),
+        )
+        attempt.become("waiting")
+        said = read_answer(await here.say(attempt, as_json(proof), patient=True), ConfirmAnswer)
+        right = confirms(
+            key,
+            "answers",
+            seen,
+            bytes.fromhex(said.proof),
+            public=peer.public_key,
+            signature=bytes.fromhex(said.signature),
+        )
+        if not right:
+            raise stopped(WRONG_CODE)
+        async with attempt.lock:
+            if attempt.live:
+                await here.settle(attempt)
+
+    def _live_code(self) -> Attempt:
+        if self._shown is None or not self._shown.live:
+            raise NoSuchPairing("No code is shown there now.", do="There: rappd peers pair --code")
+        return self._shown
+
+    def _forget(self) -> None:
+        """Tries that are under way; answered ones stay, for callers whose answer got lost."""
+        self._tries = {number: one for number, one in self._tries.items() if one.confirmed}
+
+    def _forget_late(self) -> None:
+        now = self._here.now()
+        self._tries = {number: one for number, one in self._tries.items() if now < one.until}
+
+
+def _answer_to(code: str, message: bytes) -> tuple[bytes, bytes]:
+    exchange = CodeExchange(code)
+    return exchange.message, exchange.key(message)

@@ -1,0 +1,33 @@
+"""``GET /line``: a WebSocket on which two machines ask each other at any time."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Line
+from neighborhoods.errors import NotPaired
+from rappd.doors.federation.callers import caller
+from rappd.doors.federation.keys import MACHINES
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/line")
+async def line(request: web.Request) -> web.StreamResponse:
+    """Paired machines only. It ends when either side ends it, and when the trust ends."""
+    machines = request.app[MACHINES]
+    who, _ = caller(request)
+    peer = machines.book.get(who.peer)
+    if peer is None:
+        raise NotPaired("Only paired machines have a line.", do="rappd peers pair")
+    socket = web.WebSocketResponse(
+        protocols=(PROTOCOL,), heartbeat=HEARTBEAT, max_msg_size=MAX_FRAME + 1024, compress=False
+    )
+    await socket.prepare(request)
+    opened = Line(socket, machines.requests(peer), name=peer.name)
+    machines.carrier.adopt(peer, opened)
+    try:
+        await opened.run()
+    finally:
+        machines.carrier.dropped(peer, opened)
+    return socket

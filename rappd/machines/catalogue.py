@@ -1,0 +1,76 @@
+"""What this machine says of itself in HELLO: to strangers a card, to peers what they may use (Rulebook §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.listed import Agent
+from envelopes.introduction import Introduction
+from envelopes.keys import agent_id
+from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
+from rappd.gate import Caller
+from rappd.tenant import Tenant
+from rappd.tenants import Tenants
+
+VERBS = [HELLO, HELP, DONE, ERROR, STREAM, CANCEL, ACK]
+PROTOCOL = "rappd/1"
+
+
+class Catalogue:
+    """One catalogue, cut to who asks. What a caller may not use does not exist for him."""
+
+    def __init__(self, tenants: Tenants, name: str, introduction: Introduction) -> None:
+        self._tenants = tenants
+        self._name = name
+        self._introduction = introduction
+
+    def hello(self, caller: Caller) -> dict[str, Any]:
+        """The data of a HELLO to this caller."""
+        agents = [_row(agent) for agent in self._usable(self._tenants.host, caller)]
+        data = {
+            "capabilities": [row["name"] for row in agents],
+            "verbs": VERBS,
+            "name": self._name,
+            "protocol": PROTOCOL,
+            "introduction": self._introduction.to_json(),
+        }
+        if caller.peer or caller.caps:
+            data["agents"] = agents
+            data["twins"] = [tenant.title for tenant in self._twins(caller)]
+        return data
+
+    async def capabilities(self, ident: str, caller: Caller) -> dict[str, Any] | None:
+        """``GET /agents/{id}/capabilities`` (Rulebook §5); None when nothing of it is the caller's to use."""
+        name = ident.rpartition("_")[0]
+        host = self._tenants.host
+        if ident == host.id:
+            rows = [_row(agent) for agent in self._usable(host, caller)]
+        elif any(agent.tool_name == name for agent in self._usable(host, caller)):
+            rows = [_row(agent) for agent in self._usable(host, caller) if agent.tool_name == name]
+        else:
+            twin = next((one for one in self._twins(caller) if one.id == ident), None)
+            rows = [_row(agent) for agent in self._usable(twin, caller)] if twin else []
+        if not rows:
+            return None
+        return {"id": ident, "capabilities": [row["name"] for row in rows], "agents": rows}
+
+    def _usable(self, tenant: Tenant, caller: Caller) -> Iterator[Agent]:
+        if caller.caps:
+            yield from (
+                agent for agent in tenant.roster.serving(structural=False) if tenant.serves(agent, caller)
+            )
+
+    def _twins(self, caller: Caller) -> Iterator[Tenant]:
+        for tenant in self._tenants.all():
+            if tenant is not self._tenants.host and caller.may(f"{HELLO}.{tenant.name}"):
+                yield tenant
+
+
+def own_id(fingerprint: str) -> str:
+    """What a machine calls itself on the wire."""
+    return agent_id("brainstem", fingerprint)
+
+
+def _row(agent: Agent) -> dict[str, Any]:
+    return {"name": agent.tool_name, "description": agent.description, "parameters": agent.parameters}

@@ -1,0 +1,251 @@
+"""Other machines: everything this daemon holds for them, opened after the doors of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from envelopes.emergence import encode
+from envelopes.keys import IdentityKey
+from envelopes.record import ERROR, HELLO, Envelope, new_id
+from neighborhoods.book import PeerBook
+from neighborhoods.delivery.waiting_calls import WaitingCalls
+from neighborhoods.discovery.addresses import join
+from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.peer import Peer
+from rappd.gate import Caller, Gate
+from rappd.home import Home
+from rappd.machines.catalogue import Catalogue, own_id
+from rappd.machines.receiving import Receiver
+from rappd.machines.stranger import say_hello
+from rappd.settings.load import Settings
+from rappd.store.inbox_rows import InboxRows
+from rappd.store.outbox_rows import OutboxRows
+from rappd.store.peer_rows import PeerRows
+from rappd.store.store import Store
+from rappd.store.token_rows import TokenRows
+from rappd.tenants import Tenants
+
+if TYPE_CHECKING:
+    from neighborhoods.carriers.carrier import Carrier
+    from neighborhoods.carriers.line import Answer
+    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.discovery.ladder import Candidate, Ladder
+    from neighborhoods.discovery.nearby import Nearby
+    from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.presence import Presence
+    from neighborhoods.discovery.sightings import Sightings
+    from neighborhoods.needs import Outgoing
+    from neighborhoods.pairing.pairings import Pairings
+    from neighborhoods.trust.contexts import ServerTrust
+    from rappd.machines.credentials import Credentials
+    from rappd.machines.material import Material
+
+log = logging.getLogger(__name__)
+
+DONE_KEPT_SECONDS = 8 * 86_400
+"""How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
+PROBE_SECONDS = 5.0
+
+
+class Machines:
+    """``ready`` is set once ``start`` is through. All calls come from the event loop."""
+
+    book: PeerBook
+    material: Material
+    trust: ServerTrust
+    credentials: Credentials
+    catalogue: Catalogue
+    receiver: Receiver
+    carrier: Carrier
+    outbox: Outbox
+    sightings: Sightings
+    written: PeersFile
+    nearby: Nearby
+    ladder: Ladder
+    presence: Presence
+    pairings: Pairings
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        identity: IdentityKey,
+        name: str,
+        store: Store,
+        gate: Gate,
+        tenants: Tenants,
+    ) -> None:
+        self.home, self.settings, self.identity, self.name = home, settings, identity, name
+        self.store, self.gate, self.tenants = store, gate, tenants
+        self.id = own_id(identity.fingerprint)
+        self.port = 0
+        self.token_rows = TokenRows(store)
+        self.outbox_rows = OutboxRows(store)
+        self.inbox_rows = InboxRows(store)
+        self.book = PeerBook(PeerRows(store))
+        self.waiting = WaitingCalls()
+        self.announced: dict[str, dict[str, Any]] = {}
+        """What each peer last said in its HELLO, by fingerprint."""
+        self.ready = asyncio.Event()
+        self._started = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(self, port: int) -> None:
+        """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
+        from rappd.machines import opening
+
+        self.port = port
+        await opening.open_all(self)
+        self._started = True
+        self.book.listen(self._peer_changed)
+        for peer in self.book.all():
+            self.presence.watch(peer.fingerprint, peer.seen_at)
+        self.presence.start()
+        self.sightings.listen(self.presence.on_sighting)
+        if self.settings.on("peers.nearby"):
+            self.nearby.start()
+        self.ready.set()
+        await self._catch_up()
+
+    async def close(self) -> None:
+        """What was acknowledged is kept; what is under way goes on after the next start."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._started:
+            return
+        await self.receiver.close()
+        await self.presence.close()
+        await self.nearby.close()
+        await self.outbox.stop()
+        await self.pairings.close()
+        await self.carrier.close()
+
+    def caller(self, peer: Peer) -> Caller:
+        """A paired machine as the gate knows it."""
+        return Caller("federation", peer=peer.fingerprint, caps=peer.scopes)
+
+    def requests(self, peer: Peer) -> Answer:
+        """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""
+
+        async def answer(envelope: Envelope) -> Envelope | None:
+            now = self.book.get(peer.fingerprint)
+            if now is None or now.pin != peer.pin:
+                raise_away = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
+                return self.receiver.refuse(envelope, raise_away)
+            self.heard(peer.fingerprint, "")
+            return await self.receiver.receive(
+                envelope, await self.credentials.armed(envelope, self.caller(now))
+            )
+
+        return answer
+
+    def heard(self, fingerprint: str, address: str) -> None:
+        """A sign of life that proved its key."""
+        self.presence.heard_from(fingerprint)
+        if fingerprint not in self.announced:
+            self.presence.hurry(fingerprint)  # what it can do is not known yet
+        self.outbox.heard_from(fingerprint)
+        if address:
+            self.spawn(self.book.seen(fingerprint, address))
+
+    async def candidates(self, peer: Peer) -> list[Candidate]:
+        """Where a peer may be."""
+        return await self.ladder.candidates(peer.fingerprint, peer.address)
+
+    def reached_by(self, peer: Peer, address: str) -> str:
+        """The rung that leads to a peer now: nearby, last address, list, or typed."""
+        for sighting in self.sightings.of(peer.fingerprint):
+            if any(join(host, sighting.port) == address for host in sighting.addresses):
+                return "nearby"
+        return "last address" if address else ""
+
+    async def probe(self, fingerprint: str) -> float:
+        """Says HELLO to a peer; milliseconds. Raises ``Problem`` when it is away, or refuses."""
+        peer = self.book.get(fingerprint)
+        if peer is None:
+            raise PeerAway("It is no peer any more.")
+        started = time.perf_counter()
+        hello = Envelope(
+            new_id(), self.id, own_id(fingerprint), HELLO, self.catalogue.hello(self.caller(peer))
+        )
+        reply = await self.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+        if reply.verb != HELLO:
+            raise PeerAway(f"{peer.name} answered {reply.verb}.")
+        self.announced[fingerprint] = reply.data
+        return (time.perf_counter() - started) * 1000
+
+    async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
+        """What whoever is at an address says of itself, and the certificate that it showed."""
+        hello = Envelope(new_id(), self.id, "broadcast", HELLO, {"capabilities": [], "name": self.name})
+        return await say_hello(address, encode(hello))
+
+    async def push(self, fingerprint: str, reply: Envelope) -> None:
+        """An answer that its asker did not wait for goes by the outbox."""
+        if self.book.get(fingerprint) is not None:
+            await self.outbox.put(fingerprint, reply, "an answer")
+
+    async def answered(self, fingerprint: str, reply: Envelope) -> bool:
+        """A DONE or ERROR came to this machine's own door."""
+        waited = self.waiting.answered(fingerprint, reply)
+        kept = await self.outbox.answered(fingerprint, reply)
+        return waited or kept
+
+    async def on_answer(self, row: Outgoing, reply: Envelope | None) -> None:
+        """Something of the outbox came to an end: it is written down on its thread, once."""
+        if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
+            return
+        told = reply or Envelope(
+            row.id,
+            own_id(row.peer),
+            self.id,
+            ERROR,
+            {"code": 504, "msg": "Nobody answered in time.", "reason": row.state},
+        )
+        await self.gate.note(told, row.thread, once=True)
+
+    def spawn(self, work: Any) -> None:
+        """Runs ``work`` beside everything else; a failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _peer_changed(self, what: str, peer: Peer) -> None:
+        self.ladder.remember({one.fingerprint: one.address for one in self.book.all()})
+        if what == "paired":
+            self.trust.pin(peer.certificate)
+            self.presence.watch(peer.fingerprint, peer.seen_at)
+            self.outbox.cleared(peer.fingerprint)
+        elif what == "revoked":
+            log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
+            self.trust.unpin(peer.certificate)
+            self.credentials.forget(peer.fingerprint)
+            self.presence.forget(peer.fingerprint)
+            self.announced.pop(peer.fingerprint, None)
+            self.spawn(self.carrier.part_from(peer.fingerprint))
+
+    async def _catch_up(self) -> None:
+        await self.tenants.host.ready.wait()
+        by_prefix = {peer.prefix: self.caller(peer) for peer in self.book.all()}
+        rows: list[tuple[str, bytes]] = [
+            (row.state, row.body) for row in await self.inbox_rows.unfinished() if row.body
+        ]
+        await self.receiver.resume(by_prefix.get, rows)
+        await self.outbox.resume()
+        at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
+        await self.inbox_rows.forget_before(at)
+        await self.outbox_rows.forget_before(at)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work for another machine failed", exc_info=error)
+
+
+def listed_peers() -> str:
+    """``BRAINSTEM_PEERS``: addresses of the environment (RAPP v1 §18.13.6)."""
+    return os.environ.get("BRAINSTEM_PEERS", "")

@@ -1,0 +1,68 @@
+"""Makes the parts of ``Machines`` and ties them together; what is heavy is imported here, after the start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rappd.machines.machines import Machines
+
+
+async def open_all(machines: Machines) -> None:
+    """Sets every part. The door for peers opens afterwards."""
+    await asyncio.to_thread(_import)
+    from neighborhoods.carriers.carrier import Carrier
+    from neighborhoods.carriers.ways import Ways
+    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.discovery.ladder import Ladder
+    from neighborhoods.discovery.nearby import Nearby
+    from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.presence import Presence
+    from neighborhoods.discovery.sightings import Sightings
+    from neighborhoods.pairing.pairings import Pairings
+    from neighborhoods.trust.contexts import ServerTrust
+    from rappd.machines.catalogue import Catalogue
+    from rappd.machines.credentials import Credentials
+    from rappd.machines.machines import listed_peers
+    from rappd.machines.material import material
+    from rappd.machines.pairing import pairing_parts
+    from rappd.machines.receiving import Receiver
+
+    m = machines
+    m.material = await asyncio.to_thread(material, m.home, m.identity)
+    await m.book.load()
+    pins = [peer.certificate for peer in m.book.all()]
+    m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
+    m.credentials = await Credentials.open(m.identity, m.book, m.token_rows, m.inbox_rows)
+    introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
+    m.catalogue = Catalogue(m.tenants, m.name, introduction)
+    m.receiver = Receiver(
+        m.gate, m.tenants, m.catalogue, m.identity.fingerprint, answered=m.answered, push=m.push
+    )
+    m.sightings = Sightings()
+    trial = m.settings.on("peers.loopback")
+    m.written = PeersFile(m.home.root / "peers.json", environment=listed_peers(), allow_loopback=trial)
+    m.nearby = Nearby(
+        m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
+    )
+    m.ladder = Ladder(m.sightings, m.written, m.nearby)
+    m.ladder.remember({peer.fingerprint: peer.address for peer in m.book.all()})
+    m.carrier = Carrier(Ways(m.candidates), m.material.tls, m.requests, m.heard)
+    m.outbox = Outbox(
+        m.outbox_rows,
+        m.carrier,
+        clock=lambda: time.time_ns() // 1000,
+        book=m.book.get,
+        on_answer=m.on_answer,
+        verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
+    )
+    m.presence = Presence(m.probe)
+    m.pairings = Pairings(m.identity, lambda: introduction, *pairing_parts(m), known=m.book.named)
+
+
+def _import() -> None:
+    """In a thread, so that nobody waits for it."""
+    import rappd.machines.credentials
+    import rappd.machines.material  # noqa: F401

@@ -1,0 +1,26 @@
+"""Rows of the outbox, as screens and ``--json`` have them. Times: seconds since 1970."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neighborhoods.book import PeerBook
+from neighborhoods.needs import WAITING, Outgoing
+
+
+def outbox_row(book: PeerBook, row: Outgoing) -> dict[str, Any]:
+    """One envelope that waits, or lately did."""
+    peer = book.get(row.peer)
+    return {
+        "id": row.id,
+        "to": peer.name if peer else row.peer[:4],
+        "peer": row.peer,
+        "what": row.what,
+        "state": row.state,
+        "tries": row.tries,
+        "next": row.next_at / 1e6 if row.state in WAITING else None,
+        "expires": row.expires_at / 1e6,
+        "created": row.created_at / 1e6,
+        "thread": row.thread,
+        "trouble": row.trouble,
+    }

@@ -1,0 +1,200 @@
+"""Asking another machine: at once if it is here, by the outbox if it is not; the record has both sides."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from envelopes.emergence import encode
+from envelopes.problem import Problem
+from envelopes.record import ACK, DEADLINE, DONE, ERROR, HELP, PATH, THREAD, TRACEPARENT, Envelope, new_id
+from neighborhoods.carriers.line import OnStream
+from neighborhoods.delivery.errors import Retriable
+from neighborhoods.delivery.retrying import retried
+from neighborhoods.errors import PeerAway
+from neighborhoods.peer import Peer
+from rappd.errors import Mistyped, NotFound
+from rappd.machines.machines import Machines
+from rappd.machines.outbox_rows import outbox_row
+from rappd.tenant import HOST
+
+DEFAULT_WAIT = 30.0
+LONGEST_WAIT = 3600.0
+
+
+class CallVerbs:
+    """``rappd call`` and ``rappd outbox``, for the page and for agents, too."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    async def call(
+        self,
+        selector: str,
+        *,
+        text: str = "",
+        agent: str = "",
+        args: dict[str, Any] | None = None,
+        twin: str = "",
+        wait: float = DEFAULT_WAIT,
+        id: str = "",
+        on_stream: OnStream | None = None,
+    ) -> dict[str, Any]:
+        """One call of the owner's; ``{"call": {id, peer, state, result, seconds, thread, …}}``.
+
+        ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
+        """
+        m = self._machines
+        async with asyncio.timeout(30):
+            await m.ready.wait()
+        peer = m.book.find(selector)
+        data = _data(text, agent, args)
+        asked = Envelope(id or new_id(), m.id, _address(peer, twin), HELP, data)
+        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
+        await m.gate.note(placed, placed.thread, workspace=HOST)
+        started = time.monotonic()
+        try:
+            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
+        except PeerAway as problem:
+            await self.keep(peer, placed)
+            return self._row(peer, placed, "queued", started, problem=problem)
+        except Problem as problem:
+            await m.gate.note(_failed(placed, problem), placed.thread, workspace=HOST, once=True)
+            raise
+        if reply.verb == ACK:
+            await m.outbox.put(
+                peer.fingerprint, self._outward(placed, wait, ()), _what(data), self._ttl(), accepted=True
+            )
+            return self._row(peer, placed, "accepted", started)
+        await m.gate.note(reply, placed.thread, workspace=HOST, once=True)
+        return self._row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
+
+    async def ask(
+        self,
+        peer: Peer,
+        asked: Envelope,
+        *,
+        wait: float,
+        path: tuple[str, ...] = (),
+        trace: str = "",
+        on_stream: OnStream | None = None,
+    ) -> Envelope:
+        """Sends a recorded HELP past any queue, and waits: DONE, ERROR, or the ACK of what takes longer.
+
+        Raises ``PeerAway`` when no answer came, also when it may have been sent: its id makes a repeat safe.
+        """
+        m = self._machines
+        wait = min(max(0.1, wait), LONGEST_WAIT)
+        sent = encode(self._outward(asked, wait, path, trace))
+        until = time.monotonic() + wait
+        with m.waiting.expected(peer.fingerprint, asked.id) as expected:
+            try:
+                reply = await retried(
+                    lambda left: m.carrier.send(peer, sent, wait=left, on_stream=on_stream), within=wait + 1
+                )
+            except Retriable as problem:
+                raise PeerAway(f"{peer.name} is busy.", do="It is tried again.") from problem
+            if reply.verb == ACK and (later := await expected.within(until - time.monotonic())) is not None:
+                return later
+        return reply
+
+    async def keep(self, peer: Peer, asked: Envelope) -> None:
+        """Puts a HELP that could not be delivered into the outbox."""
+        wait = min(DEFAULT_WAIT, LONGEST_WAIT)
+        sent = self._outward(asked, wait, ())
+        await self._machines.outbox.put(peer.fingerprint, sent, _what(asked.data), self._ttl())
+
+    async def cancel(self, peer: Peer, id: str) -> None:
+        """Tells a peer that nobody waits any more."""
+        m = self._machines
+        await m.carrier.tell(peer, encode(Envelope(id, m.id, _address(peer, ""), "CANCEL", {})))
+
+    async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
+        """What waits for machines, and what lately came of it."""
+        m = self._machines
+        await m.ready.wait()
+        rows = await m.outbox.listing(waiting=waiting)
+        return {"outbox": [outbox_row(m.book, row) for row in rows if row.verb == HELP]}
+
+    async def retry(self, id: str) -> dict[str, Any]:
+        """Tries one now."""
+        return {"retried": outbox_row(self._machines.book, await self._machines.outbox.retry(id))}
+
+    async def drop(self, id: str) -> dict[str, Any]:
+        """Nobody wants one any more."""
+        return {"dropped": outbox_row(self._machines.book, await self._machines.outbox.drop(id))}
+
+    def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
+        own = self._machines.identity.fingerprint[:16]
+        extensions: dict[str, Any] = {THREAD: asked.thread, DEADLINE: round(wait, 3), PATH: [*path, own]}
+        extensions[TRACEPARENT] = trace or _new_trace(asked.id)
+        return Envelope(asked.id, asked.sender, asked.recipient, HELP, asked.data, extensions)
+
+    def _ttl(self) -> float:
+        return max(1, self._machines.settings.number("peers.keep_hours")) * 3600.0
+
+    def _row(
+        self,
+        peer: Peer,
+        asked: Envelope,
+        state: str,
+        started: float,
+        *,
+        reply: Envelope | None = None,
+        problem: Problem | None = None,
+    ) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "id": asked.id,
+            "peer": peer.name,
+            "state": state,
+            "thread": asked.thread,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+        if reply is not None and reply.verb == DONE:
+            row["result"] = reply.data.get("result", reply.data.get("response", reply.data))
+            row["data"] = reply.data
+        elif reply is not None:
+            row |= {
+                "error": reply.data.get("msg", ""),
+                "do": reply.data.get("do", ""),
+                "code": reply.data.get("reason", "failed"),
+                "status": reply.data.get("code", 500),
+            }
+        if problem is not None:
+            row["why"] = str(problem)
+        return {"call": row}
+
+
+def _data(text: str, agent: str, args: dict[str, Any] | None) -> dict[str, Any]:
+    if agent:
+        given = dict(args or {})
+        if text and not args:
+            given = {"query": text, "user_input": text}
+        return {"agent": agent, "args": given, **({"user_input": text} if text else {})}
+    if not text.strip():
+        raise Mistyped("There is nothing to ask.", do='rappd call PEER "how are you?"')
+    return {"user_input": text}
+
+
+def _address(peer: Peer, twin: str) -> str:
+    name = twin.strip().replace(" ", "-") or HOST
+    if not name.isprintable() or ("_" in name and not name.replace("_", "").isalnum()):
+        raise NotFound(f'No twin "{twin[:60]}".', do="rappd peers show")
+    return f"{name}_{peer.prefix}"
+
+
+def _what(data: dict[str, Any]) -> str:
+    text = data.get("user_input") or data.get("prompt")
+    return str(text or f"{data.get('agent', '')}")[:120]
+
+
+def _failed(asked: Envelope, problem: Problem) -> Envelope:
+    data = {"code": problem.status, "msg": str(problem), "reason": problem.code}
+    return Envelope(asked.id, asked.recipient, asked.sender, ERROR, data)
+
+
+def _new_trace(id: str) -> str:
+    """A W3C traceparent; the call's id is the trace."""
+    digits = id.replace("-", "").lower()
+    return f"00-{digits}-{digits[16:]}-01"

@@ -1,0 +1,253 @@
+"""What the owner does about other machines: see, add, pair, rename, share, revoke."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from envelopes.capabilities import check as check_capability
+from envelopes.errors import BadIntroduction
+from envelopes.introduction import Introduction
+from neighborhoods.discovery.sightings import Sighting
+from neighborhoods.errors import KeyChanged, NoSuchPeer
+from neighborhoods.pairing.attempt import Attempt
+from neighborhoods.peer import Whose
+from rappd.errors import Mistyped
+from rappd.machines.machines import Machines
+from rappd.machines.peer_rows import asking_row, found_row, legacy_row, peer_row
+
+STATE_WAIT = 20.0
+
+
+class PeerVerbs:
+    """Each verb answers the JSON object that the page and the command line show."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    async def listing(self) -> dict[str, Any]:
+        """Peers, then what was found and is not trusted, who asks, and how each way of finding does."""
+        m = await self._ready()
+        waiting = await m.outbox_rows.peers_waiting()
+        rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.book.all()]
+        rows += [legacy_row(entry) for entry in await m.ladder.legacy()]
+        rows += [found_row(sighting) for sighting in self._found()]
+        return {
+            "peers": rows,
+            "asking": [asking_row(one, m.pairings) for one in m.pairings.asking()],
+            "rungs": [
+                {"rung": one.rung, "found": one.found, "trouble": one.trouble}
+                for one in await m.ladder.rungs()
+            ],
+            "door": {"port": m.port, "open": m.port > 0},
+            "self": {
+                "name": m.name,
+                "fingerprint": m.identity.fingerprint,
+                "short": m.identity.fingerprint[:4],
+            },
+        }
+
+    async def show(self, selector: str) -> dict[str, Any]:
+        """One peer, and what of it this machine may use."""
+        m = await self._ready()
+        peer = m.book.find(selector)
+        waiting = (await m.outbox_rows.peers_waiting()).get(peer.fingerprint, 0)
+        said = m.announced.get(peer.fingerprint, {})
+        agents = said.get("agents") if isinstance(said.get("agents"), list) else []
+        return {
+            "peer": {**peer_row(m, peer, waiting), "agents_here": agents, "twins_here": said.get("twins", [])}
+        }
+
+    async def add(self, address: str) -> dict[str, Any]:
+        """Writes an address down; ``http://`` ones are published brainstems. Says who answers there."""
+        m = await self._ready()
+        entry = await m.written.add(address)
+        if entry.legacy:
+            return {"added": {"address": entry.url, "legacy": True, "name": entry.name, "fingerprint": ""}}
+        found: Introduction | None = None
+        with contextlib.suppress(NoSuchPeer):  # it may be away; then it is written down without its name
+            found = await self._introduced(entry.address)
+        if found is not None:
+            await m.written.add(address, name=found.name, fingerprint=found.fingerprint)
+            m.ladder.learn(entry.address, found.fingerprint)
+        return {
+            "added": {
+                "address": entry.address,
+                "legacy": False,
+                "name": found.name if found else "",
+                "fingerprint": found.fingerprint if found else "",
+            }
+        }
+
+    async def forget(self, address: str) -> dict[str, Any]:
+        """Takes a written-down address out again."""
+        m = await self._ready()
+        if not await m.written.remove(address):
+            raise NoSuchPeer(f"{address[:80]} is not written down.", do="rappd peers list")
+        return {"removed": {"address": address}}
+
+    async def pair(
+        self, selector: str, *, fingerprint: str = "", code: str = "", whose: Whose | None = None
+    ) -> dict[str, Any]:
+        """Begins pairing with a found machine, one that asks, or an address; or ends it at once, by its
+        whole fingerprint or the code that it shows."""
+        m = await self._ready()
+        address, introduction = await self._meet(selector)
+        if fingerprint:
+            if fingerprint.strip().lower() != introduction.fingerprint:
+                raise KeyChanged(
+                    f"{introduction.name} has another fingerprint; nothing was paired.",
+                    do="Look it up there: rappd peers list --json",
+                )
+            peer = await m.book.pair(introduction, whose or "friend", address)
+            m.ladder.learn(address, introduction.fingerprint)
+            return {"pairing": {"state": "paired", "peer": peer.name, "address": address, "attempt": ""}}
+        if code:
+            attempt = await m.pairings.use_code(address, introduction, code, whose or "friend")
+        else:
+            attempt = await m.pairings.ask(introduction, address, whose)
+        return self._row(attempt)
+
+    async def offer_code(self, whose: Whose) -> dict[str, Any]:
+        """A code to type on the other machine."""
+        m = await self._ready()
+        return self._row(await m.pairings.offer_code(whose))
+
+    async def pairing(self, attempt: str, known: str) -> dict[str, Any]:
+        """How a pairing stands, as soon as it is no longer ``known``."""
+        m = await self._ready()
+        if known:
+            state: Any = known
+            return self._row(await m.pairings.wait(attempt, state, STATE_WAIT))
+        return self._row(m.pairings.get(attempt))
+
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None) -> dict[str, Any]:
+        """The owner says whether the words are the same."""
+        m = await self._ready()
+        return self._row(await m.pairings.confirm(attempt, same, whose))
+
+    async def stop(self, attempt: str) -> dict[str, Any]:
+        """The owner wants no pairing."""
+        m = await self._ready()
+        return self._row(await m.pairings.stop(attempt))
+
+    async def rename(self, selector: str, name: str) -> dict[str, Any]:
+        """Calls a peer something else here."""
+        m = await self._ready()
+        return {"peer": peer_row(m, await m.book.rename(selector, name), 0)}
+
+    async def scopes(self, selector: str, scopes: list[str]) -> dict[str, Any]:
+        """What a peer may do here. Raises ``BadCapability``."""
+        m = await self._ready()
+        proper = tuple(check_capability(one) for one in scopes)
+        return {"peer": peer_row(m, await m.book.set_scopes(selector, proper), 0)}
+
+    async def offer(self, selector: str, on: bool) -> dict[str, Any]:
+        """Whether the brainstem here may use a peer's agents."""
+        m = await self._ready()
+        return {"peer": peer_row(m, await m.book.offer(selector, on), 0)}
+
+    async def revoke(self, selector: str) -> dict[str, Any]:
+        """Ends the trust in a peer at once."""
+        m = await self._ready()
+        peer = await m.book.revoke(selector)
+        return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
+
+    async def _ready(self) -> Machines:
+        async with asyncio.timeout(30):
+            await self._machines.ready.wait()
+        return self._machines
+
+    def _found(self) -> list[Sighting]:
+        m = self._machines
+        own = m.identity.fingerprint
+        return [
+            one
+            for one in m.sightings.machines()
+            if one.fingerprint != own and m.book.get(one.fingerprint) is None
+        ]
+
+    async def _meet(self, selector: str) -> tuple[str, Introduction]:
+        """The address and introduction of whom the owner means. Raises ``NoSuchPeer``, ``KeyChanged``."""
+        m = self._machines
+        for address in await self._addresses(selector):
+            try:
+                introduction = await self._introduced(address)
+            except NoSuchPeer:
+                continue
+            known = m.book.named(selector.strip().lower())
+            if known is not None and known != introduction.fingerprint:
+                raise KeyChanged(
+                    f"{selector}'s key has changed; nothing was sent.",
+                    do=f"reinstalled? rappd peers revoke {selector}, and pair anew; else keep away",
+                )
+            return address, introduction
+        raise NoSuchPeer(
+            f'No machine "{selector[:60]}" answers.', do="rappd peers list, or rappd peers add ADDRESS"
+        )
+
+    async def _addresses(self, selector: str) -> list[str]:
+        from neighborhoods.discovery.addresses import BadAddress, join, split
+
+        m = self._machines
+        wanted = selector.strip().lower()
+        asking = [one for one in m.pairings.asking() if one.peer is not None]
+        claimed = [(one.name, one.fingerprint, [one.address]) for one in asking]
+        claimed += [
+            (one.name, one.fingerprint, [join(host, one.port) for host in one.addresses])
+            for one in m.sightings.machines()
+        ]
+        claimed += [
+            (entry.name, entry.fingerprint, [entry.address])
+            for entry in await m.written.entries()
+            if not entry.legacy
+        ]
+        claimed += [(peer.name, peer.fingerprint, [peer.address]) for peer in m.book.all() if peer.address]
+        found = [
+            address for name, key, addresses in claimed if _means(wanted, name, key) for address in addresses
+        ]
+        try:
+            found.append(join(*split(selector)))
+        except BadAddress:
+            if not found:
+                raise NoSuchPeer(
+                    f'No machine "{selector[:60]}" was found.',
+                    do="rappd peers list, or rappd peers add ADDRESS",
+                ) from None
+        return list(dict.fromkeys(found))
+
+    async def _introduced(self, address: str) -> Introduction:
+        from neighborhoods.errors import NeighborhoodError
+
+        try:
+            said, certificate = await self._machines.introduction_at(address)
+            introduction = Introduction.from_json(said.get("introduction")).check()
+        except (NeighborhoodError, BadIntroduction) as error:
+            raise NoSuchPeer(f"No machine answers at {address}.", do="Is rappd running there?") from error
+        if introduction.certificate != certificate:
+            raise NoSuchPeer(
+                f"Somebody stands between this machine and {address}.", do="Try another network."
+            )
+        return introduction
+
+    def _row(self, attempt: Attempt) -> dict[str, Any]:
+        return {"pairing": asking_row(attempt, self._machines.pairings)}
+
+
+def _means(wanted: str, name: str, fingerprint: str) -> bool:
+    if not fingerprint:
+        return wanted == name.lower() and bool(name)
+    return wanted in (name.lower(), f"{name.lower()}_{fingerprint[:4]}", fingerprint) or (
+        len(wanted) >= 4 and fingerprint.startswith(wanted)
+    )
+
+
+def whose(value: object) -> Whose | None:
+    """``mine``, ``friend``, or not said. Raises ``Mistyped``."""
+    if value in ("mine", "friend"):
+        found: Any = value
+        return found  # type: ignore[no-any-return]
+    if value is None or value == "":
+        return None
+    raise Mistyped("whose is mine or friend.", do="A machine of your own is mine.")

@@ -1,0 +1,67 @@
+"""The table of envelopes that were taken: each is acted on once, whatever happens in between."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import orjson
+
+from rappd.store.changes import Change, InboxState, Taken, Taking
+from rappd.store.store import Store
+
+FORGOTTEN_AT_ONCE = 1_000
+
+# Without a body of its own, the envelope is what was recorded of it on its thread.
+_UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, CASE WHEN length(body) THEN body ELSE
+    coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads WHERE id = inbox.thread)
+        AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
+    FROM inbox WHERE state != 'done' ORDER BY +rowid"""
+_OLD = "SELECT rowid FROM inbox WHERE state = 'done' AND at < ?"
+_FORGET = """DELETE FROM inbox WHERE rowid IN (SELECT value FROM json_each(?))
+    AND state = 'done' AND at < ?"""
+
+
+class Unfinished(NamedTuple):
+    """An envelope that was taken and has no reply yet; ``body`` is the envelope, empty when it is not known."""
+
+    sender: str
+    id: str
+    verb: str
+    state: InboxState
+    workspace: str
+    thread: str
+    body: bytes
+    at: int
+
+
+class InboxRows:
+    """What came in. ``Store.begin_accepted`` and ``Store.commit_reply`` lead on. Raises ``StoreError``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def take(self, taking: Taking) -> Taken | None:
+        """None when it is new and now kept, with its records, on the disk; else how far it is."""
+        return await self._store.take(taking)
+
+    async def find(self, sender: str, id: str, verb: str) -> Taken | None:
+        """How far an envelope is; None when it never came, or was forgotten."""
+        rows = await self._store.rows(
+            "SELECT state, thread FROM inbox WHERE sender = ? AND id = ? AND verb = ?", (sender, id, verb)
+        )
+        return Taken(*rows[0]) if rows else None
+
+    async def unfinished(self) -> list[Unfinished]:
+        """What is accepted or started, in the order in which it came."""
+        return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
+
+    async def forget_before(self, at: int) -> int:
+        """Deletes what is done and came before that moment; how many. A repeat of it is new again.
+
+        Looks for them beside the writer, which is held up for no more than a few at once.
+        """
+        numbers = [row[0] for row in await self._store.rows(_OLD, (at,))]
+        for start in range(0, len(numbers), FORGOTTEN_AT_ONCE):
+            some = orjson.dumps(numbers[start : start + FORGOTTEN_AT_ONCE]).decode()
+            await self._store.change(Change(_FORGET, (some, at)), strict=False)
+        return len(numbers)

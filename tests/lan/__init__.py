@@ -1,0 +1,1 @@
+"""A network of several machines inside one, for tests."""

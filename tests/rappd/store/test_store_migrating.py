@@ -1,0 +1,52 @@
+"""Files that older versions wrote, with what they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rappd.store import schema
+from rappd.store.changes import Taken, Taking
+from rappd.store.outbox_rows import OutboxRows
+from rappd.store.peer_rows import PeerRows
+from rappd.store.store import Store
+from rappd.store.token_rows import TokenRows
+from rappd.store.verify import verify
+
+A = "aaaaaaaa-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_an_older_record_goes_on_and_gets_the_new_tables(
+    path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
+        patch.setattr(schema, "VERSION", version)
+        store = await Store.open(path)
+        store.thread(about(A))
+        await store.commit(say(A, "before"))
+        await store.close()
+    store = await Store.open(path)
+    taking = Taking("p", "1", "HELP", "started", "brainstem", A, b"", 1, [say(A, "after", id="1")])
+    assert await store.take(taking) is None
+    assert await store.take(taking) == Taken("started", A)
+    assert [event.n for event in await store.thread_events(A)] == [1, 2]
+    assert await OutboxRows(store).outgoing() == await PeerRows(store).peers() == []
+    assert await TokenRows(store).tokens() == []
+    await store.close()
+    assert (verify(path).events, verify(path).problems) == (2, [])
+
+
+async def test_the_tables_hold_what_they_are_meant_for_only(store: Store, path: Path) -> None:
+    db = sqlite3.connect(path)
+    for statement in (
+        "INSERT INTO inbox VALUES('p', '1', 'HELP', 'unknown', 'w', 't', 1, x'')",
+        "INSERT INTO token_uses VALUES('j', 'many', 1)",
+        "INSERT INTO revoked_peers VALUES(NULL, 1)",
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            db.execute(statement)
+    db.close()

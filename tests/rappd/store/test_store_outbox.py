@@ -1,0 +1,202 @@
+"""The outbox's rows behave as the plain model of them does, with the file closed and opened in between."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from neighborhoods.needs import WAITING, OutboxRecords, OutboxState, Outgoing
+from rappd.store.outbox_rows import OutboxRows
+from rappd.store.store import Store
+from rappd.store.verify import verify
+
+PEERS = ("aa", "bb")
+STATES: tuple[OutboxState, ...] = (*WAITING, "done", "failed", "expired", "dropped")
+IDS = ("0a000000-0000-4000-8000-000000000000", "0a000000-1111-4000-8000-000000000000", "0A plain", "0b", "%_")
+moments = st.integers(0, 20)
+
+
+def _item(peer: str, id: str, **other: Any) -> Outgoing:
+    values = {"number": 0, "verb": "HELP", "thread": "t", "what": "asks", "body": b"{}", "state": "queued"}
+    moments = {"tries": 0, "created_at": 1, "next_at": 0, "expires_at": 1_000}
+    return Outgoing(peer=peer, id=id, **{**values, **moments, **other})
+
+
+class Outboxes(RuleBasedStateMachine):
+    """The model is a list of rows, in order of number."""
+
+    @initialize()
+    def open(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.runner = asyncio.Runner()
+        self.model: list[Outgoing] = []
+        self._open()
+
+    def _open(self) -> None:
+        self.store = self.runner.run(Store.open(Path(self.folder.name) / "rappd.db"))
+        self.outbox: OutboxRecords = OutboxRows(self.store)
+
+    def teardown(self) -> None:
+        self.runner.run(self.store.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    def waiting(self) -> list[Outgoing]:
+        return [row for row in self.model if row.state in WAITING]
+
+    def change(self, row: Outgoing, **values: Any) -> None:
+        self.model[self.model.index(row)] = msgspec.structs.replace(row, **values)
+
+    @rule()
+    def restart(self) -> None:
+        self.runner.run(self.store.close())
+        self._open()
+
+    @rule(
+        peer=st.sampled_from(PEERS),
+        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=5),
+        verb=st.sampled_from(("HELP", "CANCEL")),
+        next_at=moments,
+        expires_at=moments,
+        state=st.sampled_from(STATES),
+        body=st.binary(max_size=5),
+        what=st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    )
+    def put(self, peer: str, ids: list[str], **values: Any) -> None:
+        async def together() -> list[int]:
+            items = [_item(peer, id, number=99, tries=tries, **values) for tries, id in enumerate(ids)]
+            return await asyncio.gather(*map(self.outbox.put, items))
+
+        for tries, (id, number) in enumerate(zip(ids, self.runner.run(together()), strict=True)):
+            key = (peer, id, values["verb"])
+            known = [row for row in self.model if (row.peer, row.id, row.verb) == key]
+            if known:
+                assert number == known[0].number
+            else:
+                assert number > max((row.number for row in self.model), default=0)
+                self.model.append(_item(peer, id, number=number, tries=tries, **values))
+
+    @rule(
+        picked=st.lists(st.integers(0, 30), max_size=6),
+        state=st.sampled_from(STATES),
+        tries=st.none() | st.integers(0, 9),
+        next_at=st.none() | moments,
+        answer=st.binary(max_size=3),
+        trouble=st.sampled_from(("", "away")),
+    )
+    def move(self, picked: list[int], state: OutboxState, tries: Any, next_at: Any, **rest: Any) -> None:
+        self.runner.run(self.outbox.move(picked, state, tries=tries, next_at=next_at, **rest))
+        for row in self.waiting():
+            if row.number in picked:
+                values = {"tries": tries, "next_at": next_at}
+                told = {name: value for name, value in values.items() if value is not None}
+                self.change(row, state=state, **told, **rest)
+
+    @rule(at=moments)
+    def expire(self, at: int) -> None:
+        over = [row.number for row in self.waiting() if row.expires_at <= at]
+        for row in self.waiting():
+            if row.number in over:
+                self.change(row, state="expired")
+        told = self.runner.run(self.outbox.expire(at))
+        assert told == [row for row in self.model if row.number in over]
+
+    @rule(at=moments)
+    def forget(self, at: int) -> None:
+        kept = [row for row in self.model if row.state in WAITING or row.expires_at >= at]
+        outbox = OutboxRows(self.store)
+        assert self.runner.run(outbox.forget_before(at)) == len(self.model) - len(kept)
+        self.model = kept
+
+    @rule(peer=st.sampled_from((*PEERS, "stranger")), at=moments, most=st.integers(0, 4))
+    def due(self, peer: str, at: int, most: int) -> None:
+        rows = [row for row in self.model if row.peer == peer and row.state in ("queued", "delivered")]
+        now = [row for row in rows if row.next_at <= at < row.expires_at]
+        assert self.runner.run(self.outbox.due(peer, at, most)) == now[:most]
+
+    @rule(waiting=st.booleans(), peer=st.sampled_from(("", *PEERS)), most=st.integers(0, 8))
+    def listed(self, waiting: bool, peer: str, most: int) -> None:
+        rows = [row for row in (self.waiting() if waiting else self.model) if peer in ("", row.peer)]
+        assert self.runner.run(self.outbox.outgoing(waiting=waiting, peer=peer, most=most)) == rows[:most]
+
+    @rule(id=st.sampled_from(IDS), length=st.integers(0, 20))
+    def found(self, id: str, length: int) -> None:
+        rows = [row for row in self.model if row.id.startswith(id[:length])]
+        found = self.runner.run(self.outbox.find_outgoing(id[:length]))
+        assert [row for row in found if row.id.startswith(id[:length])] == rows
+        assert {row.id[:length].lower() for row in found} <= {id[:length].lower()}
+
+    @rule(peer=st.sampled_from(PEERS), id=st.sampled_from(IDS))
+    def by_id(self, peer: str, id: str) -> None:
+        rows = [row for row in self.model if (row.peer, row.id) == (peer, id)]
+        assert self.runner.run(self.outbox.by_id(peer, id)) == (rows[0] if rows else None)
+
+    @invariant()
+    def all_is_as_the_model_says(self) -> None:
+        assert self.runner.run(self.outbox.outgoing()) == self.model
+        counts = {peer: sum(row.peer == peer for row in self.waiting()) for peer in PEERS}
+        expected = {peer: count for peer, count in counts.items() if count}
+        assert self.runner.run(self.outbox.peers_waiting()) == expected
+
+
+TestOutboxes = Outboxes.TestCase
+TestOutboxes.settings = settings(
+    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture
+def outbox(store: Store) -> OutboxRows:
+    return OutboxRows(store)
+
+
+async def test_a_thousand_rows_put_and_moved_at_once(outbox, store, path: Path) -> None:
+    items = [_item("aa", f"{number:04}") for number in range(1_000)]
+    numbers = await asyncio.gather(*map(outbox.put, items))
+    assert numbers == sorted(set(numbers))
+    await outbox.move(numbers[:600], "delivered", tries=1, next_at=50)
+    assert [row.number for row in await outbox.due("aa", 49, 500)] == numbers[600:]
+    assert [row.number for row in await outbox.due("aa", 50, 5_000)] == numbers
+    await outbox.move(numbers, "done", answer=b"DONE")
+    assert await outbox.peers_waiting() == {}
+    assert {row.answer for row in await outbox.outgoing()} == {b"DONE"}
+    assert verify(path).whole
+
+
+async def test_a_number_is_never_given_twice(outbox) -> None:
+    first = await outbox.put(_item("aa", "1", state="done", expires_at=1))
+    assert await outbox.forget_before(2) == 1
+    assert await outbox.put(_item("aa", "1")) > first
+
+
+async def test_a_uuid_is_found_as_people_type_it(outbox) -> None:
+    number = await outbox.put(_item("aa", IDS[1]))
+    await outbox.put(_item("aa", IDS[0]))
+    for typed in ("0a0000001111", "0A000000-1", " 0a000000-11"):
+        assert [row.number for row in await outbox.find_outgoing(typed)] == [number]
+    assert await outbox.find_outgoing("0a%") == []
+
+
+async def test_readers_at_work_do_not_hold_up_the_rows(outbox) -> None:
+    async def watch() -> None:
+        for _ in range(60):
+            rows = await outbox.outgoing(peer="aa")
+            states = [row.state for row in rows]
+            # rows move from the oldest on, so whoever looks sees done ones first
+            assert states == sorted(states, key=("done", "queued").index)
+
+    async def work() -> None:
+        numbers = [await outbox.put(_item("aa", str(number))) for number in range(40)]
+        for end in range(0, 40, 5):
+            await outbox.move(numbers[: end + 5], "done")
+
+    await asyncio.gather(work(), *(watch() for _ in range(4)))
+    assert await outbox.outgoing(waiting=True) == []

@@ -1,0 +1,90 @@
+"""Killed at any moment: rows and records stand or fall together, and what was acknowledged is there."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from rappd.store.changes import Taken, Taking
+from rappd.store.inbox_rows import InboxRows
+from rappd.store.store import Store
+from rappd.store.verify import verify
+
+ROUNDS = 12
+CHILD = Path(__file__).with_name("taking_child.py")
+PEER = "twin_0123456789abcdef"
+
+
+def test_kill_9_tears_nothing_apart(path: Path) -> None:
+    chance = random.Random(11)
+    acknowledged: dict[str, set[str]] = defaultdict(set)
+    for _ in range(ROUNDS):
+        for line in _run_and_kill(path, chance.uniform(0.0, 0.3)):
+            what, name = line.strip().split(maxsplit=1)
+            acknowledged[what].add(name)
+        _check(path, acknowledged)  # before any writer has recovered the file
+    assert min(len(acknowledged[what]) for what in ("taken", "begun", "done", "out", "gone")) > ROUNDS
+    assert verify(path).problems == []
+
+
+async def test_what_was_under_way_is_found_and_led_to_its_end(path: Path, say) -> None:
+    for _ in range(3):
+        _run_and_kill(path, 0.2)
+    store = await Store.open(path)
+    inbox = InboxRows(store)
+    rows = await inbox.unfinished()
+    assert {row.state for row in rows} == {"accepted", "started"}
+    for row in rows:
+        again = Taking(*row[:6], row.body, row.at, [say(row.thread, "must not be written")])
+        assert await inbox.take(again) == Taken(row.state, row.thread)
+        if row.state == "accepted":
+            assert await store.begin_accepted(*row[:3], [])
+        reply = say(row.thread, "at last", verb="DONE", sender="desk", recipient=PEER, id=row.id)
+        await store.commit_reply(reply, *row[:3])
+        assert await store.answer_to(PEER, row.id) == reply.body
+    assert await inbox.unfinished() == []
+    await store.close()
+    _check(path, {})
+    assert verify(path).problems == []
+
+
+def _check(path: Path, acknowledged: dict[str, set[str]]) -> None:
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    inbox = dict(db.execute("SELECT id, state FROM inbox").fetchall())
+    asked = [id for (id,) in db.execute("SELECT id FROM events WHERE verb = 'HELP' AND sender = ?", (PEER,))]
+    begun = [id[6:] for (id,) in db.execute("SELECT id FROM events WHERE id LIKE 'begun %'")]
+    replies = [id for (id,) in db.execute("SELECT id FROM events WHERE verb = 'DONE' AND answers = 1")]
+    out = {f"{number} {id}" for number, id in db.execute("SELECT number, id FROM outbox")}
+    gone = {fingerprint for (fingerprint,) in db.execute("SELECT fingerprint FROM revoked_peers")}
+    still = {fingerprint for (fingerprint,) in db.execute("SELECT fingerprint FROM peers")}
+    left_accepted = {id for (id,) in db.execute("SELECT id FROM inbox WHERE state = 'accepted'")}
+    bodies = db.execute("SELECT DISTINCT length(body) FROM inbox WHERE state = 'done'").fetchall()
+    db.close()
+    assert sorted(asked) == sorted(inbox)  # each once, none without the other
+    assert sorted(replies) == sorted(id for id, state in inbox.items() if state == "done")
+    assert len(begun) == len(set(begun))
+    assert not set(begun) & left_accepted
+    assert bodies in ([], [(0,)])
+    assert not gone & still
+    assert acknowledged.get("taken", set()) <= set(inbox)
+    assert acknowledged.get("begun", set()) <= set(begun)
+    assert acknowledged.get("done", set()) <= set(replies)
+    assert acknowledged.get("out", set()) <= out
+    assert acknowledged.get("gone", set()) <= gone
+
+
+def _run_and_kill(path: Path, after: float) -> list[str]:
+    """Every complete line that the child printed, killed so long after the first."""
+    with subprocess.Popen([sys.executable, CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        lines = [child.stdout.readline()]
+        # A pipe holds thousands of these lines, so the child never waits for us to read.
+        time.sleep(after)
+        child.kill()
+        lines += child.stdout.read().splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n")]
