@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from agents.discovery import AgentFile
 from agents.errors import AgentError, CallTimeout
-from agents.listed import Agent, Failure, FileState, Key, Origin, is_structural
+from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.worker.crew import Crew
 
 log = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ class Describer:
                 has_context=item.get("has_system_context", False),
                 idempotent=item.get("idempotent", False),
                 one_worker=item.get("one_worker", False),
-                trusted=self._is_trusted(origin, sha256) and is_structural(item["name"]),
+                trusted=self._is_trusted(origin, sha256) and needs_trust(item["name"]),
             )
             for item in outcome.get("agents", ())
         ]

@@ -19,10 +19,18 @@ Origin = str  # "shipped", "yours", or "source owner/repo"
 
 STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "Fleet"})
 
+REACHING = frozenset({"AskPeer"})
+"""Agents that speak to other machines for the person."""
+
 
 def is_structural(name: str) -> bool:
     """Whether an agent of that name changes the house itself, and so is offered to its operator only."""
     return name in STRUCTURAL or name.startswith("Neighborhood")
+
+
+def needs_trust(name: str) -> bool:
+    """Whether an agent of that name may ask the house for something, and so shares no process with others."""
+    return is_structural(name) or name in REACHING
 
 
 @dataclass(slots=True, frozen=True)

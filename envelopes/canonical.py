@@ -58,13 +58,13 @@ def _written_alike(value: Any) -> bool:
 
 
 def _write(value: Any, pieces: list[bytes]) -> None:
-    if value is None or value is True or value is False or isinstance(value, str):
+    if isinstance(value, str) or value is None or value is True or value is False:
         pieces.append(orjson.dumps(value))
     elif isinstance(value, (int, float)):
         pieces.append(_number(value).encode())
     elif isinstance(value, dict):
         mark = b"{"
-        for key in sorted(value, key=_utf16):
+        for key in _in_order(value):
             pieces += (mark, orjson.dumps(key), b":")
             _write(value[key], pieces)
             mark = b","
@@ -80,10 +80,13 @@ def _write(value: Any, pieces: list[bytes]) -> None:
         raise ValueError(f"{type(value).__name__} is not JSON")
 
 
-def _utf16(key: object) -> bytes:
-    if not isinstance(key, str):
-        raise ValueError(f"a key that is {type(key).__name__} is not JSON")
-    return key.encode("utf-16-be", "surrogatepass")
+def _in_order(keys: dict[Any, Any]) -> list[str]:
+    """By UTF-16 code units."""
+    if not all(isinstance(key, str) for key in keys):
+        raise ValueError("a key that is no text is not JSON")
+    if all(map(str.isascii, keys)):
+        return sorted(keys)
+    return sorted(keys, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
 
 
 def _number(value: int | float) -> str:

@@ -31,6 +31,11 @@ class PeerBook:
         self._by_name: dict[str, Peer] = {}
         self._revoked: dict[str, int] = {}
         self._listeners: list[Heard] = []
+        self.version = 0
+        """Counts up whenever a peer comes, goes, or changes."""
+
+    def __len__(self) -> int:
+        return len(self._by_key)
 
     async def load(self) -> None:
         """Reads the peers that are on the disk."""
@@ -171,6 +176,7 @@ class PeerBook:
             known.pop(key, None)
 
     def _tell(self, what: str, peer: Peer) -> None:
+        self.version += 1
         for heard in self._listeners:
             heard(what, peer)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import AgentError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rappd.tenant import Tenant
 
 log = logging.getLogger(__name__)
+
+Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class CallbackRefused(AgentError):
@@ -40,8 +43,8 @@ class Callbacks:
         """Takes changed live settings over."""
         self._model_calls = settings.number("agents.model_calls")
 
-    def for_agent(self, agent: Agent, *, operator: bool) -> OnCallback:
-        """The answers that one call of ``agent`` gets."""
+    def for_agent(self, agent: Agent, *, operator: bool, reach: Reach | None = None) -> OnCallback:
+        """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn."""
         used = 0
 
         async def answer(operation: str, arguments: dict[str, Any]) -> Any:
@@ -57,7 +60,7 @@ class Callbacks:
             if operation == "llm_status":
                 return self._status()
             if operation == "host":
-                return await self._host(agent, operator, arguments)
+                return await self._host(agent, operator, arguments, reach)
             raise CallbackRefused(f'There is no callback "{operation[:40]}".')
 
         return answer
@@ -109,7 +112,9 @@ class Callbacks:
             ],
         }
 
-    async def _host(self, agent: Agent, operator: bool, arguments: dict[str, Any]) -> Any:
+    async def _host(
+        self, agent: Agent, operator: bool, arguments: dict[str, Any], reach: Reach | None
+    ) -> Any:
         operation = str(arguments.pop("operation", ""))
         if operation.startswith("buddy.") and await asyncio.to_thread(self._tenant.is_of_buddies, agent):
             # Its own life and nobody else's: no more than the workspace's code could write there itself.
@@ -120,6 +125,12 @@ class Callbacks:
                 f"{agent.name} may not change this machine's agents.",
                 do=f"rappd agents approve {agent.file.rel}",
             )
+        if operation.startswith("peers.") and reach is not None:
+            # No structure changes by it; what the other machine allows is for that one to say.
+            try:
+                return await reach(operation, arguments)
+            except Problem as problem:
+                raise CallbackRefused(str(problem), do=problem.do) from problem
         if not operator:
             log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
             raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")

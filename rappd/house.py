@@ -22,6 +22,7 @@ from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
 from rappd.machines.machines import Machines
+from rappd.machines.reaching import Reaching
 from rappd.operations.calls import CallVerbs
 from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.eggs import EggVerbs
@@ -74,6 +75,7 @@ class House:
         )
         workspace.create()
         self.held = Held(home.held, home.root)
+        self.reaching: Reaching | None = None  # until there is a host to reach out from
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
@@ -88,6 +90,7 @@ class House:
         self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
+        self.reaching = self.host.others = Reaching(self.machines, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)
 
@@ -200,6 +203,7 @@ class House:
             address=address,
             watched=watched,
             house_performs=self.perform,
+            others=self.reaching,
         )
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import agents.library
 from agents.brainstem.nesting import too_deep
@@ -28,7 +28,7 @@ from agents.worker.workforce import Workforce
 from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
 from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id
-from rappd.callbacks import Callbacks
+from rappd.callbacks import Callbacks, Reach
 from rappd.errors import AgentFailed, Mistyped, NotFound, Refused
 from rappd.gate import Caller, Gate, Passage
 from rappd.quarantine import Quarantine
@@ -75,6 +75,18 @@ class Modes:
         )
 
 
+class Others(Protocol):
+    """Other machines, as turns of a tenant reach them."""
+
+    async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
+        """``peers.list`` or ``peers.ask``. Raises ``Problem``."""
+        ...
+
+    def guests(self, passage: Passage) -> Guests | None:
+        """Agents of other machines that the turn may use."""
+        ...
+
+
 class Tenant:
     """Answers HELP records for one workspace. ``id`` is what the wire calls it."""
 
@@ -95,6 +107,7 @@ class Tenant:
         address: str = "",
         watched: bool = True,
         house_performs: Perform | None = None,
+        others: Others | None = None,
     ) -> None:
         """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
         wire does. Where nobody watches the files, every turn looks at them first.
@@ -149,7 +162,7 @@ class Tenant:
         self.structure = Structure(self)
         self.callbacks = Callbacks(self, thinking, settings)
         self.ready = asyncio.Event()
-        self.guests: Callable[[Passage], Guests] | None = None
+        self.others = others
         gate.route(self.id, name, self.handle, repeatable=self.may_begin_again)
 
     async def start(self) -> list[Change]:
@@ -210,7 +223,7 @@ class Tenant:
                 lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
                 passage.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=self.guests(passage) if self.guests and not remote else None,
+                guests=self.others.guests(passage) if self.others and not remote else None,
             )
         )
         done = _done(answer)
@@ -346,8 +359,16 @@ class Tenant:
             arguments,
             user_guid=passage.envelope.sender,
             slush=slush,
-            on_callback=self.callbacks.for_agent(agent, operator=passage.caller.operator),
+            on_callback=self.callbacks.for_agent(
+                agent, operator=passage.caller.operator, reach=self._reach(passage)
+            ),
         )
+
+    def _reach(self, passage: Passage) -> Reach | None:
+        others = self.others
+        if others is None:
+            return None
+        return lambda operation, arguments: others.perform(passage, operation, arguments)
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""

@@ -14,7 +14,7 @@ import os
 import shutil
 import stat
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -179,7 +179,7 @@ class _Building:
     def build(self) -> None:
         """Writes what the checkpoint has otherwise, then brings all that stays."""
         parts = [
-            replace(part, target=path)
+            part._replace(target=path)
             for path, part in self._difference.parts.items()
             if path not in self._difference.same
         ]

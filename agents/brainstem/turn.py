@@ -33,7 +33,7 @@ class Guests(Protocol):
     """Agents that live elsewhere and are tools of this turn, by names that no agent here has."""
 
     def tools(self) -> list[dict[str, Any]]:
-        """Their tool definitions, as they are known now."""
+        """Their tool definitions as they are known now; one by the name of an agent here stands for that one's."""
         ...
 
     def holds(self, tool_name: str) -> bool:
@@ -145,8 +145,10 @@ class Brainstem:
     def _tools(self, ask: Ask) -> list[dict[str, Any]]:
         if ask.allows is None and ask.guests is None:
             return self.roster.tools(structural=ask.structural)
-        own = [agent.tool() for agent in self._agents(ask)]
-        return [*own, *ask.guests.tools()] if ask.guests else own
+        own = {agent.tool_name: agent.tool() for agent in self._agents(ask)}
+        for tool in ask.guests.tools() if ask.guests else ():
+            own[tool["function"]["name"]] = tool
+        return list(own.values())
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit

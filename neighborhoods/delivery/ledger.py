@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
 from envelopes import emergence
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, Envelope
+from neighborhoods.delivery.turns import Turns
 from neighborhoods.needs import WAITING, OutboxRecords, OutboxState, Outgoing
 
 OnAnswer = Callable[[Outgoing, Envelope | None], Awaitable[None]]
@@ -25,20 +27,25 @@ _FINAL = (DONE, HELLO, ERROR)
 
 
 class Ledger:
-    """Every change that ends a row goes through here, one at a time, so that none is told twice."""
+    """Every change that ends a row goes through here, one row at a time, so that none is told twice."""
 
     def __init__(self, records: OutboxRecords, clock: Callable[[], int], on_answer: OnAnswer) -> None:
         self.records = records
         self.clock = clock
         self._on_answer = on_answer
-        self._lock = asyncio.Lock()
+        self._turns = Turns()
+        self._answering: dict[tuple[str, str], asyncio.Event] = {}
         self._in_flight: dict[int, Outgoing] = {}  # what ends while its batch is on its way leaves it
         self._dropped: set[int] = set()  # while their batch was on its way
+
+    def between(self) -> AbstractAsyncContextManager[None]:
+        """A moment in which nobody has been told of what is not marked yet."""
+        return self._turns.alone()
 
     async def take(self, peer: str, most: int, octets: int) -> list[Outgoing]:
         """The next batch of a peer, marked as handed to the carrier: at most so many, in order, together
         not more bytes than ``octets`` unless the first alone has more."""
-        async with self._lock:
+        async with self._turns.alone():
             now = self.clock()
             due = [row for row in await self.records.due(peer, now, most) if row.expires_at > now]
             batch, size = due[:1], len(due[0].body) if due else 0
@@ -62,7 +69,7 @@ class Ledger:
         """A batch is over. ``replies`` go by row number; a row without one is queued again, for the moment
         in ``later`` or for now, with its ``trouble``. Returns what the peer accepted after it was dropped."""
         later, trouble = later or {}, trouble or {}
-        async with self._lock:
+        async with self._turns.alone():
             still = [row for row in batch if self._in_flight.pop(row.number, None) is not None]
             kept, ended, back = [], [], dict[tuple[int, str], list[int]]()
             for row in still:
@@ -87,33 +94,34 @@ class Ledger:
         """An answer that came by itself or was fetched. False when no row of that peer waits for it."""
         if reply.verb not in _FINAL:
             return False
-        async with self._lock:
-            found = await self.records.find_outgoing(reply.id)
-            mine = (row for row in found if (row.peer, row.id) == (peer, reply.id) and row.state in WAITING)
-            row = next((row for row in mine if row.verb not in OWES_NOTHING), None)
-            if row is None:
-                return False
-            await self._end(row, reply)
-            self._in_flight.pop(row.number, None)
-            return True
+        key = (peer, reply.id)
+        async with self._turns.together():  # answers share commits, those to one id come one by one
+            while (other := self._answering.get(key)) is not None:
+                await other.wait()
+            done = self._answering[key] = asyncio.Event()
+            try:
+                return await self._take_answer(peer, reply)
+            finally:
+                del self._answering[key]
+                done.set()
 
     async def lost(self, row: Outgoing, trouble: str) -> None:
         """A peer that accepted a row knows nothing of it any more: it is queued again, with the same id."""
-        async with self._lock:
+        async with self._turns.alone():
             now = await self._again(row)
             if now is not None and now.state == "accepted":
                 await self.records.move([row.number], "queued", next_at=0, trouble=trouble)
 
     async def hurry(self, row: Outgoing) -> None:
         """A row that is not on its way is due now."""
-        async with self._lock:
+        async with self._turns.alone():
             now = await self._again(row)
             if now is not None and now.state in ("queued", "delivered") and row.number not in self._in_flight:
                 await self.records.move([row.number], "queued", next_at=0)
 
     async def drop(self, row: Outgoing) -> Outgoing | None:
         """Ends a row that waits; returns it as it was, or None when it is over already."""
-        async with self._lock:
+        async with self._turns.alone():
             now = await self._again(row)
             if now is None or now.state not in WAITING:
                 return None
@@ -125,12 +133,22 @@ class Ledger:
 
     async def expire(self) -> set[str]:
         """Ends what ran out of time and tells who waits (a crash in between tells nobody). Returns whose."""
-        async with self._lock:
+        async with self._turns.alone():
             expired = await self.records.expire(self.clock())
             for row in expired:
                 self._in_flight.pop(row.number, None)
                 await self._on_answer(msgspec.structs.replace(row, state="expired"), None)
             return {row.peer for row in expired}
+
+    async def _take_answer(self, peer: str, reply: Envelope) -> bool:
+        found = await self.records.find_outgoing(reply.id)
+        mine = (row for row in found if (row.peer, row.id) == (peer, reply.id) and row.state in WAITING)
+        row = next((row for row in mine if row.verb not in OWES_NOTHING), None)
+        if row is None:
+            return False
+        await self._end(row, reply)
+        self._in_flight.pop(row.number, None)
+        return True
 
     async def _end_all(self, ended: list[tuple[Outgoing, Envelope]]) -> None:
         """Together, so that their writes share commits. One that cannot be written leaves the others alone."""

@@ -25,6 +25,7 @@ from neighborhoods.peer import Peer
 DAY = 86_400.0
 _SECOND = 1_000_000
 _CANCEL_SECONDS = 10.0
+_STOP_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -107,11 +108,11 @@ class Outbox:
     async def stop(self) -> None:
         """Ends all tasks. What was under way is on the disk, and is sent again after ``resume``."""
         self._closed = True
-        tasks = [lane.task for lane in self._lanes.values()] + list(self._saying)
-        tasks += [self._sweeper] if self._sweeper is not None else []
-        self._lanes.clear()
-        for task in tasks:
-            task.cancel()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS), self._ledger.between():
+                tasks = self._cancel_all()
+        except TimeoutError:
+            tasks = self._cancel_all()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def answered(self, peer: str, reply: Envelope) -> bool:
@@ -164,6 +165,14 @@ class Outbox:
         """Why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
         lane = self._lanes.get(peer)
         return lane.trouble if lane is not None else ""
+
+    def _cancel_all(self) -> list[asyncio.Task[None]]:
+        tasks = [lane.task for lane in self._lanes.values()] + list(self._saying)
+        tasks += [self._sweeper] if self._sweeper is not None else []
+        self._lanes.clear()
+        for task in tasks:
+            task.cancel()
+        return tasks
 
     def _as_held(self, row: Outgoing, now: int) -> Outgoing:
         lane = self._lanes.get(row.peer)

@@ -34,7 +34,7 @@ def split(address: str, port: int = DOOR) -> tuple[str, int]:
         if found is None:
             raise _bad(address)
         host, digits = found["v6"] or found["host"] or "", found["port"] or ""
-    if ":" in host:
+    if ":" in host or text.startswith("["):
         try:
             IPv6Address(host)
         except ValueError:

@@ -22,7 +22,7 @@ class Interface(msgspec.Struct, frozen=True):
 def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
     """Every running interface with an address, in the order of their numbers.
 
-    Loopback is left out; with ``loopback`` it is the only one. A link without a carrier is not running.
+    Loopback is left out; with ``loopback`` there is only 127.0.0.1. A link without a carrier is not running.
     """
     import ifaddr
 
@@ -32,7 +32,7 @@ def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
         for one in adapter.ips:
             text = one.ip if isinstance(one.ip, str) else one.ip[0]
             text = text.partition("%")[0]
-            if ip_address(text).is_loopback == loopback:
+            if text == "127.0.0.1" if loopback else not ip_address(text).is_loopback:
                 addresses.append(text)
         if addresses and (loopback or _is_running(adapter.name)):
             found.append(Interface(adapter.name, adapter.index or 0, tuple(sorted(addresses, key=_order))))

@@ -27,7 +27,8 @@ class Nearby:
 
     ``port`` 0 looks without announcing. ``loopback`` keeps to 127.0.0.1: for trials on one machine. Changed
     addresses, links and a machine's sleep are noticed within ``poll`` seconds; trouble is tried again
-    every ``retry`` seconds.
+    every ``retry`` seconds. Who was not heard for ``silent`` seconds (longer than its address records live,
+    120) is asked after, and gone without an answer.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Nearby:
         loopback: bool = False,
         poll: float = 3.0,
         retry: float = 30.0,
+        silent: float = 130.0,
     ) -> None:
         self.sightings = sightings
         self.trouble = ""
         self._wanted = Announcement(name, fingerprint, port)
         self._loopback, self._poll, self._retry = loopback, poll, retry
+        self._silent = int(silent * 1_000_000)
         self._air: Air | None = None
         self._interfaces: tuple[Interface, ...] = ()
         self._said: Announcement | None = None
@@ -198,7 +201,7 @@ class Nearby:
     def _ask_after_silent_ones(self) -> None:
         # Whoever was cut off never says goodbye, and its pointer lives for 19 minutes and more.
         if self._air is not None:
-            before = time.time_ns() // 1000 - _SILENT
+            before = time.time_ns() // 1000 - self._silent
             for source in self.sightings.silent_since(before, _ASK_AFTER):
                 self._air.ask(source)
 
@@ -224,5 +227,4 @@ def _told(error: Exception) -> str:
     return f"Announcing on this network failed: {reason or type(error).__name__}."
 
 
-_SILENT = 130_000_000
 _ASK_AFTER = 8

@@ -101,9 +101,11 @@ class PeersFile:
                 good.append(_entry(raw))
             except ValueError as error:
                 self.trouble = self.trouble or f"peers.json: entry {place} {error}."
-        every = {(entry.address, entry.legacy): entry for entry in reversed([*good, *found])}
-        kept = reversed(every.values())
-        self._entries = tuple(e for e in kept if self._allow_loopback or not is_loopback(e.host))
+        every: dict[tuple[str, bool], Entry] = {}
+        for entry in (*good, *found):
+            if self._allow_loopback or not is_loopback(entry.host):
+                every.setdefault((entry.address, entry.legacy), entry)
+        self._entries = tuple(every.values())
         self._stamp = stamp
 
     def _check(self) -> None:

@@ -95,7 +95,7 @@ class Presence:
         """Watches a peer from now on; ``seen_at`` is its last sign of life (microseconds since 1970)."""
         if fingerprint not in self._watched:
             watched = self._watched[fingerprint] = _Watched(fingerprint, seen_at, self._pace.first)
-            self._hurry(watched)
+            self._plan(watched, 0.0)
 
     def forget(self, fingerprint: str) -> None:
         """Watches a peer no longer."""

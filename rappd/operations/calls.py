@@ -49,8 +49,8 @@ class CallVerbs:
         async with asyncio.timeout(30):
             await m.ready.wait()
         peer = m.book.find(selector)
-        data = _data(text, agent, args)
-        asked = Envelope(id or new_id(), m.id, _address(peer, twin), HELP, data)
+        data = call_data(text, agent, args)
+        asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
         placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
         await m.gate.note(placed, placed.thread, workspace=HOST)
         started = time.monotonic()
@@ -108,7 +108,7 @@ class CallVerbs:
     async def cancel(self, peer: Peer, id: str) -> None:
         """Tells a peer that nobody waits any more."""
         m = self._machines
-        await m.carrier.tell(peer, encode(Envelope(id, m.id, _address(peer, ""), "CANCEL", {})))
+        await m.carrier.tell(peer, encode(Envelope(id, m.id, wire_address(peer, ""), "CANCEL", {})))
 
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
         """What waits for machines, and what lately came of it."""
@@ -166,7 +166,8 @@ class CallVerbs:
         return {"call": row}
 
 
-def _data(text: str, agent: str, args: dict[str, Any] | None) -> dict[str, Any]:
+def call_data(text: str, agent: str, args: dict[str, Any] | None) -> dict[str, Any]:
+    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``Mistyped``."""
     if agent:
         given = dict(args or {})
         if text and not args:
@@ -177,7 +178,8 @@ def _data(text: str, agent: str, args: dict[str, Any] | None) -> dict[str, Any]:
     return {"user_input": text}
 
 
-def _address(peer: Peer, twin: str) -> str:
+def wire_address(peer: Peer, twin: str) -> str:
+    """What the wire calls a peer's brainstem, or a twin of it."""
     name = twin.strip().replace(" ", "-") or HOST
     if not name.isprintable() or ("_" in name and not name.replace("_", "").isalnum()):
         raise NotFound(f'No twin "{twin[:60]}".', do="rappd peers show")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from twins.rappid import Rappid
 
@@ -46,8 +46,7 @@ class Destination(StrEnum):
     """Nowhere: ``Opened.answer`` says where to open it or what to do."""
 
 
-@dataclass(slots=True, frozen=True)
-class Part:
+class Part(NamedTuple):
     """One file of an egg. ``name`` is its name in the egg, ``target`` its path under the destination
     (``/`` between folders, checked). ``chunks`` streams its bytes and may be called again."""
 
@@ -55,7 +54,7 @@ class Part:
     role: Role
     target: str
     size: int
-    chunks: Callable[[], Iterator[bytes]] = field(repr=False)
+    chunks: Callable[[], Iterator[bytes]]
 
     def read(self) -> bytes:
         """The whole content; the archive's caps hold."""

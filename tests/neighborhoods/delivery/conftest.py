@@ -319,7 +319,7 @@ class Home:
         self.book = {far.peer.fingerprint: far.peer}
         self.verbs: tuple[str, ...] = ()
         self.disk_full = 0
-        self.restarts = 0
+        self.crashes = 0
         self.way = LoopbackWay(far)
         self.outbox = self._opened()
 
@@ -349,10 +349,16 @@ class Home:
     def heard(self) -> None:
         self.outbox.heard_from(self.far.peer.fingerprint)
 
-    async def restart(self) -> None:
-        """As after a crash: what was under way is cut off, and only the table is left."""
-        self.restarts += 1
-        await self.outbox.stop()
+    async def restart(self, *, crash: bool = False) -> None:
+        """With ``crash`` everything is cut off wherever it is; either way only the table is left."""
+        if crash:
+            self.crashes += 1
+            for task in asyncio.all_tasks():
+                if task.get_name().startswith("outbox"):
+                    task.cancel()
+            await asyncio.sleep(0.01)
+        else:
+            await self.outbox.stop()
         await self.way.close()
         self.way = LoopbackWay(self.far)
         self.outbox = self._opened()

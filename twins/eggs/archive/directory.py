@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 from twins.eggs.archive.ending import find_ending
+from twins.eggs.archive.everyday import KNOWN_VERSION, UNREADABLE, Columns, columns
 from twins.eggs.archive.extras import NEEDLESS, Fields, fields, wide_values
 from twins.eggs.archive.kinds import refuse_kind
 from twins.eggs.archive.layout import (
     CENTRAL,
     CENTRAL_SIGN,
     DEFLATED,
-    ENCRYPTED,
     FULL32,
-    MASKED,
-    PATCHED,
     STORED,
-    STRONGLY_ENCRYPTED,
 )
 from twins.eggs.archive.limits import Limits
 from twins.eggs.archive.names import safe_path, shown
@@ -24,9 +24,7 @@ from twins.eggs.archive.spelling import spelled
 from twins.eggs.archive.window import Window
 from twins.errors import BadEgg
 
-_UNREADABLE = ENCRYPTED | STRONGLY_ENCRYPTED | MASKED | PATCHED
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}
-_KNOWN_VERSION = 63
 _EMPTY_DEFLATED = 2
 _TOP = b"./"  # the folder that a packer began in, listed as a member
 
@@ -46,12 +44,49 @@ class Entry(NamedTuple):
     offset: int
 
 
-class Directory(NamedTuple):
-    """The list, and where it begins. ``bare``: no comments and no extra fields in it."""
+@dataclass
+class Directory:
+    """The list, and where it begins. ``bare``: no comments and no extra fields in it. It was read record by
+    record (``listed``), or in one go because it is plain (``plain``)."""
 
     start: int
-    entries: list[Entry]
     bare: bool
+    listed: list[Entry] | None = None
+    plain: Columns | None = None
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Every record."""
+        if self.plain is None:
+            return self.listed or []
+        plain = self.plain
+        return list(map(Entry._make, zip(plain.names, repeat(False), *plain[1:], strict=False)))
+
+    def entry(self, name: str) -> Entry:
+        """The record of a file that there is."""
+        if self.plain is not None:
+            plain, place = self.plain, self.plain.names.index(name)
+            return Entry(name, False, *(column[place] for column in plain[1:]))
+        return next(entry for entry in self.entries if entry.name == name and not entry.folder)
+
+    def next_after(self, entry: Entry) -> int:
+        """Where the record in front of the next file begins, or the list."""
+        offsets = self.plain.offsets if self.plain is not None else [one.offset for one in self.entries]
+        return min(filter(entry.offset.__lt__, offsets), default=self.start)
+
+    @cached_property
+    def files(self) -> dict[str, int]:
+        """Names of the files, with the bytes each unpacks to."""
+        if self.plain is not None:
+            return dict(zip(self.plain.names, self.plain.sizes, strict=True))
+        return {entry.name: entry.size for entry in self.entries if not entry.folder}
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        """Folders that are listed by themselves."""
+        if self.plain is not None:
+            return ()
+        return tuple(entry.name for entry in self.entries if entry.folder and entry.name)
 
 
 def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) -> Directory:
@@ -62,6 +97,9 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
     """
     ending = find_ending(window, limits, deviations)
     octets = window.read(ending.start, ending.size)
+    plain = columns(octets, ending.files, window)
+    if plain is not None:
+        return Directory(ending.start, not ending.comment, plain=plain)
     entries = []
     bare = not ending.comment
     at = 0
@@ -77,7 +115,7 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
         raw = octets[at : at + name_length]
         at += name_length
         name = raw.decode("latin-1")
-        if needs & 0xFF > _KNOWN_VERSION:
+        if needs & 0xFF > KNOWN_VERSION:
             raise window.unreadable("This archive needs a later ZIP than 6.3")
         if disk:
             raise window.unreadable("This archive is one of several parts")
@@ -104,14 +142,14 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
             safe_path(name)
         if attributes:
             refuse_kind(attributes, name, folder, window)
-        if flags & _UNREADABLE:
+        if flags & UNREADABLE:
             raise window.unreadable(f"{shown(name)} is encrypted")
         if method != DEFLATED and (method != STORED or compressed != size):
             raise _odd_method(method, name, window)
         entries.append(Entry(name, folder, head, raw, flags, method, crc, compressed, size, offset))
     if at != len(octets):
         raise window.hostile("This egg hides bytes in its list of files")
-    return Directory(ending.start, entries, bare)
+    return Directory(ending.start, bare, entries)
 
 
 def _odd_method(method: int, name: str, window: Window) -> BadEgg:

@@ -62,27 +62,54 @@ def locate(window: Window, directory: Directory, deviations: dict[str, None]) ->
             block_at, at = entry.offset, 0
             block = window.read(block_at, max(length, min(_BLOCK, window.length - block_at)))
         head = block[at : at + length]
-        if not head.startswith(LOCAL_SIGN):
-            raise window.damaged(shown(entry.name))
-        extra_length = head[28] | head[29] << 8
-        data = entry.offset + length + extra_length
-        rest = end - data - entry.compressed
-        same = head[4:28] == entry.head[6:30] and head[30:] == entry.raw
-        if not (same and directory.bare) or extra_length or rest or entry.flags & SIZES_FOLLOW:
-            bare = False
-            if rest < 0:
-                raise window.hostile(f"{shown(entry.name)} shares bytes with another file")
-            extra = window.read(data - extra_length, extra_length)
-            found = fields(extra, entry.name, window)
-            _compare(head, entry, found, window, deviations)
-            _descriptor(entry, data, rest, window, deviations)
+        data = entry.offset + length
+        if not (directory.bare and _is_bare(head, entry) and data + entry.compressed == end):
+            data, is_bare = _judge(head, entry, end, window, deviations)
+            bare = bare and is_bare and directory.bare
         places[place] = data
-    members = [
-        Member(entry.name, entry.size, entry.compressed, entry.crc, entry.method == STORED, data)
-        for entry, data in zip(entries, places, strict=True)
-        if not entry.folder
-    ]
+    members = [_member(entry, data) for entry, data in zip(entries, places, strict=True) if not entry.folder]
     return Located(members, bare)
+
+
+def locate_one(window: Window, directory: Directory, name: str) -> Member:
+    """Reads the record in front of one file alone. Raises as ``locate`` for what is wrong with this one."""
+    entry = directory.entry(name)
+    head = window.read(entry.offset, LOCAL.size + len(entry.raw))
+    return _member(entry, _judge(head, entry, directory.next_after(entry), window, {})[0])
+
+
+def _member(entry: Entry, data: int) -> Member:
+    return Member(entry.name, entry.size, entry.compressed, entry.crc, entry.method == STORED, data)
+
+
+def _is_bare(head: bytes, entry: Entry) -> bool:
+    """Whether a record in front says what the list says, and nothing besides."""
+    return (
+        head[:4] == LOCAL_SIGN
+        and head[4:28] == entry.head[6:30]
+        and head[28:30] == b"\0\0"
+        and head[30:] == entry.raw
+        and not entry.flags & SIZES_FOLLOW
+    )
+
+
+def _judge(
+    head: bytes, entry: Entry, end: int, window: Window, deviations: dict[str, None]
+) -> tuple[int, bool]:
+    """Where the file's bytes begin, and whether its record is bare; the next record begins at ``end``."""
+    if not head.startswith(LOCAL_SIGN):
+        raise window.damaged(shown(entry.name))
+    extra_length = head[28] | head[29] << 8
+    data = entry.offset + len(head) + extra_length
+    rest = end - data - entry.compressed
+    if _is_bare(head, entry) and not rest:
+        return data, True
+    if rest < 0:
+        raise window.hostile(f"{shown(entry.name)} shares bytes with another file")
+    found = fields(window.read(data - extra_length, extra_length), entry.name, window)
+    _compare(head, entry, found, window, deviations)
+    _descriptor(entry, data, rest, window, deviations)
+    return data, False
 
 
 def _compare(head: bytes, entry: Entry, found: Fields, window: Window, deviations: dict[str, None]) -> None:

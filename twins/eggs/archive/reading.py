@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Self
 
 from twins.eggs.archive.deflate import InflateError, crc32, inflating
-from twins.eggs.archive.directory import Entry, read_directory
+from twins.eggs.archive.directory import read_directory
 from twins.eggs.archive.exact import departures
-from twins.eggs.archive.headers import Member, locate
+from twins.eggs.archive.headers import Located, Member, locate, locate_one
 from twins.eggs.archive.limits import Allowance, Limits, amount
 from twins.eggs.archive.names import LEAVE_IT, NameSet, shown
 from twins.eggs.archive.pieces import PIECE
@@ -28,46 +28,78 @@ __all__ = ["PIECE", "Archive", "Member"]
 class Archive:
     """A ZIP archive that was looked through: names, kinds, sizes and places of all members are checked.
 
-    ``members`` are its files in the order of its list, ``folders`` the folders it lists by themselves,
-    ``deviations`` oddities that were let pass, one sentence each, ``total`` the bytes of all files.
-    Contents are checked while they are read. A context manager; threads may read at the same time.
+    ``folders`` are the folders it lists by themselves, ``deviations`` oddities that were let pass, one
+    sentence each, ``total`` the bytes of all files. Contents are checked while they are read. A context
+    manager; threads may read at the same time.
+
+    One opened for a ``glance`` was judged by the list of its files alone; the record in front of a file is
+    read with the file, and all of them by ``look_through``.
     """
 
-    def __init__(self, window: Window, allowance: Allowance, depth: int = 1) -> None:
+    def __init__(self, window: Window, allowance: Allowance, depth: int = 1, *, glance: bool = False) -> None:
         """Takes ``window`` over and closes it when the archive is refused. Use ``Archive.open``."""
         self._window = window
         self._allowance = allowance
         self._depth = depth
-        oddities: dict[str, None] = {}
+        self._oddities: dict[str, None] = {}
+        self._located: Located | None = None
+        self._members: dict[str, Member] = {}
         try:
-            directory = read_directory(window, allowance.limits, oddities)
-            self._entries: list[Entry] = directory.entries
-            self.total = allowance.take(entry.size for entry in directory.entries)
-            names = NameSet()
-            for entry in directory.entries:
-                if entry.name:
-                    names.add(entry.name, folder=entry.folder)
-            located = locate(window, directory, oddities)
+            self._directory = read_directory(window, allowance.limits, self._oddities)
+            self._judge_list()
+            if not glance:
+                self.look_through()
         except BaseException:
             window.close()
             raise
-        self._bare = directory.bare and located.bare
-        self.members: tuple[Member, ...] = tuple(located.members)
-        self.folders: tuple[str, ...] = tuple(
-            entry.name for entry in directory.entries if entry.folder and entry.name
-        )
-        self.deviations: list[str] = list(oddities)
-        self._members = {member.name: member for member in self.members}
+
+    def _judge_list(self) -> None:
+        directory = self._directory
+        if directory.plain is not None:
+            self.total = self._allowance.take(directory.plain.sizes)
+            return
+        self.total = self._allowance.take(entry.size for entry in directory.entries)
+        names = NameSet()
+        for entry in directory.entries:
+            if entry.name:
+                names.add(entry.name, folder=entry.folder)
+
+    def look_through(self) -> None:
+        """Reads the record in front of every file. Raises as ``open``; a second time it does nothing."""
+        if self._located is None:
+            located = locate(self._window, self._directory, self._oddities)
+            self._members = {member.name: member for member in located.members}
+            self._located = located
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Its files in the order of its list."""
+        self.look_through()
+        assert self._located is not None
+        return tuple(self._located.members)
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return list(self._directory.files)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return self._directory.folders
+
+    @property
+    def deviations(self) -> list[str]:
+        return list(self._oddities)
 
     @classmethod
-    def open(cls, path: Path, *, limits: Limits | None = None) -> Archive:
+    def open(cls, path: Path, *, limits: Limits | None = None, glance: bool = False) -> Archive:
         """Opens a file and refuses it whole, before anything is unpacked, if it could do harm.
 
         Raises ``HostileEgg`` (made to do harm), ``BadEgg`` (damaged, no ZIP, or packed in a way that
         cannot be read here), ``NoSuchFile``, ``BadFile`` (not a regular file).
         """
         window = Window.of(path)
-        return cls(window, Allowance(limits or Limits(), window.length))
+        return cls(window, Allowance(limits or Limits(), window.length), glance=glance)
 
     def __enter__(self) -> Self:
         return self
@@ -82,16 +114,23 @@ class Archive:
         self._window.close()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return name in self._directory.files
+
+    def size_of(self, name: str) -> int:
+        """The bytes that a file unpacks to. Raises ``BadEgg`` when there is none of that name."""
+        try:
+            return self._directory.files[name]
+        except KeyError:
+            raise self._missing(name) from None
 
     def member(self, name: str) -> Member:
         """The file of exactly this name. Raises ``BadEgg`` when there is none."""
-        try:
-            return self._members[name]
-        except KeyError:
-            raise BadEgg(
-                f"{self._window.label} holds no {shown(name)}; nothing was written", do="get it again"
-            ) from None
+        found = self._members.get(name)
+        if found is None:
+            if self._located is not None or name not in self:
+                raise self._missing(name)
+            found = self._members[name] = locate_one(self._window, self._directory, name)
+        return found
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content, in pieces of at most ``PIECE`` bytes; size and CRC have held when it ends.
@@ -131,7 +170,10 @@ class Archive:
 
         That members are stored, which files there are and in what order is for the caller to compare.
         """
-        found = departures(self._entries, bare=self._bare)
+        self.look_through()
+        assert self._located is not None
+        bare = self._directory.bare and self._located.bare
+        found = departures(self._directory.entries, bare=bare)
         return found + [oddity for oddity in self.deviations if oddity not in found]
 
     def nested(self, name: str) -> Archive:
@@ -210,6 +252,9 @@ class Archive:
                 yield piece
         if not stream.eof or stream.unused_data or octets or left or size != member.size or crc != member.crc:
             raise self._window.damaged(shown(member.name))
+
+    def _missing(self, name: str) -> BadEgg:
+        return BadEgg(f"{self._window.label} holds no {shown(name)}; nothing was written", do="get it again")
 
     def _overflows(self, member: Member) -> HostileEgg:
         return self._window.hostile(

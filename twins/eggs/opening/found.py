@@ -47,7 +47,7 @@ class Found:
     @property
     def names(self) -> list[str]:
         """Its files, in the order of its list."""
-        return [member.name for member in self.archive.members]
+        return self.archive.names
 
     def __contains__(self, name: str) -> bool:
         return name in self.archive
@@ -68,7 +68,7 @@ class Found:
     def part(self, name: str, role: Role, target: str) -> Part:
         """A member as a part."""
         archive = self.archive
-        return Part(name, role, target, archive.member(name).size, partial(archive.chunks, name))
+        return Part(name, role, target, archive.size_of(name), partial(archive.chunks, name))
 
     def damaged(self, what: str) -> BadEgg:
         """The error for an egg that is not whole; ``what`` names the file or says in a clause."""

@@ -89,7 +89,7 @@ def in_memory(below: str) -> Place | None:
 
 def is_code(name: str) -> bool:
     """Whether a file of this name, in a folder that code is loaded from, would run."""
-    return name.lower().endswith(CODE_SUFFIXES)
+    return name[-3:] == ".py" or name.lower().endswith(CODE_SUFFIXES)
 
 
 def disarmed(path: str) -> str:
@@ -104,10 +104,12 @@ def _is_barred(path: str, first: str) -> bool:
 
     Compiled Python is run unread instead of the source beside it.
     """
-    if _is_barred_folder(first) or disarmed(path) != path:
+    if _is_barred_folder(first):
         return True
     lower = path.lower()
-    return lower.endswith(_COMPILED) or ("__pycache__" in lower and "__pycache__" in lower.split("/"))
+    if ("git" in lower or not path.isascii()) and disarmed(path) != path:
+        return True
+    return lower[-4:] in _COMPILED or ("__pycache__" in lower and "__pycache__" in lower.split("/"))
 
 
 @lru_cache(4096)

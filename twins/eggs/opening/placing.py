@@ -15,13 +15,15 @@ UNPLACED = ".brainstem_data/unplaced"
 class Placing:
     """Parts on their way to their targets; no two get the same one, on any disk.
 
-    Raises ``HostileEgg`` for a target that leads outside.
+    Raises ``HostileEgg`` for a target that leads outside. Of an egg that is only looked at nothing is written,
+    so that targets are merely told apart: whoever plans or hatches opens it anew.
     """
 
     def __init__(self, found: Found, *, unplaced: str = UNPLACED) -> None:
         self._found = found
         self._unplaced = unplaced
         self._targets = NameSet()
+        self._seen: set[str] | None = None if found.check else set()
         self._parts: list[Part] = []
         self._aside: list[str] = []
 
@@ -66,6 +68,10 @@ class Placing:
         return Role.OTHER, target
 
     def _take(self, target: str) -> bool:
+        if self._seen is not None:
+            is_new = target not in self._seen
+            self._seen.add(target)
+            return is_new
         safe_path(target)
         try:
             self._targets.add(target)

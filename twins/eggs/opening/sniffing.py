@@ -26,6 +26,7 @@ from twins.errors import BadEgg, BadFile, NoSuchFile
 MAX_JSON = 64 << 20
 """Most bytes of an egg in JSON."""
 
+_FILES_AT_ONCE = 400  # a small egg of more files takes long to be read, too
 _LOCAL, _EMPTY = b"PK\x03\x04", b"PK\x05\x06"
 _HERE = "twins.eggs.opening"
 
@@ -67,8 +68,8 @@ def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | Non
     holds its hashes.
 
     Every file of it is read and every hash it carries compared, unless it unpacks to more than
-    ``check_up_to`` bytes: then only what it says of itself is read, which takes milliseconds whatever its
-    size. Its seal says which; ``digest`` is "" when not all was read.
+    ``check_up_to`` bytes or is of many files: then only what it says of itself is read, which takes
+    milliseconds whatever its size. Its seal says which; ``digest`` is "" when not all was read.
 
     Raises ``UnknownEgg`` (no known kind, with the family table), ``HostileEgg`` (made to do harm),
     ``BadEgg`` (damaged), ``NoSuchFile``, ``BadFile`` (no regular file, or unreadable).
@@ -82,14 +83,18 @@ def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | Non
 
 
 def _open_zip(path: Path, status: os.stat_result, check_up_to: int | None, limits: Limits | None) -> Opened:
-    archive = Archive.open(path, limits=limits)
+    archive = Archive.open(path, limits=limits, glance=check_up_to is not None)
     try:
         name = _manifest_name(archive)
         if not name:
             raise unknown(path.name, "holds no manifest")
         octets = archive.read(name)
         manifest = parse_object(octets, f"{path.name}, {shown(name)},")
-        check = check_up_to is None or max(archive.total, status.st_size) <= check_up_to
+        check = check_up_to is None or (
+            max(archive.total, status.st_size) <= check_up_to and len(archive.names) <= _FILES_AT_ONCE
+        )
+        if check:
+            archive.look_through()
         digest = _digest(path, status) if check else ""
         found = Found(path.name, status.st_size, digest, manifest, octets, check, archive, name)
         room = _room_of_zip(found)

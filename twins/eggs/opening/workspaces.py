@@ -41,6 +41,8 @@ def _workspace(
     member = "repo/rappid.json" if "repo/rappid.json" in found else "rappid.json"
     who = whose(found, member, contradiction=contradiction)
     # Where a file is there twice, the repository's is the one that is meant.
-    names = sorted(found.names, key=lambda name: not name.startswith("repo/"))
+    names = found.names
+    if "repo/" in "\n".join(names):
+        names.sort(key=lambda name: not name.startswith("repo/"))
     places = ((name, in_workspace(name)) for name in names if name not in wholeness.wrapping)
     return somebody(found, family, who, places, wholeness.settle, destination=destination)

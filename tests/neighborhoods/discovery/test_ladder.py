@@ -1,0 +1,99 @@
+"""Addresses of a peer come in the order of the rungs, each once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from neighborhoods.discovery.ladder import MOST_CANDIDATES, Candidate, Ladder
+from neighborhoods.discovery.peers_file import PeersFile
+from neighborhoods.discovery.sightings import Sighting, Sightings
+
+A, B = "aa" * 32, "bb" * 32
+
+
+class House:
+    def __init__(self, path: Path, entries: list[Any], environment: str = "") -> None:
+        path.write_text(json.dumps({"peers": entries}))
+        self.sightings = Sightings()
+        self.nearby = SimpleNamespace(trouble="")
+        self.ladder = Ladder(self.sightings, PeersFile(path, environment=environment), self.nearby)
+
+    def saw(self, *addresses: str, at: int, fingerprint: str = A, port: int = 7443) -> None:
+        seen = Sighting(fingerprint, "pi", addresses, port, "nearby", at)
+        self.sightings.saw(f"{addresses}", seen)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peers.json"
+
+
+async def test_the_order_of_the_rungs(path: Path) -> None:
+    entries = [
+        {"url": "https://typed:7443", "typed": True},
+        "https://listed:7443",
+        {"url": "https://known:7443", "fingerprint": A},
+        {"url": "https://another:7443", "fingerprint": B},
+        "http://legacy:7071",
+    ]
+    house = House(path, entries, environment="https://from-environment")
+    house.saw("10.0.0.1", "fe80::1%2", at=1)
+    house.saw("10.0.0.2", at=2, port=7444)
+    house.saw("10.0.0.3", at=3, fingerprint=B)
+    assert await house.ladder.candidates(A, "10.0.0.9:7443") == [
+        Candidate("10.0.0.2:7444", "nearby"),
+        Candidate("10.0.0.1:7443", "nearby"),
+        Candidate("[fe80::1%2]:7443", "nearby"),
+        Candidate("10.0.0.9:7443", "last address"),
+        Candidate("known:7443", "list"),
+        Candidate("listed:7443", "list"),
+        Candidate("from-environment:7443", "list"),
+        Candidate("typed:7443", "typed"),
+    ]
+    assert [entry.url for entry in await house.ladder.legacy()] == ["http://legacy:7071"]
+
+
+async def test_an_address_on_two_rungs_is_given_once(path: Path) -> None:
+    house = House(path, ["https://10.0.0.1:7443"])
+    house.saw("10.0.0.1", at=1)
+    assert await house.ladder.candidates(A, "10.0.0.1:7443") == [Candidate("10.0.0.1:7443", "nearby")]
+
+
+async def test_what_turned_out_to_be_another_machine_is_left_out(path: Path) -> None:
+    house = House(path, ["https://one:7443", "https://two:7443"])
+    house.ladder.learn("one:7443", B)
+    assert await house.ladder.candidates(A) == [Candidate("two:7443", "list")]
+    assert [one.address for one in await house.ladder.candidates(B)] == ["one:7443", "two:7443"]
+    house.ladder.learn("one:7443", "")
+    assert [one.address for one in await house.ladder.candidates(A)] == ["one:7443", "two:7443"]
+
+
+async def test_a_damaged_last_address_is_passed_over(path: Path) -> None:
+    assert await House(path, []).ladder.candidates(A, "no address at all") == []
+
+
+async def test_a_long_list_is_cut_short(path: Path) -> None:
+    house = House(path, [f"https://machine{number}:7443" for number in range(500)])
+    house.saw("10.0.0.1", at=1)
+    found = await house.ladder.candidates(A)
+    assert len(found) == MOST_CANDIDATES
+    assert found[0].rung == "nearby"
+
+
+async def test_each_rung_tells_how_it_is(path: Path) -> None:
+    house = House(path, ["https://a", {"url": "b", "typed": True}, 7])
+    house.saw("10.0.0.1", at=1)
+    house.saw("10.0.0.2", at=2)
+    house.nearby.trouble = "No network connection."
+    house.ladder.remember({A: "10.0.0.1:7443", B: ""})
+    assert [(one.rung, one.found, one.trouble) for one in await house.ladder.rungs()] == [
+        ("nearby", 1, "No network connection."),
+        ("last address", 1, ""),
+        ("list", 1, "peers.json: entry 2 has no URL."),
+        ("typed", 1, ""),
+    ]

@@ -1,0 +1,209 @@
+"""Announcing and hearing by real multicast DNS, kept to 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from zeroconf import IPVersion
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+from neighborhoods.discovery.announcement import SERVICE
+from neighborhoods.discovery.nearby import Nearby
+from neighborhoods.discovery.sightings import Sightings
+
+RUN = str(time.time_ns())  # other runs on this machine announce on the same loopback
+
+
+def fingerprint(name: str) -> str:
+    return hashlib.sha256(f"{RUN} {name}".encode()).hexdigest()
+
+
+Make = Callable[..., Nearby]
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[Nearby] = []
+
+    def start(name: str, **more: Any) -> Nearby:
+        options = {"port": 7443, **more}
+        nearby = Nearby(Sightings(), name=name, fingerprint=fingerprint(name), loopback=True, **options)
+        nearby.start()
+        made.append(nearby)
+        return nearby
+
+    yield start
+    for nearby in made:
+        await nearby.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(40):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+async def test_two_find_each_other_and_say_goodbye(make: Make) -> None:
+    desk, pi = make("desk"), make("pi", port=7500)
+    await until(lambda: bool(desk.sightings.of(fingerprint("pi")) and pi.sightings.of(fingerprint("desk"))))
+    found = desk.sightings.of(fingerprint("pi"))[0]
+    assert (found.name, found.addresses, found.port, found.rung) == ("pi", ("127.0.0.1",), 7500, "nearby")
+    assert pi.instance == f"pi_{fingerprint('pi')[:16]}.{SERVICE}"
+    assert desk.trouble == pi.trouble == ""
+    assert not desk.sightings.of(fingerprint("desk"))
+    await pi.close()
+    await until(lambda: not desk.sightings.of(fingerprint("pi")))
+
+
+async def test_a_new_name_and_a_new_port_are_announced(make: Make) -> None:
+    desk, pi = make("desk"), make("pi")
+    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    pi.announce(port=7600)
+    await until(lambda: desk.sightings.of(fingerprint("pi"))[0].port == 7600)
+    pi.announce(name="Zoë's <pi>")
+    await until(lambda: [one.name for one in desk.sightings.of(fingerprint("pi"))] == ["Zoë's pi"])
+    assert desk.sightings.of(fingerprint("pi"))[0].port == 7600
+
+
+async def test_without_a_door_it_only_looks(make: Make) -> None:
+    desk, shy = make("desk"), make("shy", port=0)
+    await until(lambda: bool(shy.sightings.of(fingerprint("desk"))))
+    assert shy.instance == ""
+    assert not desk.sightings.of(fingerprint("shy"))
+    shy.announce(port=7443)
+    await until(lambda: bool(desk.sightings.of(fingerprint("shy"))))
+    shy.announce(port=0)
+    await until(lambda: not desk.sightings.of(fingerprint("shy")))
+
+
+async def test_looking_again_finds_the_same(make: Make) -> None:
+    desk, pi = make("desk"), make("pi")
+    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await desk.look_again()
+    await asyncio.sleep(0.5)
+    assert len(desk.sightings.of(fingerprint("pi"))) == 1
+    assert pi.instance
+
+
+async def test_hostile_announcements_are_read_without_harm(make: Make) -> None:
+    desk = make("desk")
+    ghost = fingerprint("ghost")
+    texts: list[bytes | dict[str, str | bytes]] = [
+        b"",
+        b"\xff" * 255,
+        b"\x00" * 900,
+        {"v": "1", "id": ghost, "name": "\x1b[2J\u202egnp" + "x" * 200, "door": "7443"},
+        {"v": "1", "id": ghost, "name": b"\xff\xfe", "door": b"\xff"},
+        {"v": "1", "id": ghost.upper(), "name": "a", "door": "7443"},
+        {"v": "1", "id": ghost, "door": "99999"},
+        {"v": "1"},
+    ]
+    hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    try:
+        for number, text in enumerate(texts):
+            info = AsyncServiceInfo(
+                SERVICE,
+                f"a strange one {RUN[-6:]} {number}.{SERVICE}",
+                port=(0, 1, 65535)[number % 3],
+                properties=text,
+                server=f"strange{RUN[-6:]}-{number}.local.",
+                parsed_addresses=["127.0.0.1", "224.0.0.251", "0.0.0.0", "fe80::1"],
+            )
+            await hostile.async_register_service(info, cooperating_responders=True)
+        pi = make("pi")
+        await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+        await until(lambda: len(desk.sightings.of(ghost)) == 2)
+        for one in desk.sightings.of(ghost):
+            assert one.name.isprintable() and 0 < len(one.name) <= 63
+            assert one.addresses == ("127.0.0.1",)
+        assert pi.trouble == desk.trouble == ""
+    finally:
+        await hostile.async_close()
+
+
+async def test_an_announcement_that_pretends_to_be_this_machine_is_not_a_peer(make: Make) -> None:
+    desk = make("desk")
+    hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    try:
+        properties = {"v": "1", "id": fingerprint("desk"), "name": "desk", "door": "1"}
+        info = AsyncServiceInfo(
+            SERVICE,
+            f"imposter{RUN[-6:]}.{SERVICE}",
+            port=1,
+            properties=properties,
+            server=f"imposter{RUN[-6:]}.local.",
+            parsed_addresses=["127.0.0.1"],
+        )
+        await hostile.async_register_service(info, cooperating_responders=True)
+        pi = make("pi")
+        await until(lambda: bool(pi.sightings.of(fingerprint("desk"))))
+        await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+        assert not desk.sightings.of(fingerprint("desk"))
+    finally:
+        await hostile.async_close()
+
+
+async def test_who_fell_silent_is_asked_after_and_gone(make: Make) -> None:
+    desk = make("desk", poll=0.5, silent=3)
+    pi = make("pi")
+    hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    info = AsyncServiceInfo(
+        SERVICE,
+        f"brief{RUN[-6:]}.{SERVICE}",
+        port=1,
+        properties={"v": "1", "id": fingerprint("brief"), "name": "brief", "door": "1"},
+        server=f"brief{RUN[-6:]}.local.",
+        parsed_addresses=["127.0.0.1"],
+        host_ttl=2,
+    )
+    await hostile.async_register_service(info, cooperating_responders=True)
+    await until(
+        lambda: bool(desk.sightings.of(fingerprint("brief")) and desk.sightings.of(fingerprint("pi")))
+    )
+    hostile.zeroconf.registry.async_remove(info)  # no goodbye, as when the power goes
+    await hostile.async_close()
+    await until(lambda: not desk.sightings.of(fingerprint("brief")))
+    assert desk.sightings.of(fingerprint("pi"))
+    assert pi.trouble == ""
+
+
+async def test_after_a_sleep_it_announces_itself_anew(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, pi = make("desk"), make("pi")
+    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await asyncio.sleep(2)
+    heard: list[str] = []
+    desk.sightings.listen(lambda change, one: heard.append(one.fingerprint))
+    monkeypatch.setattr("neighborhoods.discovery.nearby.slept", lambda: 1e9)
+    await until(lambda: fingerprint("pi") in heard)
+    assert pi.trouble == desk.trouble == ""
+
+
+async def test_closing_is_safe_at_any_moment(make: Make) -> None:
+    for wait in (0, 0.05, 0.4, 1.0):
+        nearby = make(f"brief{wait}")
+        await asyncio.sleep(wait)
+        await nearby.close()
+        await nearby.close()
+    never = Nearby(Sightings(), name="never", fingerprint=fingerprint("never"), port=1)
+    await never.close()
+
+
+def test_the_library_is_not_imported_before_it_starts() -> None:
+    asked = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nimport neighborhoods.discovery.nearby, neighborhoods.discovery.ladder, "
+            "neighborhoods.discovery.presence\nprint([m for m in ('zeroconf', 'ifaddr') if m in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert asked.stdout.strip() == "[]", asked.stderr
