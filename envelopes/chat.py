@@ -23,6 +23,10 @@ ANSWER_KEYS = frozenset(
 )
 """Keys of an answer, of a stream's last event or of an error: a workspace can give them no other meaning."""
 
+TWIN_CHAT = "rapp-twin-chat/1.0"
+MOST_OF_A_CLAIM = 300
+_TWIN_CHAT_TEXTS = ("schema", "from_rappid", "to_rappid", "utc", "nonce", "kind")
+
 ROLES = frozenset({"user", "assistant", "tool"})
 
 
@@ -52,7 +56,8 @@ def decode_request(raw: bytes) -> ChatRequest:
     text = body.get("user_input")
     if text is not None and not isinstance(text, str):
         raise Malformed("user_input must be a string", do='Send {"user_input": "…"}.')
-    text = (text or "").strip()
+    twin_chat = _twin_chat(body.get("twin_chat_envelope"))
+    text = (text or "").strip() or said_in(twin_chat)
     if not text:
         raise Malformed("user_input is required", do='Send {"user_input": "…"}.')
     guid = body.get("user_guid") or DEFAULT_USER_GUID
@@ -61,14 +66,13 @@ def decode_request(raw: bytes) -> ChatRequest:
     turn = body.get("turn_id")
     if turn is not None and not is_uuid(turn):
         raise Malformed("turn_id must be a UUID", do="Send a UUIDv4, or leave it out.")
-    twin_chat = body.get("twin_chat_envelope")
     return ChatRequest(
         text,
         _history(body.get("conversation_history")),
         body.get("session_id") or None,
         guid,
         turn.lower() if turn else None,
-        twin_chat if isinstance(twin_chat, dict) else None,
+        twin_chat,
     )
 
 
@@ -79,6 +83,8 @@ def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
         data["conversation_history"] = request.history
     if request.session_id is not None:
         data["session_id"] = request.session_id
+    if request.twin_chat is not None:
+        data["twin_chat_envelope"] = request.twin_chat
     return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data)
 
 
@@ -118,6 +124,30 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
     if data.get("notice"):
         body["notice"] = data["notice"]
     return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
+
+
+def said_in(twin_chat: dict[str, Any] | None) -> str:
+    """The sentence in a twin-chat envelope, "" when there is none."""
+    payload = twin_chat.get("payload") if twin_chat else None
+    text = payload.get("text") if isinstance(payload, dict) else None
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _twin_chat(found: object) -> dict[str, Any] | None:
+    """A ``rapp-twin-chat/1.0`` envelope beside the sentence. All it says of its sender is a claim.
+
+    What is no such envelope is left aside, as every published server does; a ``console`` in the clear is
+    refused, for that kind is defined sealed only.
+    """
+    if not isinstance(found, dict) or found.get("schema") != TWIN_CHAT:
+        return None
+    if found.get("kind") == "console":
+        raise Malformed("A console message must be sealed", do="Send kind say.")
+    kept = {key: found[key] for key in _TWIN_CHAT_TEXTS if isinstance(found.get(key), str)}
+    return {
+        **{key: text[:MOST_OF_A_CLAIM] for key, text in kept.items()},
+        "payload": {"text": said_in(found)},
+    }
 
 
 def _history(found: object) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from agents.worker.privileges import protect_daemon
+from rappd.doors.legacy import LegacyDoor
 from rappd.doors.loopback import app as loopback
 from rappd.doors.peers_door import PeersDoor
 from rappd.doors.twin_door import TwinDoors
@@ -60,11 +61,13 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         runner = await _open_doors(house, sockets)
         house.tenants.doors = twin_doors = TwinDoors(house)
         peers_door = PeersDoor(house)
+        house.legacy.door = legacy_door = LegacyDoor(house)
         held.announce(port)
         stopped = _stop_signal()
         try:
             await house.start()
             peers_door.open()
+            house.spawn(house.legacy.reopen())
             _notify("READY=1")
             on_ready(house)
             gc.collect()
@@ -74,6 +77,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
             _notify("STOPPING=1")
             house.activity.close()
             await peers_door.close()
+            await legacy_door.close()
             await twin_doors.close_all()
             await runner.cleanup()
             await house.close()

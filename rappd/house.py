@@ -26,6 +26,7 @@ from rappd.machines.reaching import Reaching
 from rappd.operations.calls import CallVerbs
 from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.eggs import EggVerbs
+from rappd.operations.legacy import LegacyVerbs
 from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.peers import PeerVerbs
 from rappd.operations.twins import TwinVerbs
@@ -90,6 +91,7 @@ class House:
         self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
+        self.legacy = LegacyVerbs(lambda: self.settings, self.set)
         self.reaching = self.host.others = Reaching(self.machines, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)

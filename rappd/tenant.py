@@ -217,7 +217,7 @@ class Tenant:
         answer = await self.brainstem.turn(
             Ask(
                 text,
-                () if remote else data.get("conversation_history", ()),
+                () if caller.door == "federation" else data.get("conversation_history", ()),
                 passage.envelope.sender,
                 caller.operator,
                 lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),

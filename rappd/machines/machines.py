@@ -8,6 +8,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from envelopes.emergence import encode
 from envelopes.keys import IdentityKey
 from envelopes.record import ERROR, HELLO, Envelope, new_id
@@ -156,6 +158,14 @@ class Machines:
     async def candidates(self, peer: Peer) -> list[Candidate]:
         """Where a peer may be."""
         return await self.ladder.candidates(peer.fingerprint, peer.address)
+
+    def rappid(self) -> str:
+        """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
+        try:
+            found = orjson.loads((self.tenants.host.workspace.root / "rappid.json").read_bytes())
+            return str(found["rappid"])[:300]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
 
     def reached_by(self, peer: Peer, address: str) -> str:
         """The rung that leads to a peer now: nearby, last address, list, or typed."""

@@ -12,7 +12,9 @@ from envelopes.record import ACK, DEADLINE, DONE, ERROR, HELP, PATH, THREAD, TRA
 from neighborhoods.carriers.line import OnStream
 from neighborhoods.delivery.errors import Retriable
 from neighborhoods.delivery.retrying import retried
+from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerAway
+from neighborhoods.legacy import ask as ask_legacy
 from neighborhoods.peer import Peer
 from rappd.errors import Mistyped, NotFound
 from rappd.machines.machines import Machines
@@ -48,6 +50,8 @@ class CallVerbs:
         m = self._machines
         async with asyncio.timeout(30):
             await m.ready.wait()
+        if (entry := await self._legacy(selector)) is not None:
+            return await self._call_legacy(entry, text, wait)
         peer = m.book.find(selector)
         data = call_data(text, agent, args)
         asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
@@ -124,6 +128,43 @@ class CallVerbs:
     async def drop(self, id: str) -> dict[str, Any]:
         """Nobody wants one any more."""
         return {"dropped": outbox_row(self._machines.book, await self._machines.outbox.drop(id))}
+
+    async def _legacy(self, selector: str) -> Entry | None:
+        """The published brainstem of that name, address or URL, if one was added."""
+        wanted = selector.strip().lower().rstrip("/")
+        for entry in await self._machines.ladder.legacy():
+            if wanted in (
+                entry.name.lower(),
+                entry.host.lower(),
+                entry.address,
+                entry.url.lower().rstrip("/"),
+            ):
+                return entry if wanted else None
+        return None
+
+    async def _call_legacy(self, entry: Entry, text: str, wait: float) -> dict[str, Any]:
+        """One turn of a published brainstem, recorded like any call; nothing of it is queued."""
+        m = self._machines
+        data = call_data(text, "", None)
+        name = entry.name or entry.host
+        asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)
+        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
+        await m.gate.note(placed, placed.thread, workspace=HOST)
+        started = time.monotonic()
+        try:
+            said = await ask_legacy(
+                entry, text, session=placed.thread, wait=wait, from_rappid=await asyncio.to_thread(m.rappid), nonce=asked.id
+            )
+        except Problem as problem:
+            await m.gate.note(_failed(placed, problem), placed.thread, workspace=HOST, once=True)
+            raise
+        reply = placed.reply(DONE, {"result": said["response"], "response": said["response"]})
+        await m.gate.note(reply, placed.thread, workspace=HOST, once=True)
+        row = {
+            "id": asked.id, "peer": name, "state": "done", "thread": placed.thread, "legacy": True,
+            "seconds": round(time.monotonic() - started, 3), "result": said["response"], "data": reply.data,
+        }  # fmt: skip
+        return {"call": row}
 
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
         own = self._machines.identity.fingerprint[:16]

@@ -226,6 +226,23 @@ def test_depth_has_a_limit(empty: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "beside",
+    [
+        [[]] * 3000,
+        [[[]], {}] * 3000,
+        [_nested(9, {}), _nested(40, [])] * 20,
+        ["\\", '"', '\\"', "[[[", '\\\\"{', "]"] * 50,
+        [{"\\": "\\", '"[': "]"}] * 50,
+    ],
+)
+def test_depth_is_told_whatever_stands_beside(beside: list[Any]) -> None:
+    for deep in (_nested(62, []), _nested(62, {})):
+        for data in ({"a": beside, "b": [deep]}, {"b": [deep], "a": beside}):
+            assert "64 deep" in str(_refused(_raw(data=data)))
+            assert wire.decode(_raw(data={**data, "b": deep})).data["a"] == beside
+
+
+@pytest.mark.parametrize(
     "raw",
     [
         b"[" * wire.MAX_BYTES,

@@ -128,7 +128,12 @@ def _are_digests(found: Collection[object]) -> bool:
 
 
 def _is_hex(text: object, digits: int) -> bool:
-    return isinstance(text, str) and len(text) == digits and not text.strip("0123456789abcdef")
+    return (
+        isinstance(text, str)
+        and len(text) == digits
+        and text.isascii()
+        and not text.encode().translate(None, b"0123456789abcdef")
+    )
 
 
 def _canonical(said: dict[str, Any]) -> bytes:

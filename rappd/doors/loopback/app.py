@@ -12,6 +12,7 @@ from rappd.doors.loopback import (
     eggs,
     health,
     http_tools,
+    legacy,
     models,
     modes,
     openapi,
@@ -33,7 +34,7 @@ def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
-    tables += [twins, buddies, eggs, peers]
+    tables += [twins, buddies, eggs, peers, legacy]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

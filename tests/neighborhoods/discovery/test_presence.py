@@ -85,7 +85,7 @@ async def test_a_peer_that_stops_answering_goes_away_and_comes_back() -> None:
         gone = time.time_ns() // 1000
         await until(lambda: ("a", "away") in network.told)
         assert presence.presence("a").state == "away"
-        assert presence.presence("a").since <= gone + 500_000
+        assert presence.presence("a").since <= gone
         network.up.add("a")
         await until(lambda: network.told[-1] == ("a", "here") and len(network.told) == 3)
         assert presence.presence("a").since > gone
@@ -104,7 +104,7 @@ async def test_the_absent_are_asked_ever_more_rarely() -> None:
     network = Network("here")
     async with watching(network, FAST, "here", "away"):
         await until(lambda: network.asked["here"] >= 25)
-    assert 4 <= network.asked["away"] <= 15
+    assert 3 <= network.asked["away"] < network.asked["here"] / 1.5
 
 
 @pytest.mark.parametrize("how", ["appeared", "changed", "heard"])

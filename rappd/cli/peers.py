@@ -1,0 +1,207 @@
+"""``rappd peers``: list, show, pair, rename, scopes, offer, revoke, add, forget."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.pairing import pair
+from rappd.cli.peer_screens import called, may_here, show_peer, show_peers
+from rappd.cli.progress import progress
+from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.verbs import Verbs
+from rappd.errors import Mistyped, NeedsYes
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_PEER = click.argument("peer")
+
+_WHOSE = {"mine": ["*"], "friend": ["EGG"]}
+
+
+@click.group(cls=Verbs)
+def peers() -> None:
+    """Other machines: see, pair, share, revoke.
+
+    PEER is a peer's name, or the first four or more digits of its key.
+    """
+
+
+@peers.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """Paired machines, found ones, and who asks to be paired."""
+    home = Home.here()
+    daemon = Daemon(home)
+    if daemon.running():
+        found = daemon.get("/peers")
+    else:
+        from rappd.cli.peers_offline import peers_on_disk
+
+        found = peers_on_disk(home)
+    if as_json:
+        print_json(found)
+    else:
+        show_peers(found)
+
+
+@peers.command()
+@_PEER
+@_JSON
+def show(peer: str, as_json: bool) -> None:
+    """One peer: how it is, what it may do here, what may be used of it."""
+    home = Home.here()
+    daemon = Daemon(home)
+    if daemon.running():
+        found = daemon.get(path_of(peer))
+    else:
+        from rappd.cli.peers_offline import peer_on_disk
+
+        found = peer_on_disk(home, peer)
+    if as_json:
+        print_json(found)
+    else:
+        show_peer(found["peer"])
+
+
+@peers.command()
+@_PEER
+@click.argument("new_name", metavar="NEW")
+@_JSON
+def rename(peer: str, new_name: str, as_json: bool) -> None:
+    """Call a peer something else here; who it is stays."""
+    found = Daemon(Home.here()).post(path_of(peer, "rename"), {"name": new_name})
+    _done(found, f"It is {found['peer']['name']} here now.", as_json)
+
+
+@peers.command()
+@_PEER
+@click.argument("given", nargs=-1, metavar="[CAPABILITY]... | mine | friend")
+@click.option("--add", "how", flag_value="add", help="Share these, too.")
+@click.option("--remove", "how", flag_value="remove", help="Share these no longer.")
+@_JSON
+def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) -> None:
+    """What a peer may do here, from its next request on; without CAPABILITY, shows it.
+
+    HELP.brainstem.Clock is one agent, HELP.brainstem a talk, HELP.brainstem.* both and every agent,
+    EGG sending eggs. "mine" is everything, "friend" only eggs.
+    """
+    daemon = Daemon(Home.here())
+    if not given and how:
+        raise Mistyped(f"--{how} needs a CAPABILITY.", do=f"rappd peers scopes {peer} --{how} HELP.brainstem")
+    found = daemon.get(path_of(peer))
+    if given:
+        chosen = [one for word in given for one in _WHOSE.get(word.lower(), [word])]
+        held = list(found["peer"]["scopes"])
+        wanted = (
+            [*held, *chosen]
+            if how == "add"
+            else [one for one in held if one not in chosen]
+            if how
+            else chosen
+        )
+        absent = [one for one in chosen if one not in held] if how == "remove" else []
+        if absent:
+            raise Mistyped(
+                f"{found['peer']['name']} has no {absent[0]} by itself.",
+                do=f"`rappd peers scopes {peer}` shows what it has.",
+            )
+        found = daemon.post(path_of(peer, "scopes"), {"scopes": list(dict.fromkeys(wanted))})
+    row = found["peer"]
+    if as_json:
+        print_json({"peer": row})
+        return
+    say(f"{f'{mark("good")} ' if given else ''}{row['name']} may {may_here(row)}.")
+    for one in row["scopes"]:
+        say(f"  {tame(one)}")
+
+
+@peers.command()
+@_PEER
+@click.argument("state", type=click.Choice(["on", "off"]))
+@_JSON
+def offer(peer: str, state: str, as_json: bool) -> None:
+    """Whether the brainstem here may use a peer's agents as its own."""
+    found = Daemon(Home.here()).post(path_of(peer, "offer"), {"on": state == "on"})
+    name = found["peer"]["name"]
+    what = f"The brainstem here {'may use' if state == 'on' else 'uses none of'} {name}'s agents."
+    _done(found, what, as_json)
+
+
+@peers.command()
+@_PEER
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+def revoke(peer: str, yes: bool, as_json: bool) -> int:
+    """End the trust in a peer, at once."""
+    daemon = Daemon(Home.here())
+    row = daemon.get(path_of(peer))["peer"]
+    name = row["name"]
+    if not yes:
+        if as_json or not interactive():
+            raise NeedsYes(f"The trust in {name} would end; nothing was done.", do="Add --yes.")
+        waits = " What waits for it is never delivered." if row.get("waiting") else ""
+        if not click.confirm(
+            f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True
+        ):
+            note("Nothing was done.")
+            return NeedsYes.exit_code
+    found = daemon.post(path_of(row["fingerprint"], "revoke"))  # the very one that was shown
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{mark('good')} {name} is not trusted any more. There: {command('rappd peers revoke')} this one.")
+    return 0
+
+
+@peers.command()
+@click.argument("address")
+@_JSON
+def add(address: str, as_json: bool) -> None:
+    """Write down where a machine is: HOST or HOST:PORT. It is not trusted by that."""
+    daemon = Daemon(Home.here())
+    with progress() as line:
+        line(f"Looking for a machine at {address}…")
+        found = daemon.post("/peers", {"address": address})
+    if as_json:
+        print_json(found)
+        return
+    added = found["added"]
+    if added["legacy"]:
+        tell("good", f"{added['address']} is written down. It speaks plain http: others can read along.")
+    elif added["name"]:
+        name = called(added["name"], added["fingerprint"])
+        say(f"{mark('good')} {tame(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}")
+        say(f"  {arrow()} {command(f'rappd peers pair {name}')}")
+    else:
+        tell("note", f"{added['address']} is written down; nobody answers there yet.", "start rappd there")
+
+
+@peers.command()
+@click.argument("address")
+@_JSON
+def forget(address: str, as_json: bool) -> None:
+    """Take a written-down address out again. Trust stays as it is."""
+    found = Daemon(Home.here()).post("/peers/forget", {"address": address})
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{mark('good')} {tame(address)} is not written down any more.")
+
+
+def path_of(peer: str, verb: str = "") -> str:
+    """Where a verb for the peer that was typed is asked for."""
+    return f"/peers/{quote(peer, safe='', errors='replace') or '%20'}{f'/{verb}' if verb else ''}"
+
+
+def _done(found: dict[str, Any], what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"peer": found["peer"]})
+    else:
+        say(f"{mark('good')} {tame(what)}")
+
+
+peers.add_command(pair)

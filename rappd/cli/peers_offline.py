@@ -1,0 +1,134 @@
+"""Peers, the outbox and what was issued, read from the record while the daemon is down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from rappd.home import Home, machine_name
+from rappd.store.reading import Reader
+
+if TYPE_CHECKING:
+    from neighborhoods.peer import Peer
+    from rappd.store.store import Store
+
+T = TypeVar("T")
+Answer = dict[str, Any]
+
+RUNGS = ("nearby", "last address", "list", "typed")
+
+
+def peers_on_disk(home: Home) -> Answer:
+    """What ``GET /peers`` tells, as far as it is known without a daemon."""
+    from neighborhoods.discovery.peers_file import PeersFile
+    from rappd.machines.machines import listed_peers
+    from rappd.machines.peer_rows import legacy_row
+    from rappd.settings.load import Settings
+    from rappd.store.outbox_rows import OutboxRows
+    from rappd.store.peer_rows import PeerRows
+
+    settings = Settings.load(home)
+
+    async def look(store: Store) -> Answer:
+        waiting = await OutboxRows(store).peers_waiting()
+        peers = [_row(peer, waiting.get(peer.fingerprint, 0)) for peer in await PeerRows(store).peers()]
+        written = PeersFile(
+            home.root / "peers.json",
+            environment=listed_peers(),
+            allow_loopback=settings.on("peers.loopback"),
+        )
+        entries = await written.entries()
+        silent = "not tried, rappd isn't running"
+        return {
+            "peers": [*peers, *(legacy_row(entry) for entry in entries if entry.legacy)],
+            "asking": [],
+            "rungs": [{"rung": rung, "found": 0, "trouble": silent} for rung in RUNGS],
+            "door": {"port": 0, "open": False},
+            "self": {**_self(home, settings.text("name")), "running": False},
+        }
+
+    return read(home, look)
+
+
+def peer_on_disk(home: Home, selector: str) -> Answer:
+    """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeer``."""
+    from neighborhoods.book import PeerBook
+    from rappd.store.outbox_rows import OutboxRows
+    from rappd.store.peer_rows import PeerRows
+
+    async def look(store: Store) -> Answer:
+        book = PeerBook(PeerRows(store))
+        await book.load()
+        peer = book.find(selector)
+        waiting = (await OutboxRows(store).peers_waiting()).get(peer.fingerprint, 0)
+        return {"peer": {**_row(peer, waiting), "agents_here": [], "twins_here": []}}
+
+    return read(home, look)
+
+
+def outbox_on_disk(home: Home) -> Answer:
+    """What ``GET /outbox`` tells."""
+    from envelopes.record import HELP
+    from neighborhoods.book import PeerBook
+    from rappd.machines.outbox_rows import outbox_row
+    from rappd.store.outbox_rows import OutboxRows
+    from rappd.store.peer_rows import PeerRows
+
+    async def look(store: Store) -> Answer:
+        book = PeerBook(PeerRows(store))
+        await book.load()
+        rows = await OutboxRows(store).outgoing()
+        return {"outbox": [outbox_row(book, row) for row in rows if row.verb == HELP]}
+
+    return read(home, look)
+
+
+def read(home: Home, look: Callable[[Store], Awaitable[T]]) -> T:
+    """What ``look`` finds in the record. What it is handed can read and nothing else."""
+
+    async def run() -> T:
+        with Reader(home.database) as reader:
+            return await look(cast("Store", _Reading(reader)))
+
+    return asyncio.run(run())
+
+
+class _Reading:
+    """The half of a store that the tables' rooms read with."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return self._reader.rows(statement, values)
+
+
+def _row(peer: Peer, waiting: int) -> Answer:
+    return {
+        "name": peer.name,
+        "fingerprint": peer.fingerprint,
+        "short": peer.short,
+        "paired": True,
+        "legacy": False,
+        "whose": peer.whose,
+        "presence": "not known",
+        "ms": None,
+        "since": None,
+        "reached": "last address" if peer.address else "",
+        "address": peer.address,
+        "agents": None,
+        "waiting": waiting,
+        "trouble": "",
+        "scopes": list(peer.scopes),
+        "offered": peer.offered,
+        "called": peer.called,
+        "paired_at": peer.paired_at / 1e6,
+        "seen_at": peer.seen_at / 1e6 if peer.seen_at else None,
+    }
+
+
+def _self(home: Home, name: str) -> Answer:
+    has_key = (home.keys / "identity.pem").exists()
+    fingerprint = home.identity().fingerprint if has_key else ""
+    return {"name": machine_name(name), "fingerprint": fingerprint, "short": fingerprint[:4]}

@@ -1,0 +1,159 @@
+"""The legacy door: ``/chat`` and ``/health`` in the clear, for published brainstems on listed addresses.
+
+Closed unless the operator opens it. It listens at this machine's own network addresses, port 7071, where
+published brainstems look for one. Whoever comes from a listed address has the door's scopes, no more.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Iterable
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from envelopes.chat import decode_request, reply_body, request_envelope
+from envelopes.problem import Problem
+from envelopes.record import ERROR, new_id
+from rappd.doors.answer import JSON, ok, plain, problem, refusal
+from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.bodies import check_depth
+from rappd.errors import Conflict, Refused
+from rappd.gate import Caller
+from rappd.house import House
+from rappd.limits import RateLimit
+from rappd.version import __version__
+
+log = logging.getLogger(__name__)
+
+PORT = 7071
+MOST_BYTES = 1 << 20
+_ALLOWED = web.AppKey("allowed", tuple)
+_CAPS = web.AppKey("caps", tuple)
+_LIMIT = web.AppKey("limit", RateLimit)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class LegacyDoor:
+    """Opens and closes with its settings: ``legacy.addresses``, ``legacy.scopes``."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._runner: web.AppRunner | None = None
+        self.listening: list[str] = []
+
+    async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
+        """Listens at ``own`` addresses for callers from ``allowed`` ones. Raises ``Conflict``, ``BadAddress``."""
+        await self.close()
+        networks = tuple(network(text) for text in allowed)
+        sockets = [_listen(address) for address in own]
+        if not sockets:
+            raise Conflict("This machine has no network address to listen at.", do="rappd doctor")
+        runner = web.AppRunner(
+            _build(self._house, networks, tuple(caps)),
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=2.0,
+        )
+        await runner.setup()
+        for listener in sockets:
+            await web.SockSite(runner, listener, backlog=64).start()
+        self._runner = runner
+        self.listening = [f"{listener.getsockname()[0]}:{PORT}" for listener in sockets]
+        log.warning("security: the legacy door is open at %s", ", ".join(self.listening))
+
+    async def close(self) -> None:
+        """Listens no more."""
+        runner, self._runner = self._runner, None
+        self.listening = []
+        if runner is not None:
+            await runner.cleanup()
+
+
+def network(text: str) -> Network:
+    """An address, or a network as ``192.168.1.0/24``. Raises ``Refused`` for none, and for everybody."""
+    try:
+        found = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError as error:
+        raise Refused(f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20") from error
+    if found.prefixlen == 0 or found.is_loopback:
+        raise Refused(f"{text} is not the address of another machine.", do="List single machines.")
+    return found
+
+
+def _build(house: House, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
+    app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
+    app[HOUSE] = house
+    app[_ALLOWED], app[_CAPS] = allowed, caps
+    app[_LIMIT] = RateLimit(120, 60)
+    app.router.add_post("/chat", _chat)
+    app.router.add_get("/health", _health)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        _admit(request)
+        return await handler(request)
+    except Problem as found:
+        return problem(found)
+    except web.HTTPException as found:
+        return plain(found.status, found.reason, "refused")
+    except Exception:
+        log.exception("%s %s failed at the legacy door", request.method, request.path[:100])
+        return plain(500, "Something went wrong inside.", "failed")
+
+
+def _admit(request: web.Request) -> None:
+    remote = ipaddress.ip_address((request.remote or "0.0.0.0").partition("%")[0])  # noqa: S104
+    if not any(remote in one for one in request.app[_ALLOWED]):
+        raise Refused("This door is not for you.", do="Ask the owner of this machine.")
+    if request.headers.get("Origin") is not None:
+        raise Refused("Web pages may not use this door.")
+    request.app[_LIMIT].take(str(remote))
+
+
+async def _chat(request: web.Request) -> web.Response:
+    house = request.app[HOUSE]
+    asked = decode_request(await request.read())
+    asked.turn_id = None  # ids are for those who prove who they are
+    check_depth([asked.session_id, asked.history])
+    session = asked.session_id if asked.session_id is not None else new_id()
+    asked.user_guid = f"legacy {request.remote}"
+    who = Caller("legacy", caps=request.app[_CAPS])
+    if not who.may(f"HELP.{house.host.name}"):
+        raise Refused("Not allowed.", do="Ask the owner of this machine.")
+    reply = await house.gate.turn(request_envelope(asked, recipient=house.host.id), who, session=session)
+    if reply.verb == ERROR:
+        return refusal(reply)
+    modes = house.host.modes
+    body = reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
+    return web.Response(body=orjson.dumps(body), content_type=JSON)
+
+
+async def _health(request: web.Request) -> web.Response:
+    """As published servers answer, and no word of what is here."""
+    return ok({"status": "ok", "version": __version__, "agents": []})
+
+
+def _listen(address: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, PORT))
+        listener.listen(64)
+    except OSError as error:
+        listener.close()
+        taken = error.errno == errno.EADDRINUSE
+        raise Conflict(
+            f"Port {PORT} at {address} {'is taken' if taken else 'cannot be used'}.", do="rappd doctor"
+        ) from error
+    listener.setblocking(False)
+    return listener
