@@ -73,7 +73,7 @@ class Answering:
             raise self._over(attempt)
         nonce = bytes.fromhex(step.nonce)
         asks = attempt.peer.fingerprint
-        if attempt.transcript or not keeps(attempt.commitment, nonce, asks, self._here.key.fingerprint):
+        if not keeps(attempt.commitment, nonce, asks, self._here.key.fingerprint):
             self._here.attempts.end(attempt, "stopped", BROKEN_PROMISE)
             raise self._over(attempt)
         attempt.other_nonce = step.nonce

@@ -25,6 +25,7 @@ VERBS = {
     "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
+    "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify."),
     "logs": ("rappd.cli.logs:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -22,7 +23,6 @@ RUNGS = ("nearby", "last address", "list", "typed")
 def peers_on_disk(home: Home) -> Answer:
     """What ``GET /peers`` tells, as far as it is known without a daemon."""
     from neighborhoods.discovery.peers_file import PeersFile
-    from rappd.machines.machines import listed_peers
     from rappd.machines.peer_rows import legacy_row
     from rappd.settings.load import Settings
     from rappd.store.outbox_rows import OutboxRows
@@ -35,7 +35,7 @@ def peers_on_disk(home: Home) -> Answer:
         peers = [_row(peer, waiting.get(peer.fingerprint, 0)) for peer in await PeerRows(store).peers()]
         written = PeersFile(
             home.root / "peers.json",
-            environment=listed_peers(),
+            environment=os.environ.get("BRAINSTEM_PEERS", ""),
             allow_loopback=settings.on("peers.loopback"),
         )
         entries = await written.entries()

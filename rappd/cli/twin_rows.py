@@ -109,6 +109,8 @@ def show_one(twin: Row) -> None:
         ("Buddy", _life(twin.get("buddy"))),
         ("Agents", ", ".join(twin["agents"])),
         ("Services", ", ".join(twin["services"])),
+        ("Organs", ", ".join(twin["organs"])),
+        ("Senses", ", ".join(twin["senses"])),
         ("Folder", tilde(twin["path"])),
     ):
         if value:

@@ -18,11 +18,11 @@ from rappd.errors import Mistyped
 from rappd.home import Home
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
+from twins.amounts import amount
 from twins.eggs.frames import ConversationSink
 from twins.eggs.opened import Destination, Opened
 from twins.eggs.opening import open_egg
 from twins.eggs.packing.forms import Form, Maker, Packed
-from twins.importer.errors import size
 from twins.importer.ground import ground_for
 from twins.importer.holding import Held
 from twins.importer.importer import Hatched, Importer
@@ -112,7 +112,7 @@ class EggVerbs:
             overwrite=order.overwrite,
             progress=progress,
         )
-        told = f"{done.name} is packed: {done.path}, {done.files} files, {size(done.size)}."
+        told = f"{done.name} is packed: {done.path}, {done.files} files, {amount(done.size)}."
         return {"packed": _packed(done), "message": told}
 
     def inspect(self, path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from agents.discovery import find_sense_files, find_service_files
 from rappd.errors import Mistyped, NotFound, NotRunning
 from rappd.operations.buddies import BuddyVerbs
 from rappd.wakes import Wakes
@@ -123,7 +124,7 @@ class TwinVerbs:
         return await asyncio.to_thread(self._list)
 
     async def show(self, selector: str) -> dict[str, Any]:
-        """One twin, active or archived: its row, ``path``, ``soul``, ``agents`` and ``services`` by file."""
+        """One twin, active or archived: its row, ``path``, ``soul``; ``agents``, ``services``, ``organs`` and ``senses`` by file."""
         return {"twin": await asyncio.to_thread(self._show, selector)}
 
     async def new(self, name: str, *, kind: str = "", soul: str = "") -> dict[str, Any]:
@@ -306,6 +307,13 @@ class TwinVerbs:
             "soul": souls.read_soul(workspace),
             "agents": sorted(path.name for path in workspace.agents.glob("*_agent.*")),
             "services": sorted(path.name for path in workspace.services.glob("*_service.py")),
+            "organs": sorted(
+                file.rel
+                for folder in (workspace.organs, workspace.services)
+                for file in find_service_files(folder)
+                if folder == workspace.organs or file.rel.endswith("_organ.py")
+            ),
+            "senses": [file.rel for file in find_sense_files(workspace.senses)],
         }
 
     def _active_or_archived(self, selector: str) -> Twin:

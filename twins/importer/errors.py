@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+from twins.amounts import amount
 from twins.errors import TwinConflict, TwinError
 
 
@@ -55,7 +56,7 @@ def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
     """What a failure of the disk is called outward. ``needs``: bytes that were to be written."""
     if error.errno in _FULL:
         return DiskFull(
-            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {size(needs)}, rerun."
+            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(needs)}, rerun."
         )
     where = error.filename if isinstance(error.filename, str) else ""
     reason = (error.strerror or str(error) or "it failed").lower()
@@ -63,15 +64,3 @@ def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
         f"{where.rsplit('/', 1)[-1] or 'The disk'}: {reason}; {name} is as it was.",
         do="Look at the folder's permissions, rerun.",
     )
-
-
-def size(count: int) -> str:
-    """A number of bytes as people read it: ``3.1 MB``."""
-    if count < 1000:
-        return f"{count} bytes"
-    amount, unit = count / 1e3, "kB"
-    for larger in ("MB", "GB", "TB"):
-        if amount < 999.5:
-            break
-        amount, unit = amount / 1e3, larger
-    return f"{amount:.1f} {unit}" if amount < 99.5 else f"{amount:.0f} {unit}"

@@ -6,9 +6,12 @@ Everything is written into the staged tree, so that it comes to its place togeth
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+import orjson
 
 from twins import bonds
 from twins.eggs.opened import Destination, Role
@@ -27,6 +30,7 @@ from twins.workspace import Workspace
 WORKSPACES = (Destination.TWIN, Destination.HOST, Destination.BRAINSTEM)
 """Destinations where something lives."""
 _RECEIVED = (Destination.TWIN, Destination.BRAINSTEM, Destination.INERT)
+_MANIFEST = re.compile(r"rapps/[^/]+/manifest\.json")
 _HISTORY = ".brainstem_data/soul_history"
 
 
@@ -85,6 +89,8 @@ def record(tree: Tree) -> None:
                 (tree.root / folder).mkdir(mode=0o700, exist_ok=True)
         _keep_soul(tree)
         _record_event(tree)
+        if plan.opened.destination is Destination.HOST:
+            _note_rapplication(tree)
     if plan.opened.destination in _RECEIVED:
         _write_receipt(tree)
 
@@ -107,6 +113,23 @@ def _write_receipt(tree: Tree) -> None:
         now=tree.now,
     )
     _note(tree, RECEIPT_FILE, content)
+
+
+def _note_rapplication(tree: Tree) -> None:
+    """``placed.json`` beside the manifest of a rapplication, as installing one leaves it: what uninstalling
+    takes away. Its memory is not among it."""
+    listed = {part.target for part in tree.plan.opened.parts if _MANIFEST.fullmatch(part.target)}
+    if len(listed) != 1 or not tree.written:
+        return
+    folder = listed.pop().rpartition("/")[0]
+    target = f"{folder}/placed.json"
+    try:
+        found = orjson.loads(_present(tree.plan, target) or b"[]")
+    except orjson.JSONDecodeError:
+        found = []
+    earlier = {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()
+    placed = {path for path in tree.written if path.startswith(("agents/", "services/", f"{folder}/"))}
+    _note(tree, target, orjson.dumps(sorted(earlier | placed)))
 
 
 def _record_event(tree: Tree) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from twins.amounts import amount
 from twins.eggs.opened import Opened, Part
 from twins.errors import BadEgg
 from twins.importer.carrying import MOVING, PREFIX, UNDOING
-from twins.importer.errors import DiskFull, size
+from twins.importer.errors import DiskFull
 from twins.importer.walking import FOLDER, Walk, split
 
 Progress = Callable[[str, int, int], None]
@@ -66,7 +67,7 @@ def check_room(beside: Path, needed: int, name: str) -> None:
     missing = needed + _SPARE - found.f_bavail * found.f_frsize
     if missing > 0:
         raise DiskFull(
-            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {size(missing)}, rerun."
+            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(missing)}, rerun."
         )
 
 

@@ -195,3 +195,18 @@ async def test_tries_are_few_at_a_time(pi: Machine, network: Network, make_machi
         answers.append(await pi.hears(body, f"10.9.0.{number}"))
     assert [answer.get("code") for answer in answers] == [None] * 8 + ["pairing_busy"] * 2
     assert pi.pairings.get(shown.id).state == "asking"
+
+
+async def test_a_repeated_try_gets_the_same_answer_a_changed_one_none(desk: Machine, pi: Machine) -> None:
+    await pi.pairings.offer_code()
+    body = {
+        "step": "code",
+        "attempt": str(uuid4()),
+        "introduction": desk.introduction.to_json(),
+        "message": CodeExchange("x").message.hex(),
+    }
+    first = await pi.hears(body, desk.host)
+    assert first["message"]
+    assert await pi.hears(body, desk.host) == first
+    changed = await pi.hears(body | {"message": CodeExchange("x").message.hex()}, desk.host)
+    assert changed["code"] == "bad_pairing"

@@ -131,7 +131,7 @@ async def test_a_repeated_offer_gets_the_same_nonce_a_changed_one_none(
     one.commitment = commitment(os.urandom(32), desk.key.fingerprint, pi.key.fingerprint)
     assert (await one.offer())["code"] == "bad_pairing"
     other = ByHand(thief, pi)
-    other.attempt = one.attempt
+    other.attempt, other.commitment = one.attempt, pi.pairings.get(one.attempt).commitment
     assert (await other.offer())["code"] == "bad_pairing"
     assert len(pi.pairings.asking()) == 1
 

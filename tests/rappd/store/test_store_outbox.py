@@ -62,7 +62,7 @@ class Outboxes(RuleBasedStateMachine):
 
     @rule(
         peer=st.sampled_from(PEERS),
-        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=5),
+        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=6),
         verb=st.sampled_from(("HELP", "CANCEL")),
         next_at=moments,
         expires_at=moments,
@@ -117,29 +117,32 @@ class Outboxes(RuleBasedStateMachine):
         assert self.runner.run(outbox.forget_before(at)) == len(self.model) - len(kept)
         self.model = kept
 
-    @rule(peer=st.sampled_from((*PEERS, "stranger")), at=moments, most=st.integers(0, 4))
-    def due(self, peer: str, at: int, most: int) -> None:
-        rows = [row for row in self.model if row.peer == peer and row.state in ("queued", "delivered")]
-        now = [row for row in rows if row.next_at <= at < row.expires_at]
-        assert self.runner.run(self.outbox.due(peer, at, most)) == now[:most]
-
-    @rule(waiting=st.booleans(), peer=st.sampled_from(("", *PEERS)), most=st.integers(0, 8))
-    def listed(self, waiting: bool, peer: str, most: int) -> None:
-        rows = [row for row in (self.waiting() if waiting else self.model) if peer in ("", row.peer)]
-        assert self.runner.run(self.outbox.outgoing(waiting=waiting, peer=peer, most=most)) == rows[:most]
-
-    @rule(id=st.sampled_from(IDS), length=st.integers(0, 20))
-    def found(self, id: str, length: int) -> None:
-        rows = [row for row in self.model if row.id.startswith(id[:length])]
-        found = self.runner.run(self.outbox.find_outgoing(id[:length]))
-        assert [row for row in found if row.id.startswith(id[:length])] == rows
-        start = id[:length].lower().strip()
-        assert all(row.id.lower().startswith(start) for row in found)
-
-    @rule(peer=st.sampled_from(PEERS), id=st.sampled_from(IDS))
-    def by_id(self, peer: str, id: str) -> None:
-        rows = [row for row in self.model if (row.peer, row.id) == (peer, id)]
-        assert self.runner.run(self.outbox.by_id(peer, id)) == (rows[0] if rows else None)
+    @rule(
+        peer=st.sampled_from((*PEERS, "stranger")),
+        id=st.sampled_from(IDS),
+        at=moments,
+        most=st.integers(0, 4),
+        length=st.integers(0, 20),
+    )
+    def look(self, peer: str, id: str, at: int, most: int, length: int) -> None:
+        ask, outbox = self.runner.run, self.outbox
+        mine = [row for row in self.model if row.peer == peer]
+        to_send = [row for row in mine if row.state in ("queued", "delivered")]
+        assert (
+            ask(outbox.due(peer, at, most))
+            == [row for row in to_send if row.next_at <= at < row.expires_at][:most]
+        )
+        assert ask(outbox.outgoing(peer=peer, most=most)) == mine[:most]
+        waiting = [row for row in mine if row.state in WAITING]
+        assert ask(outbox.outgoing(waiting=True, peer=peer, most=most)) == waiting[:most]
+        assert ask(outbox.outgoing(waiting=True)) == self.waiting()
+        assert ask(outbox.by_id(peer, id)) == next((row for row in mine if row.id == id), None)
+        typed = id[:length]
+        found = ask(outbox.find_outgoing(typed))
+        assert [row for row in found if row.id.startswith(typed)] == [
+            row for row in self.model if row.id.startswith(typed)
+        ]
+        assert all(row.id.lower().startswith(typed.lower().strip()) for row in found)
 
     @invariant()
     def all_is_as_the_model_says(self) -> None:
@@ -151,7 +154,7 @@ class Outboxes(RuleBasedStateMachine):
 
 TestOutboxes = Outboxes.TestCase
 TestOutboxes.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

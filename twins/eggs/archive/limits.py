@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from twins.amounts import amount
 from twins.eggs.archive.names import LEAVE_IT
 from twins.errors import HostileEgg
 
@@ -53,11 +54,3 @@ class Allowance:
                 do=LEAVE_IT,
             )
         return total
-
-
-def amount(octets: int) -> str:
-    """Bytes as a person reads them."""
-    for unit, step in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
-        if octets >= step:
-            return f"{octets / step:.1f} {unit}"
-    return f"{octets} bytes"

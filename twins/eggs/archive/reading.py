@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from twins.amounts import amount
 from twins.eggs.archive.deflate import InflateError, crc32, inflating
 from twins.eggs.archive.directory import read_directory
 from twins.eggs.archive.exact import departures
 from twins.eggs.archive.headers import Located, Member, locate, locate_one
-from twins.eggs.archive.limits import Allowance, Limits, amount
+from twins.eggs.archive.limits import Allowance, Limits
 from twins.eggs.archive.names import LEAVE_IT, NameSet, shown
 from twins.eggs.archive.pieces import PIECE
 from twins.eggs.archive.window import Window

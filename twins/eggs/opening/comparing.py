@@ -8,8 +8,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from twins.amounts import amount
 from twins.eggs.opened import Opened, Part, Role
-from twins.eggs.opening.inspecting import Line, amount
+from twins.eggs.opening.inspecting import Line
 from twins.eggs.opening.strict_json import parse_object
 from twins.errors import BadEgg
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from twins.amounts import amount
 from twins.eggs.archive.names import shown
 from twins.eggs.opened import Destination, Opened, Role
 from twins.eggs.opening.sniffing import open_egg
@@ -112,18 +113,6 @@ def verdict(opened: Opened) -> list[Line]:
     if seal.signer:
         return [whole, Line("good" if seal.checked else "note", f"signed by {seal.signer[:16]}")]
     return [whole, Line("note", "not signed")]
-
-
-def amount(octets: int) -> str:
-    """Bytes as people read them: ``3.1 MB``."""
-    if octets < 1000:
-        return f"{octets} bytes"
-    number, unit = octets / 1000, "kB"
-    for larger in ("MB", "GB", "TB"):
-        if number < 999.5:
-            break
-        number, unit = number / 1000, larger
-    return f"{number:.1f} {unit}" if number < 99.5 else f"{number:.0f} {unit}"
 
 
 def _hatches(opened: Opened) -> str:

@@ -4,7 +4,7 @@ Say "log weight 81.5", "how did page views go?". Arguments: `action` (overview, 
 call gives the overview), `metric`, `value` for log, `limit` for query (default 100 points). The answer is
 JSON: `{status, message, metrics | points, data_slush: {metric, latest, change}}`.
 
-Points are in `.brainstem_data/dashboard.json`, beside the agents folder. A page and a service, where they
+Points are in `.brainstem_data/dashboard/dashboard.json`, beside the agents folder. A page and a service, where they
 are installed, show the same file; this agent needs neither.
 """
 
@@ -54,7 +54,8 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "dashboard.json"
+_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "dashboard" / "dashboard.json"
+_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _NAME = re.compile(r"\w[\w .:%-]{0,63}")
 _KEPT = 1000
 _MOST_METRICS = 200
@@ -198,10 +199,11 @@ def _overview(points: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _metrics() -> dict[str, list[dict[str, Any]]]:
-    if not _FILE.exists():
+    content = _content()
+    if content is None:
         return {}
     try:
-        metrics = json.loads(_FILE.read_text(encoding="utf-8"))["metrics"]
+        metrics = json.loads(content)["metrics"]
         sound = all(
             points and all(p["recorded_at"] and p["value"] + 0 < math.inf for p in points)
             for points in metrics.values()
@@ -213,6 +215,15 @@ def _metrics() -> dict[str, list[dict[str, Any]]]:
     return dict(metrics)
 
 
+def _content() -> bytes | None:
+    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return None
+
+
 @contextmanager
 def _open_metrics() -> Iterator[dict[str, list[dict[str, Any]]]]:
     """The metrics, alone with them; changes are written when the block ends, whole or not at all."""
@@ -222,6 +233,8 @@ def _open_metrics() -> Iterator[dict[str, list[dict[str, Any]]]]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            if _BEFORE.exists() and not _FILE.exists():
+                _BEFORE.replace(_FILE)
             metrics = _metrics()
             yield metrics
             part = _FILE.with_name(f".{_FILE.name}.{uuid.uuid4().hex}")

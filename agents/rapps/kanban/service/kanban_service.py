@@ -4,7 +4,7 @@ GET            the board {columns, tasks}
 POST tasks     {title, column?, description?} -> 201 {status, task_id}
 PUT tasks/<id> {title?, column?, description?} -> {status, task_id};  DELETE tasks/<id> likewise
 
-The board is `.brainstem_data/kanban.json`, beside the services folder, shared with the agent.
+The board is `.brainstem_data/kanban/kanban.json`, beside the services folder, shared with the agent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ except ImportError:  # no such locks on this system: one process at a time there
 
 name = "kanban"
 
-_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban.json"
+_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban" / "kanban.json"
+_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _COLUMNS = ("To do", "Doing", "Done")
 _LONGEST = {"title": 200, "description": 5000}
 _one_thread = threading.Lock()
@@ -108,10 +109,11 @@ def _fields(board: dict[str, Any], given: dict[str, Any]) -> tuple[dict[str, str
 
 
 def _board() -> dict[str, Any]:
-    if not _FILE.exists():
+    content = _content()
+    if content is None:
         return {"columns": list(_COLUMNS), "tasks": []}
     try:
-        board = json.loads(_FILE.read_text(encoding="utf-8"))
+        board = json.loads(content)
         sound = board["columns"] and all(
             task["id"] and task["title"] and task["column"] for task in board["tasks"]
         )
@@ -120,6 +122,15 @@ def _board() -> dict[str, Any]:
     if not sound:
         raise ValueError("kanban.json is damaged; it was left as it is. Move it away to start anew.")
     return dict(board)
+
+
+def _content() -> bytes | None:
+    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return None
 
 
 @contextmanager
@@ -131,6 +142,8 @@ def _open_board() -> Iterator[dict[str, Any]]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            if _BEFORE.exists() and not _FILE.exists():
+                _BEFORE.replace(_FILE)
             board = _board()
             before = json.dumps(board)
             yield board

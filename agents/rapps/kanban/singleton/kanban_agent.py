@@ -5,7 +5,7 @@ Say "add fix the gate to the board", "move fix the gate to done", "what is on my
 there), `column`, `details`, and `title` for a new title. The answer is JSON: `{status, message, tasks,
 data_slush: {open, columns}}`, with `task_id` for changes.
 
-The board is `.brainstem_data/kanban.json`, beside the agents folder. A page and a service, where they
+The board is `.brainstem_data/kanban/kanban.json`, beside the agents folder. A page and a service, where they
 are installed, show the same file; this agent needs neither.
 """
 
@@ -54,7 +54,8 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban.json"
+_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban" / "kanban.json"
+_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _COLUMNS = ("To do", "Doing", "Done")
 _LONGEST = {"title": 200, "description": 5000}
 _WHERE = re.compile(r"\s+(to|on|onto|from|off)\s+(the|my|our)\s+((kanban|task)\s+)?board\W*$", re.IGNORECASE)
@@ -206,10 +207,11 @@ def _signals(board: dict[str, Any]) -> dict[str, Any]:
 
 
 def _board() -> dict[str, Any]:
-    if not _FILE.exists():
+    content = _content()
+    if content is None:
         return {"columns": list(_COLUMNS), "tasks": []}
     try:
-        board = json.loads(_FILE.read_text(encoding="utf-8"))
+        board = json.loads(content)
         sound = board["columns"] and all(
             task["id"] and task["title"] and task["column"] for task in board["tasks"]
         )
@@ -218,6 +220,15 @@ def _board() -> dict[str, Any]:
     if not sound:
         raise ValueError("kanban.json is damaged; it was left as it is. Move it away to start anew.")
     return dict(board)
+
+
+def _content() -> bytes | None:
+    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return None
 
 
 @contextmanager
@@ -229,6 +240,8 @@ def _open_board() -> Iterator[dict[str, Any]]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            if _BEFORE.exists() and not _FILE.exists():
+                _BEFORE.replace(_FILE)
             board = _board()
             yield board
             part = _FILE.with_name(f".{_FILE.name}.{uuid.uuid4().hex}")

@@ -3,7 +3,7 @@
 POST ingest   any JSON; {source?, event_type?, summary?, payload?} are recognised -> 201 {status, received}
 GET, GET events   the last 50 events, newest first: {events, count}
 
-Events are lines of `.brainstem_data/webhook.jsonl`, beside the services folder, shared with the agent:
+Events are lines of `.brainstem_data/webhook/webhook.jsonl`, beside the services folder, shared with the agent:
 `{received_at, source, event_type, summary, payload}`.
 """
 
@@ -26,7 +26,8 @@ except ImportError:  # no such locks on this system: one process at a time there
 
 name = "webhook"
 
-_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook.jsonl"
+_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
+_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
 _SHOWN = 50
 _KEPT = 1000
 _MOST_BYTES = 4 << 20
@@ -79,10 +80,8 @@ def _short(value: Any) -> str:
 
 def _events() -> list[dict[str, Any]]:
     """All events, oldest first. A line that a crash cut short is passed over."""
-    if not _FILE.exists():
-        return []
     events = []
-    for line in _FILE.read_text(encoding="utf-8", errors="replace").split("\n"):
+    for line in _content().decode("utf-8", "replace").split("\n"):
         try:
             event = json.loads(line)
         except ValueError:
@@ -90,6 +89,15 @@ def _events() -> list[dict[str, Any]]:
         if isinstance(event, dict):
             events.append(event)
     return events
+
+
+def _content() -> bytes:
+    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return b""
 
 
 def _append(text: str) -> None:
@@ -118,6 +126,8 @@ def _alone() -> Iterator[None]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            if _BEFORE.exists() and not _FILE.exists():
+                _BEFORE.replace(_FILE)
             yield
     finally:
         os.close(folder)

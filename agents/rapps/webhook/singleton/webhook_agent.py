@@ -4,7 +4,7 @@ Say "what events came in from github?", "how many events today?". Arguments: `ac
 record; a bare call lists), filters `source`, `event_type`, `query` (words in it), `limit` (default 10);
 for `record` also `summary` and `payload`. The answer is JSON: `{status, message, events, data_slush}`.
 
-Events are lines of `.brainstem_data/webhook.jsonl`, beside the agents folder. Where the service is
+Events are lines of `.brainstem_data/webhook/webhook.jsonl`, beside the agents folder. Where the service is
 installed, other systems post to `/api/webhook/ingest`; this agent needs neither it nor a page.
 """
 
@@ -53,7 +53,8 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook.jsonl"
+_FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
+_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
 _KEPT = 1000
 _MOST_BYTES = 4 << 20
 _LONGEST = 256 << 10
@@ -180,10 +181,8 @@ def _short(value: Any) -> str:
 
 def _events() -> list[dict[str, Any]]:
     """All events, oldest first. A line that a crash cut short is passed over."""
-    if not _FILE.exists():
-        return []
     events = []
-    for line in _FILE.read_text(encoding="utf-8", errors="replace").split("\n"):
+    for line in _content().decode("utf-8", "replace").split("\n"):
         try:
             event = json.loads(line)
         except ValueError:
@@ -191,6 +190,15 @@ def _events() -> list[dict[str, Any]]:
         if isinstance(event, dict):
             events.append(event)
     return events
+
+
+def _content() -> bytes:
+    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            continue
+    return b""
 
 
 def _append(text: str) -> None:
@@ -219,6 +227,8 @@ def _alone() -> Iterator[None]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
+            if _BEFORE.exists() and not _FILE.exists():
+                _BEFORE.replace(_FILE)
             yield
     finally:
         os.close(folder)

@@ -1,0 +1,105 @@
+"""``rappd peers pair``: the same verb on both machines, by four words, a fingerprint, or a code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.pairing_talk import Talk, show_ended, typed_at_once
+from rappd.cli.peer_screens import called
+from rappd.cli.screen import arrow, command, interactive, mark, print_json, say, tame
+from rappd.errors import Ambiguous, Mistyped, NotFound, Refused
+from rappd.home import Home
+
+_SHOW = "\0"  # --code without a value
+
+Row = dict[str, Any]
+
+
+@click.command()
+@click.argument("name", required=False, default="", metavar="[NAME | ADDRESS]")
+@click.option("--mine", "whose", flag_value="mine", help="It is yours: it may use every approved agent.")
+@click.option("--friend", "whose", flag_value="friend", help="Somebody else's: it may what you share.")
+@click.option("--fingerprint", default="", metavar="FP", help="Its whole key, in the place of the words.")
+@click.option(
+    "--code", is_flag=False, flag_value=_SHOW, default="", metavar="[CODE]",
+    help="The code it shows; without CODE, shows one here.",
+)  # fmt: skip
+@click.option("--yes", is_flag=True, hidden=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
+def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, as_json: bool) -> None:
+    """Agree to trust another machine: type it on both, compare four words.
+
+    NAME is one that `rappd peers list` shows; it can be left out when just one machine asks.
+    Without a terminal only --fingerprint or --code CODE can trust.
+    """
+    shows_code = code == _SHOW
+    by_hand = not fingerprint and (not code or shows_code)
+    if yes:
+        raise Refused("--yes never trusts a machine.", do="Compare the words, or give --fingerprint.")
+    if by_hand and not interactive():
+        raise Refused(
+            "Trusting a machine needs you at a terminal.",
+            do=f"rappd peers pair {name or 'NAME'} --fingerprint FP, or --code CODE",
+        )
+    if fingerprint and code:
+        raise Mistyped("--fingerprint and --code are two ways.", do="Give one of them.")
+    daemon = Daemon(Home.here())
+    listed = daemon.get("/peers")
+    if shows_code:
+        if name:
+            raise Mistyped(
+                f"A code is shown to whoever types it; leave {tame(name)} out.",
+                do=f"rappd peers pair --code, and there: rappd peers pair {_own(listed)} --code CODE",
+            )
+        _show_code(daemon, listed, whose, as_json)
+        return
+    wanted = name or _only_one(listed)
+    if fingerprint:
+        _pin(daemon, listed, wanted, fingerprint, whose, as_json)
+        return
+    body = {"peer": wanted, "whose": whose or "", **({"code": code} if code else {})}
+    if code and not whose and interactive() and not as_json:
+        body["whose"] = typed_at_once(f"Whose is {wanted}? [mine/friend] ")
+    talk = Talk(daemon, _own(listed), as_json=as_json)
+    talk.follow(lambda: daemon.post("/pairings", body)["pairing"], whose)
+
+
+def _show_code(daemon: Daemon, listed: Row, whose: str | None, as_json: bool) -> None:
+    whose = whose or typed_at_once("Whose is the machine that will type the code? [mine/friend] ")
+    talk = Talk(daemon, _own(listed), as_json=as_json)
+    talk.follow(lambda: daemon.post("/pairings", {"offer_code": True, "whose": whose})["pairing"], whose)
+
+
+def _pin(
+    daemon: Daemon, listed: Row, wanted: str, fingerprint: str, whose: str | None, as_json: bool
+) -> None:
+    """Trusts at once, on this side; the other side does the same by itself."""
+    body = {"peer": wanted, "fingerprint": fingerprint, "whose": whose or ""}
+    row = daemon.post("/pairings", body)["pairing"]
+    if as_json:
+        print_json({"pairing": row})
+        return
+    show_ended(row, row["peer"])
+    own = listed["self"]
+    say(f"  {arrow()} there: {command(f'rappd peers pair {_own(listed)} --fingerprint {own["fingerprint"]}')}")
+
+
+def _only_one(listed: Row) -> str:
+    """Whom the verb means when no name was typed: the one that asks, else the one that was found."""
+    asking = [one for one in listed["asking"] if one["state"] in ("asking", "words")]
+    found = [row for row in listed["peers"] if row["presence"] == "found"]
+    for rows in (asking, found):
+        if len(rows) == 1:
+            key = rows[0].get("fingerprint") or rows[0]["address"]
+            return str(key)
+        if rows:
+            raise Ambiguous("Several machines are there.", do="`rappd peers list` names them; give one.")
+    raise NotFound("No machine asks, and none was found.", do="rappd peers list, or rappd peers add ADDRESS")
+
+
+def _own(listed: Row) -> str:
+    """What is typed on the other machine for this one."""
+    return called(listed["self"]["name"], listed["self"]["fingerprint"])

@@ -1,0 +1,1 @@
+"""``rappd demo``: three machines on this one, for a minute."""
