@@ -24,26 +24,25 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
     """The record with ``_x_sig``, in place of one that it had. ``now`` is seconds since 1970.
 
     ``{alg, kid, key, t, s}``: ``s`` over ``rappd/envelope\\n`` and the canonical form (RFC 8785) of
-    everything but ``_x_sig``. Raises ``Malformed`` for data that has no one canonical form.
+    everything else, the moment ``t`` included. Raises ``Malformed`` for data that has no one such form.
     """
-    try:
-        signature = key.sign(_signed(envelope))
-    except ValueError as error:
-        raise Malformed(f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data") from error
-    said = {
+    said: dict[str, Any] = {
         "alg": "Ed25519",
         "kid": key.fingerprint,
         "key": key.public.hex(),
         "t": int(now),
-        "s": signature.hex(),
     }
+    try:
+        signature = key.sign(_signed(envelope, said))
+    except ValueError as error:
+        raise Malformed(f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data") from error
     return Envelope(
         envelope.id,
         envelope.sender,
         envelope.recipient,
         envelope.verb,
         envelope.data,
-        {**envelope.extensions, SIG: said},
+        {**envelope.extensions, SIG: {**said, "s": signature.hex()}},
     )
 
 
@@ -66,7 +65,7 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
             "The signature is too old, or from the future.", do="Set the clock, and sign again."
         )
     try:
-        holds = _holds(public, bytes.fromhex(said["s"]), _signed(envelope))
+        holds = _holds(public, bytes.fromhex(said["s"]), _signed(envelope, said))
     except ValueError:
         holds = False
     if not holds:
@@ -74,9 +73,10 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
     return fingerprint_of(public)
 
 
-def _signed(envelope: Envelope) -> bytes:
+def _signed(envelope: Envelope, said: dict[str, Any]) -> bytes:
+    """Else whoever kept a record could date it anew, as often as he likes."""
     unsigned: dict[str, Any] = as_object(envelope)
-    unsigned.pop(SIG, None)
+    unsigned[SIG] = {name: value for name, value in said.items() if name != "s"}
     octets = canonical(unsigned)
     if _SIXTEEN_DIGITS(octets) and _rounds(unsigned):
         raise ValueError("an integer is beyond 2**53")

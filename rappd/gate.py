@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -28,7 +28,10 @@ from rappd.store.store import Store
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 Emit = Callable[[dict[str, Any]], None]
+Spend = Callable[[Envelope], Awaitable[None]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,12 +40,14 @@ class Caller:
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
     fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
+    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``Problem``.
     """
 
     door: str
     operator: bool = False
     peer: str = ""
     caps: tuple[str, ...] | None = None
+    spend: Spend | None = None
 
     def may(self, capability: str) -> bool:
         """Whether the caller has this capability. At this machine's own doors everybody may ask."""
@@ -169,40 +174,66 @@ class Gate:
         So it is begun once and answered once, whatever is killed in between. A repeat gets the recorded
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
+        Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
         """
         workspace, handler, repeatable = self._routed(envelope.recipient)
         outer, envelope, info = envelope, *self._placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
         records: list[Record | ThreadInfo] = [info, _record(envelope, answers=False)]
-        if begun:
-            await self._store.begin_accepted(*key, records)
-            taken = None
-        else:
-            taken = await self._store.take(Taking(*key, "started", workspace, info.id, b"", _now(), records))
-        if taken is not None and taken.state == "accepted":
+        taken, stopped = await self._taken(key, workspace, info.id, records, begun=begun)
+        if taken == "accepted":
             return outer.reply(ACK, {"state": "accepted"})
-        if taken is not None:
+        if taken:
             recorded = await self.recorded(envelope.sender, envelope.id)
             if recorded is not None:
                 return recorded
+            if begun:
+                return outer.reply(ACK, {"state": taken})
         for watcher in self._watchers:
             watcher(envelope, workspace)
-        if taken is not None and not repeatable(envelope):
+        if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
+        elif stopped:
+            reply = envelope.refusal(499, "Stopped.", "stopped")
         else:
             try:
                 reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
-                if not self.closing:
-                    stopped = envelope.refusal(499, "Stopped.", "stopped")
-                    await asyncio.shield(self._store.commit_reply(_record(stopped, answers=True), *key))
-                raise
-        await self._store.commit_reply(_record(reply, answers=True), *key)
+                if self.closing:
+                    raise
+                reply = envelope.refusal(499, "Stopped.", "stopped")
+        await self._through(self._store.commit_reply(_record(reply, answers=True), *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
         return reply
+
+    async def _taken(
+        self,
+        key: tuple[str, str, str],
+        workspace: str,
+        thread: str,
+        records: list[Record | ThreadInfo],
+        *,
+        begun: bool,
+    ) -> tuple[str, bool]:
+        """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
+        if begun:
+            began, stopped = await self._through(self._store.begin_accepted(*key, records))
+            return ("" if began else "started"), stopped
+        taking = Taking(*key, "started", workspace, thread, b"", _now(), records)
+        taken, stopped = await self._through(self._store.take(taking))
+        return (taken.state if taken is not None else ""), stopped
+
+    async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
+        """What is on its way to the disk gets there, also when the task is cancelled: then True."""
+        try:
+            return await asyncio.shield(writing), False
+        except asyncio.CancelledError:
+            if self.closing:
+                raise
+            return await writing, True
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The recorded answer to a turn, or a HELP, that its caller named."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,6 +80,16 @@ def edit_soul(
         copied = None if before is None else _keep(workspace, before, reason, now or datetime.now(UTC))
         write_atomically(workspace.soul, content)
         return next((kept for kept in soul_history(workspace) if kept.path == copied), None)
+
+
+def take_name(workspace: Workspace, before: str, name: str) -> None:
+    """Has the soul call it ``name`` where it begins as the soul of one called ``before``; another one stays."""
+    with suppress(BadFile):
+        text = read_soul(workspace)
+        found = re.match(rf"(?:# Soul\s+)?You are {re.escape(before)}(?=[,.])", text)
+        if found:
+            opening = found[0].removesuffix(before) + name
+            edit_soul(workspace, opening + text[found.end() :], reason="before it had a name")
 
 
 def soul_history(workspace: Workspace) -> list[SoulVersion]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address, ip_address
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from neighborhoods.errors import NeighborhoodError
 
@@ -53,7 +54,7 @@ def is_loopback(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        found = ip_address(host)
+        found = _parsed(host)
     except ValueError:
         return False
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
@@ -67,7 +68,7 @@ def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
     Not: loopback (unless ``loopback``), multicast, reserved, mapped, and link-local IPv6 without a scope.
     """
     try:
-        found = ip_address(host)
+        found = _parsed(host)
     except ValueError:
         return False
     if is_loopback(host):
@@ -81,8 +82,13 @@ def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
 
 def preference(host: str) -> int:
     """Sorts addresses of one machine, the likeliest first: IPv4, IPv6, link-local IPv4, link-local IPv6."""
-    found = ip_address(host)
+    found = _parsed(host)
     return (2 if found.is_link_local else 0) + (found.version == 6)
+
+
+@lru_cache(4096)
+def _parsed(host: str) -> IPv4Address | IPv6Address:
+    return ip_address(host)
 
 
 def _bad(address: str) -> BadAddress:

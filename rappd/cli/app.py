@@ -23,6 +23,10 @@ VERBS = {
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
     "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
+    "peers": ("rappd.cli.peers:peers", "Other machines: see, pair, share, revoke."),
+    "call": ("rappd.cli.call:call", "Ask another machine, or one of its agents."),
+    "outbox": ("rappd.cli.outbox:outbox", "What waits for machines that are away."),
+    "token": ("rappd.cli.token:token", "Let a program call this machine."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
@@ -39,6 +43,13 @@ VERBS = {
 class _Rooms(Verbs):
     """Verbs whose rooms are imported when they are called."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == "pair" and "pair" not in VERBS:
+            raise _not_for_machines(args[1:])
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
 
@@ -52,6 +63,13 @@ class _Rooms(Verbs):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+def _not_for_machines(words: Sequence[str]) -> Exception:
+    from rappd.errors import Mistyped
+
+    name = next((word for word in words if not word.startswith("-")), "NAME")
+    return Mistyped("`rappd pair` is for phones.", do=f"For machines: `rappd peers pair {name[:60]}`.")
 
 
 @click.group(

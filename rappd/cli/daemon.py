@@ -13,11 +13,13 @@ from envelopes.problem import Problem
 from rappd.errors import NotRunning, NotYet, RappdError
 from rappd.home import Home
 
-_EXIT = {400: 2, 403: 5, 404: 4, 409: 9, 422: 2, 504: 8}
+_EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
 _UNFIT = (
     "bad_file", "bad_egg", "hostile_egg", "unknown_egg", "secret_found", "bad_cartridge", "bad_image",
-    "bad_rappid", "bad_rapplication", "not_operator",
+    "bad_rappid", "bad_rapplication", "not_operator", "bad_peers_file", "bad_introduction", "bad_pairing",
+    "pairing_stopped",
 )  # fmt: skip
+_LATER = ("away", "not_now", "pairing_busy")
 _UNSAID = ("needs_yes", "unconfirmed")
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
@@ -42,6 +44,8 @@ class Answered(Problem):
     def exit_code(self) -> int:  # type: ignore[override]  # from the daemon's status
         if self.code in _UNFIT:
             return 5
+        if self.code in _LATER:
+            return 8
         return 6 if self.code in _UNSAID else _EXIT.get(self._status, 1)
 
 

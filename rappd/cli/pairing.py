@@ -9,7 +9,7 @@ import click
 from rappd.cli.daemon import Daemon
 from rappd.cli.pairing_talk import Talk, show_ended, typed_at_once
 from rappd.cli.peer_screens import called
-from rappd.cli.screen import arrow, command, interactive, mark, print_json, say, tame
+from rappd.cli.screen import arrow, command, interactive, print_json, say, tame
 from rappd.errors import Ambiguous, Mistyped, NotFound, Refused
 from rappd.home import Home
 
@@ -57,12 +57,12 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
         _show_code(daemon, listed, whose, as_json)
         return
     wanted = name or _only_one(listed)
+    if not whose and interactive() and not as_json and not by_hand:
+        whose = typed_at_once(f"Whose is {tame(wanted)}? [mine/friend] ")
     if fingerprint:
         _pin(daemon, listed, wanted, fingerprint, whose, as_json)
         return
     body = {"peer": wanted, "whose": whose or "", **({"code": code} if code else {})}
-    if code and not whose and interactive() and not as_json:
-        body["whose"] = typed_at_once(f"Whose is {wanted}? [mine/friend] ")
     talk = Talk(daemon, _own(listed), as_json=as_json)
     talk.follow(lambda: daemon.post("/pairings", body)["pairing"], whose)
 
@@ -83,8 +83,8 @@ def _pin(
         print_json({"pairing": row})
         return
     show_ended(row, row["peer"])
-    own = listed["self"]
-    say(f"  {arrow()} there: {command(f'rappd peers pair {_own(listed)} --fingerprint {own["fingerprint"]}')}")
+    there = f"rappd peers pair {_own(listed)} --fingerprint {listed['self']['fingerprint']}"
+    say(f"  {arrow()} there: {command(there)}")
 
 
 def _only_one(listed: Row) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -22,19 +23,20 @@ Row = dict[str, Any]
 
 _LIVE = ("asking", "words", "waiting")
 _LOOK_SECONDS = 1.0
+_PAUSE = 0.3
 _EXITS = {"expired": 8}
 
 
 class NotPaired(Problem):
     """A pairing ended without trust."""
 
-    exit_code = 5
-    status = 409
-
     def __init__(self, row: Row) -> None:
         super().__init__(str(row.get("trouble") or "Nothing was paired."), do=str(row.get("do", "")))
         self.state = str(row["state"])
-        self.exit_code = _EXITS.get(self.state, 5)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # of how it ended
+        return _EXITS.get(self.state, 5)
 
     @property
     def code(self) -> str:  # type: ignore[override]  # how it ended
@@ -77,16 +79,14 @@ class Talk:
             show_ended(row, self._name_here(row))
 
     def _to_the_end(self, row: Row, whose: str | None) -> Row:
-        answered = False
         while row["state"] in _LIVE:
-            if row["state"] == "words" and not answered:
-                try:
-                    row = self._confirmed(row, whose)
-                    answered = True
-                except _Over as over:
-                    row = over.row
+            if row["state"] != "words":
+                row = self._waited(row)
                 continue
-            row = self._waited(row)
+            try:
+                row = self._confirmed(row, whose)
+            except _Over as over:
+                row = over.row
         return row
 
     def _introduce(self, row: Row) -> None:
@@ -95,7 +95,7 @@ class Talk:
         who = tame(row["peer"])
         if row.get("code"):
             note("On the other machine type:")
-            note(f"  {command(f'rappd peers pair {self._own} --code {row["code"]}')}")
+            note("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
             note("One try, within ten minutes. Ctrl-C stops it.")
         elif row["role"] == "answers":
             note(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) is asking.")
@@ -110,31 +110,31 @@ class Talk:
             note()
         self._words = row["words"]
         who = tame(row["peer"])
-        same = self._asked(f"Same words on {who}? [y/N] ", {"": False, "n": False, "no": False, "y": True, "yes": True})
+        same = self._asked(
+            f"Same words on {who}? [y/N] ", {"": False, "n": False, "no": False, "y": True, "yes": True}
+        )
         body: Row = {"same": same}
         if same:
             body["whose"] = whose or self._asked(f"Whose is {who}? [mine/friend] ", _WHOSE)
         try:
             return self._look(self._daemon.post(f"/pairings/{self._attempt}", body)["pairing"])
         except Problem:
-            row = self._now("")
+            row = self._now()
             if row["state"] in _LIVE:
                 raise
             return row
 
     def _waited(self, row: Row) -> Row:
+        known = row["state"]
         with progress() as line:
-            while True:
+            while row["state"] == known:
                 line(_waiting(row))
-                row = self._now(row["state"], seconds=True)
-                if row["state"] not in ("waiting", "asking") or row["state"] != self._told:
-                    break
+                time.sleep(_PAUSE)
+                row = self._now()
         return self._look(row)
 
-    def _now(self, known: str, *, seconds: bool = False) -> Row:
-        """How it stands; with ``seconds`` as soon as it is another, or a moment later."""
-        path = f"/pairings/{self._attempt}" + (f"?state={known}" if seconds else "")
-        found: Row = self._daemon.get(path)["pairing"]
+    def _now(self) -> Row:
+        found: Row = self._daemon.get(f"/pairings/{self._attempt}")["pairing"]
         return found
 
     def _look(self, row: Row) -> Row:
@@ -152,7 +152,7 @@ class Talk:
             sys.stderr.write(plain(question, sys.stderr))
             sys.stderr.flush()
             while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
-                row = self._now("")
+                row = self._now()
                 if row["state"] not in _LIVE or row["words"] != self._words:
                     note()
                     raise _Over(self._look(row))
@@ -182,7 +182,8 @@ class Talk:
 
 def show_ended(row: Row, name: str) -> None:
     """A pairing that ended well."""
-    say(f"{mark('good')} Paired. Undo: {command(f'rappd peers revoke {called(name, row.get("short", ""))}')}")
+    undo = command(f"rappd peers revoke {called(name, row.get('short', ''))}")
+    say(f"{mark('good')} Paired. Undo: {undo}")
 
 
 def typed_at_once(question: str) -> str:

@@ -54,9 +54,7 @@ def show_peers(found: Row) -> None:
             say(f"  {tame(row['name'])}  {dim(tame(row['address']))}")
     for name, one in zip(names[len(strangers) :], asking, strict=True):
         host = one["address"].rpartition(":")[0].strip("[]")
-        _with_command(
-            f"{mark('note')} {tame(name)} ({host}) is asking.", typed(name, one["short"]), "  "
-        )
+        _with_command(f"{mark('note')} {tame(name)} ({host}) is asking.", typed(name, one["short"]), "  ")
     for row in paired:
         if row.get("trouble"):
             tell("note", f"{row['name']}: {row['trouble']}", f"rappd peers show {row['name']}")
@@ -90,7 +88,7 @@ def show_peer(row: Row) -> None:
         say()
         tell("note", row["trouble"], f"`rappd peers revoke {row['name']}`, then pair anew; or wait")
     say()
-    say(f"What it may do here: {command(f'rappd peers scopes {row["name"]}')}")
+    say(f"What it may do here: {command('rappd peers scopes ' + row['name'])}")
 
 
 def may_here(row: Row) -> str:
@@ -169,7 +167,9 @@ def _with_command(line: str, what: str, indent: str) -> None:
 def _nobody(found: Row) -> None:
     say("No peers yet. Looked:")
     for rung in found["rungs"]:
-        known = f"{count(rung['found'], 'machine')}, no peer" if rung["found"] else _RUNGS.get(rung["rung"], "")
+        known = (
+            f"{count(rung['found'], 'machine')}, no peer" if rung["found"] else _RUNGS.get(rung["rung"], "")
+        )
         what = rung["trouble"].rstrip(".") or known
         say(f"  {rung['rung']:<14}{wrapped(tame(what), 16)}")
     if not found["self"].get("running", True):

@@ -114,7 +114,8 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
     if as_json:
         print_json({"peer": row})
         return
-    say(f"{f'{mark("good")} ' if given else ''}{row['name']} may {may_here(row)}.")
+    done = f"{mark('good')} " if given else ""
+    say(f"{done}{row['name']} may {may_here(row)}.")
     for one in row["scopes"]:
         say(f"  {tame(one)}")
 
@@ -144,16 +145,16 @@ def revoke(peer: str, yes: bool, as_json: bool) -> int:
         if as_json or not interactive():
             raise NeedsYes(f"The trust in {name} would end; nothing was done.", do="Add --yes.")
         waits = " What waits for it is never delivered." if row.get("waiting") else ""
-        if not click.confirm(
-            f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True
-        ):
+        if not click.confirm(f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True):
             note("Nothing was done.")
             return NeedsYes.exit_code
     found = daemon.post(path_of(row["fingerprint"], "revoke"))  # the very one that was shown
     if as_json:
         print_json(found)
     else:
-        say(f"{mark('good')} {name} is not trusted any more. There: {command('rappd peers revoke')} this one.")
+        say(
+            f"{mark('good')} {name} is not trusted any more. There: {command('rappd peers revoke')} this one."
+        )
     return 0
 
 
@@ -174,7 +175,9 @@ def add(address: str, as_json: bool) -> None:
         tell("good", f"{added['address']} is written down. It speaks plain http: others can read along.")
     elif added["name"]:
         name = called(added["name"], added["fingerprint"])
-        say(f"{mark('good')} {tame(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}")
+        say(
+            f"{mark('good')} {tame(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}"
+        )
         say(f"  {arrow()} {command(f'rappd peers pair {name}')}")
     else:
         tell("note", f"{added['address']} is written down; nobody answers there yet.", "start rappd there")

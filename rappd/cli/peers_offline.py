@@ -84,6 +84,30 @@ def outbox_on_disk(home: Home) -> Answer:
     return read(home, look)
 
 
+def tokens_on_disk(home: Home) -> Answer:
+    """What ``GET /tokens`` tells."""
+    from rappd.store.token_rows import TokenRows
+
+    async def look(store: Store) -> Answer:
+        rows = await TokenRows(store).tokens()
+        return {
+            "tokens": [
+                {
+                    "jti": row.jti,
+                    "name": row.name,
+                    "caps": list(row.caps),
+                    "issued_at": row.issued_at / 1e6,
+                    "expires_at": row.expires_at / 1e6,
+                    "revoked_at": row.revoked_at / 1e6 if row.revoked_at else None,
+                    "used_at": row.used_at / 1e6 if row.used_at else None,
+                }
+                for row in rows
+            ]
+        }
+
+    return read(home, look)
+
+
 def read(home: Home, look: Callable[[Store], Awaitable[T]]) -> T:
     """What ``look`` finds in the record. What it is handed can read and nothing else."""
 

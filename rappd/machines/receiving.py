@@ -97,7 +97,7 @@ class Receiver:
                 case "CANCEL":
                     return self._cancel(envelope, caller)
                 case "ACK" | "STREAM":
-                    return envelope.reply(ACK, {"state": "done"})
+                    return None  # they answer; an answer to them would be answered without end
         except Problem as problem:
             return self.refuse(envelope, problem)
         return envelope.refusal(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.errors import Conflict, Mistyped
+from twins import souls
 from twins.cartridges import acting, life
 from twins.cartridges.buddy_words import NAMELESS
 from twins.cartridges.documents import Document
@@ -107,6 +108,7 @@ class BuddyVerbs:
         if nameless:  # it hatched, and has a name now
             with suppress(BadName):
                 twin = rename(twin, lived.document["organism"]["name"])
+                souls.take_name(twin.workspace, NAMELESS, twin.name)
             self._renamed(twin.key, twin.name)
         return {
             **_told(twin, lived.document),

@@ -50,7 +50,8 @@ def _refused(envelope: Envelope, now: float = NOW, **more: Any) -> BadSignature:
 
 def test_the_signature_is_over_the_canonical_record() -> None:
     said = SIGNED.extensions["_x_sig"]
-    unsigned = orjson.loads(wire.encode(ASKED))
+    unsigned = orjson.loads(wire.encode(SIGNED))
+    del unsigned["_x_sig"]["s"]
     assert verify(KEY.public, bytes.fromhex(said["s"]), b"rappd/envelope\n" + canonical(unsigned))
     assert {**said, "s": ""} == {
         "alg": "Ed25519",
@@ -182,3 +183,7 @@ def test_any_record_keeps_its_signature_until_something_changes(
     other[key] = draw.draw(_JSON)
     if canonical(other) != canonical(data):
         _refused(msgspec.structs.replace(signed, data=other))
+
+
+def test_a_record_that_was_kept_cannot_be_dated_anew() -> None:
+    _refused(_with(t=int(NOW) + 100_000), NOW + 100_000)

@@ -226,7 +226,7 @@ def test_a_shipped_rapplication_installs_works_and_goes(daemon: RunningDaemon, r
     after = {path for path in workspace.rglob("*") if path.is_file() and ".brainstem_data" not in path.parts}
     assert after == before
     assert not (workspace / "rapps" / rapp).exists()
-    assert told in (workspace / ".brainstem_data" / file).read_text()
+    assert told in (workspace / ".brainstem_data" / rapp / file).read_text()
     daemon.post("/rapps/install", {"id": rapp}, control=True)
     assert told in json.dumps(_run(daemon, agent, show)), "and it is there again"
     daemon.post("/rapps/uninstall", {"id": rapp}, control=True)

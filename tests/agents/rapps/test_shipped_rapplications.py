@@ -74,7 +74,7 @@ async def test_the_board_is_one_whether_asked_by_agent_or_by_service(shop: Any) 
     assert moved["message"] == '"Fix the gate" is in Done now.'
     _, board = await shop.service("kanban", "GET")
     assert [(task["id"], task["column"]) for task in board["tasks"]] == [(made["task_id"], "Done")]
-    assert json.loads((shop.data / "kanban.json").read_text()) == board
+    assert json.loads((shop.data / "kanban" / "kanban.json").read_text()) == board
     path = f"tasks/{made['task_id']}"
     assert (await shop.service("kanban", "PUT", path, {"title": "Mend it", "column": "doing"}))[0] == 200
     _, board = await shop.service("kanban", "GET")
@@ -124,12 +124,13 @@ async def test_the_agent_does_everything_without_the_service(shop: Any) -> None:
 
 
 async def test_a_damaged_board_is_left_as_it_is(shop: Any) -> None:
-    (shop.data / "kanban.json").write_text('{"columns": []}')
+    (shop.data / "kanban").mkdir()
+    (shop.data / "kanban" / "kanban.json").write_text('{"columns": []}')
     assert "damaged" in (await shop.agent("Kanban", task="x"))["message"]
     status, answer = await shop.service("kanban", "POST", "tasks", {"title": "x"})
     assert status == 500
     assert "damaged" in answer["error"]
-    assert (shop.data / "kanban.json").read_text() == '{"columns": []}'
+    assert (shop.data / "kanban" / "kanban.json").read_text() == '{"columns": []}'
 
 
 async def test_changes_made_at_once_by_both_are_all_kept(shop: Any) -> None:
@@ -142,11 +143,38 @@ async def test_changes_made_at_once_by_both_are_all_kept(shop: Any) -> None:
     assert len((await shop.service("kanban", "GET"))[1]["tasks"]) == 40
     assert (await shop.service("dashboard", "GET", "m"))[1]["count"] == 10
     assert (await shop.service("webhook", "GET"))[1]["count"] == 10
-    assert sorted(path.name for path in shop.data.iterdir() if path.is_file()) == [
-        "dashboard.json",
-        "kanban.json",
-        "webhook.jsonl",
-    ]
+    kept = [path for ident in NAMES for path in (shop.data / ident).iterdir()]
+    assert sorted(path.name for path in kept) == ["dashboard.json", "kanban.json", "webhook.jsonl"]
+
+
+@pytest.mark.parametrize("writer", ["agent", "service"])
+async def test_what_earlier_versions_kept_beside_the_folder_is_found_and_moves(
+    shop: Any, writer: str
+) -> None:
+    task = {"id": "0a1b2c3d", "title": "Mow", "description": "", "column": "Doing"}
+    before = {
+        "kanban.json": {"columns": ["To do", "Doing", "Done"], "tasks": [task]},
+        "dashboard.json": {"metrics": {"m": [{"value": 1, "recorded_at": "2030-01-01T00:00:00+00:00"}]}},
+        "webhook.jsonl": {"source": "s", "event_type": "e", "summary": "old"},
+    }
+    for name, content in before.items():
+        (shop.data / name).write_text(f"{json.dumps(content)}\n")
+    assert (await shop.agent("Kanban"))["tasks"] == [task]
+    assert (await shop.service("dashboard", "GET", "m"))[1]["latest"] == 1
+    assert (await shop.agent("Webhook"))["data_slush"]["newest"] == "old"
+    assert all((shop.data / name).exists() for name in before), "looking moves nothing"
+    if writer == "agent":
+        await shop.agent("Kanban", task="Rake")
+        await shop.agent("Dashboard", metric="m", value=2)
+        await shop.agent("Webhook", action="record", summary="new")
+    else:
+        await shop.service("kanban", "POST", "tasks", {"title": "Rake"})
+        await shop.service("dashboard", "POST", "m", {"value": 2})
+        await shop.service("webhook", "POST", "ingest", {"summary": "new"})
+    assert not any((shop.data / name).exists() for name in before)
+    assert [one["title"] for one in (await shop.service("kanban", "GET"))[1]["tasks"]] == ["Mow", "Rake"]
+    assert (await shop.agent("Dashboard", metric="m"))["count"] == 2
+    assert [one["summary"] for one in (await shop.agent("Webhook"))["events"]] == ["new", "old"]
 
 
 async def test_events_come_in_by_service_and_are_listed_by_the_agent(shop: Any) -> None:
@@ -156,7 +184,7 @@ async def test_events_come_in_by_service_and_are_listed_by_the_agent(shop: Any) 
         {"status": "success", "received": 1},
     )
     await shop.service("webhook", "POST", "ingest", {"type": "alarm", "message": "It rains"})
-    (line, _) = (shop.data / "webhook.jsonl").read_text().splitlines()
+    (line, _) = (shop.data / "webhook" / "webhook.jsonl").read_text().splitlines()
     assert json.loads(line).keys() == {"received_at", "source", "event_type", "summary", "payload"}
     status, found = await shop.service("webhook", "GET", "events")
     assert status == 200
@@ -175,7 +203,8 @@ async def test_events_come_in_by_service_and_are_listed_by_the_agent(shop: Any) 
 
 async def test_the_last_fifty_events_are_shown(shop: Any) -> None:
     lines = [json.dumps({"source": "s", "event_type": "e", "summary": str(number)}) for number in range(60)]
-    (shop.data / "webhook.jsonl").write_text("\n".join([*lines, '{"cut sho']))
+    (shop.data / "webhook").mkdir()
+    (shop.data / "webhook" / "webhook.jsonl").write_text("\n".join([*lines, '{"cut sho']))
     _, found = await shop.service("webhook", "GET")
     assert [event["summary"] for event in found["events"]] == [str(number) for number in range(59, 9, -1)]
     await shop.service("webhook", "POST", "ingest", {"summary": "after the cut"})
@@ -184,7 +213,8 @@ async def test_the_last_fifty_events_are_shown(shop: Any) -> None:
 
 async def test_old_events_make_room(shop: Any) -> None:
     line = json.dumps({"source": "s", "event_type": "e", "summary": "old", "payload": "x" * 5000})
-    (shop.data / "webhook.jsonl").write_text(f"{line}\n" * 1100)
+    (shop.data / "webhook").mkdir()
+    (shop.data / "webhook" / "webhook.jsonl").write_text(f"{line}\n" * 1100)
     await shop.service("webhook", "POST", "ingest", {"summary": "new"})
     assert (await shop.agent("Webhook", action="summary"))["data_slush"] == {"count": 1001}
 
@@ -207,7 +237,7 @@ async def test_events_are_recorded_without_the_service(shop: Any) -> None:
 )
 async def test_what_is_no_event_is_refused(shop: Any, path: str, body: Any, status: int) -> None:
     assert (await shop.service("webhook", "POST", path, body))[0] == status
-    assert not (shop.data / "webhook.jsonl").exists()
+    assert not (shop.data / "webhook" / "webhook.jsonl").exists()
 
 
 async def test_numbers_are_logged_and_shown_by_both(shop: Any) -> None:
@@ -237,7 +267,8 @@ async def test_numbers_are_logged_and_shown_by_both(shop: Any) -> None:
 
 async def test_the_last_hundred_points_are_shown(shop: Any) -> None:
     points = [{"value": number, "recorded_at": "2030-01-01T00:00:00+00:00"} for number in range(1000)]
-    (shop.data / "dashboard.json").write_text(json.dumps({"metrics": {"m": points}}))
+    (shop.data / "dashboard").mkdir()
+    (shop.data / "dashboard" / "dashboard.json").write_text(json.dumps({"metrics": {"m": points}}))
     await shop.service("dashboard", "POST", "m", {"value": 1000})
     _, found = await shop.service("dashboard", "GET", "m")
     assert [point["value"] for point in found["points"]] == list(range(901, 1001))
@@ -250,7 +281,7 @@ async def test_without_a_number_nothing_is_logged(shop: Any, value: Any) -> None
     sent = None if value == float("inf") else value  # JSON has no infinity; the agent may still get one
     assert (await shop.service("dashboard", "POST", "m", {"value": sent}))[0] == 400
     assert (await shop.agent("Dashboard", action="log", metric="m", value=str(value)))["status"] == "error"
-    assert not (shop.data / "dashboard.json").exists()
+    assert not (shop.data / "dashboard" / "dashboard.json").exists()
 
 
 async def test_numbers_are_kept_without_the_service(shop: Any) -> None:

@@ -21,7 +21,7 @@ from tests.twins.importer.a_home import (
     part,
 )
 from twins.bonds import events
-from twins.eggs.opened import Destination, Opened
+from twins.eggs.opened import Destination, Opened, Role
 from twins.errors import BadEgg, HostileEgg, TwinConflict
 from twins.importer.planning import Action
 from twins.workspace import DEFAULT_SOUL, Workspace
@@ -56,6 +56,27 @@ class TestTheBrainstem:
             "brainstem/agents/kanban_agent.py",
             "brainstem/services/kanban_service.py",
         }
+
+    def test_it_is_known_as_an_installed_one_is(self, home: AHome) -> None:
+        home.start_brainstem()
+        listed = {"rapps/kanban/manifest.json": b'{"id": "kanban"}'}
+        receipt = home.importer().hatch(self._rapp(part(*listed.popitem(), Role.PAGE)), now=NOW).receipt
+        placed = home.brainstem / "rapps/kanban/placed.json"
+        assert json.loads(placed.read_bytes()) == [
+            "agents/kanban_agent.py",
+            "rapps/kanban/manifest.json",
+            "rapps/kanban/ui/index.html",
+            "services/kanban_service.py",
+        ], "what it remembers is its owner's"
+        more = part("agents/kanban_more_agent.py", b"z = 1\n")
+        again = self._rapp(part("rapps/kanban/manifest.json", b'{"id": "kanban"}', Role.PAGE), more)
+        newer = home.importer().hatch(again, now=LATER).receipt
+        assert "agents/kanban_more_agent.py" in json.loads(placed.read_bytes())
+        assert "agents/kanban_agent.py" in json.loads(placed.read_bytes())
+        for one in (newer, receipt):
+            assert one is not None
+            home.importer().rollback(one.id)
+        assert not placed.exists()
 
     def test_it_stays_who_it_is(self, home: AHome) -> None:
         home.start_brainstem()

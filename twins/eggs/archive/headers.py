@@ -64,8 +64,8 @@ def locate(window: Window, directory: Directory, deviations: dict[str, None]) ->
         head = block[at : at + length]
         data = entry.offset + length
         if not (directory.bare and _is_bare(head, entry) and data + entry.compressed == end):
-            data, is_bare = _judge(head, entry, end, window, deviations)
-            bare = bare and is_bare and directory.bare
+            bare = False
+            data = _judge(head, entry, end, window, deviations)
         places[place] = data
     members = [_member(entry, data) for entry, data in zip(entries, places, strict=True) if not entry.folder]
     return Located(members, bare)
@@ -75,7 +75,7 @@ def locate_one(window: Window, directory: Directory, name: str) -> Member:
     """Reads the record in front of one file alone. Raises as ``locate`` for what is wrong with this one."""
     entry = directory.entry(name)
     head = window.read(entry.offset, LOCAL.size + len(entry.raw))
-    return _member(entry, _judge(head, entry, directory.next_after(entry), window, {})[0])
+    return _member(entry, _judge(head, entry, directory.next_after(entry), window, {}))
 
 
 def _member(entry: Entry, data: int) -> Member:
@@ -93,23 +93,19 @@ def _is_bare(head: bytes, entry: Entry) -> bool:
     )
 
 
-def _judge(
-    head: bytes, entry: Entry, end: int, window: Window, deviations: dict[str, None]
-) -> tuple[int, bool]:
-    """Where the file's bytes begin, and whether its record is bare; the next record begins at ``end``."""
+def _judge(head: bytes, entry: Entry, end: int, window: Window, deviations: dict[str, None]) -> int:
+    """Where the file's bytes begin, once its record is judged; the next record begins at ``end``."""
     if not head.startswith(LOCAL_SIGN):
         raise window.damaged(shown(entry.name))
     extra_length = head[28] | head[29] << 8
     data = entry.offset + len(head) + extra_length
     rest = end - data - entry.compressed
-    if _is_bare(head, entry) and not rest:
-        return data, True
     if rest < 0:
         raise window.hostile(f"{shown(entry.name)} shares bytes with another file")
     found = fields(window.read(data - extra_length, extra_length), entry.name, window)
     _compare(head, entry, found, window, deviations)
     _descriptor(entry, data, rest, window, deviations)
-    return data, False
+    return data
 
 
 def _compare(head: bytes, entry: Entry, found: Fields, window: Window, deviations: dict[str, None]) -> None:

@@ -1,0 +1,156 @@
+"""HELP to DONE of one agent between two daemons over mutual TLS, durable on both sides; and the queue's return."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.daemon import BenchDaemon, free_port
+
+_AGENT = """
+from agents.basic_agent import BasicAgent
+
+
+class EchoAgent(BasicAgent):
+    def __init__(self):
+        self.name = "Echo"
+        self.metadata = {"name": "Echo", "description": "Gives back what it gets.",
+                         "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": []}}
+        super().__init__(self.name, self.metadata)
+
+    def perform(self, **kwargs):
+        return kwargs.get("text", "")
+"""
+
+
+def run() -> list[tuple[str, str]]:
+    """Latency at one call at a time, rate at 32, against a2a-sdk's SendMessage; 1,000 queued calls delivered."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_run(Path(folder)))
+
+
+async def _run(folder: Path) -> list[tuple[str, str]]:
+    from rappd.home import Home
+    from rappd.house import House
+    from rappd.settings.load import Settings
+
+    door = free_port()
+    with BenchDaemon(folder / "worker", **_door(door), RAPPD_NAME="worker") as worker:
+        worker.drop("echo_agent.py", _AGENT)
+        worker.start()
+        os.environ.update(
+            RAPP_HOME=str(folder / "caller"), RAPPD_PEERS_LOOPBACK="on", RAPPD_NEARBY="off", RAPPD_NAME="caller",
+            RAPPD_LOCAL_MODELS="off",
+        )  # fmt: skip
+        home = Home(folder / "caller")
+        home.create()
+        house = await House.open(home, Settings.load(home))
+        house.listen_on(1)
+        from rappd.doors.federation.app import serve
+        from rappd.doors.peers_door import listen
+
+        own = free_port()
+        listener = listen("127.0.0.1", own)
+        assert listener is not None
+        await house.start()
+        await house.machines.start(own)
+        runner = await serve(house.machines, listener)
+        try:
+            await _pair(house, worker, door, own)
+            rows = await _calls(house)
+            rows += await _queue(house, worker, folder)
+        finally:
+            await runner.cleanup()
+            await house.close()
+    rows += _a2a(rows)
+    return rows
+
+
+async def _pair(house: Any, worker: BenchDaemon, door: int, own: int) -> None:
+    there = worker.control("GET", "/peers")["self"]["fingerprint"]
+    await house.peers.pair(f"127.0.0.1:{door}", fingerprint=there, whose="mine")
+    own_key = house.identity.fingerprint
+    worker.control("POST", "/pairings", {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"})
+
+
+async def _calls(house: Any) -> list[tuple[str, str]]:
+    async def one(text: str) -> None:
+        done = await house.calls.call("worker", agent="Echo", args={"text": text})
+        if done["call"].get("result") != text:
+            raise RuntimeError(str(done))
+
+    for number in range(50):
+        await one(str(number))
+    took = []
+    for number in range(400):
+        started = time.perf_counter()
+        await one(str(number))
+        took.append((time.perf_counter() - started) * 1000)
+    took.sort()
+    rows = [("one call at a time", f"p50 {took[200]:.2f} ms, p99 {took[396]:.2f} ms")]
+
+    async def several(count: int) -> None:
+        for number in range(count):
+            await one(str(number))
+
+    rates = []
+    for _ in range(3):
+        started = time.perf_counter()
+        await asyncio.gather(*(several(60) for _ in range(32)))
+        rates.append(32 * 60 / (time.perf_counter() - started))
+    rows.append(("32 calls at a time", f"{statistics.median(rates):,.0f}/s (both daemons on this machine)"))
+    return rows
+
+
+async def _queue(house: Any, worker: BenchDaemon, folder: Path) -> list[tuple[str, str]]:
+    worker.stop()
+    peer = house.machines.book.find("worker")
+    from envelopes.record import HELP, Envelope, new_id
+
+    started = time.perf_counter()
+    for number in range(1000):
+        asked = Envelope(new_id(), house.machines.id, f"brainstem_{peer.prefix}", HELP, {"agent": "Echo", "args": {"text": str(number)}})
+        await house.calls.keep(peer, house.gate.begin(asked, "brainstem", session=asked.id))
+    queued = time.perf_counter() - started
+    worker.start()
+    started = time.perf_counter()
+    delivered = None
+    while True:
+        rows = await house.machines.outbox.listing(waiting=True, most=2000)
+        if delivered is None and not any(row.state in ("queued", "delivered") for row in rows):
+            delivered = time.perf_counter() - started
+        if not rows:
+            break
+        if time.perf_counter() - started > 120:
+            raise RuntimeError(f"{len(rows)} still wait")
+        await asyncio.sleep(0.02)
+    answered = time.perf_counter() - started
+    return [
+        ("1,000 calls put into the outbox", f"{queued:.2f} s, one by one"),
+        ("1,000 queued calls delivered after the peer is ready", f"{delivered:.2f} s, all answered after {answered:.2f} s"),
+    ]
+
+
+def _door(port: int) -> dict[str, str]:
+    return {
+        "RAPPD_PEERS_DOOR": "on",
+        "RAPPD_PEERS_PORT": str(port),
+        "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+        "RAPPD_PEERS_LOOPBACK": "on",
+        "RAPPD_NEARBY": "off",
+    }
+
+
+def _a2a(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    script = Path(__file__).with_name("a2a_peer.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        return [("a2a-sdk SendMessage", f"not measured: {done.stderr.strip().splitlines()[-1:]}")]
+    return [("a2a-sdk SendMessage, plain HTTP, nothing durable", done.stdout.strip())]

@@ -1,0 +1,148 @@
+"""``rappd call``: asks another machine, a twin of it, or one of its agents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from envelopes.problem import Problem
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import took
+from rappd.cli.progress import progress
+from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, tame, terminal_width
+from rappd.cli.tables import cells
+from rappd.errors import Mistyped, NotYet
+from rappd.home import Home
+
+Row = dict[str, Any]
+
+_SPARE_SECONDS = 60.0
+_THREAD_DIGITS = (4, 8, 13)
+_REFUSED = (401, 403)
+
+
+class Failed(Problem):
+    """The other machine, or what it asked, said no; or it could not be done there."""
+
+    def __init__(self, row: Row, own: str) -> None:
+        self._row = row
+        self._answered = answered = int(row.get("status") or 500)
+        said = str(row.get("error") or "It failed, and did not say why.")
+        do = str(row.get("do") or "")
+        peer = row["peer"]
+        if answered in _REFUSED:
+            said, do = f"{peer} refused this call.", f"its owner can allow it: `rappd peers show {own}`"
+        super().__init__(said, do=do or f"`rappd threads show {row['thread'][:8]}` has the record")
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # from the other machine's status
+        return 5 if self._answered in _REFUSED else 4 if self._answered == 404 else 1
+
+    @property
+    def code(self) -> str:  # type: ignore[override]  # the other machine's own slug
+        return str(self._row.get("code") or "failed")
+
+    def as_json(self) -> Row:
+        """What the other machine said, whole."""
+        kept = {key: self._row[key] for key in ("id", "peer", "thread", "seconds")}
+        return {**kept, "said": self._row.get("error", ""), **super().as_json()}
+
+
+@click.command()
+@click.argument("target", metavar="PEER[/TWIN][:AGENT]")
+@click.argument("text", nargs=-1)
+@click.option("--args", "given", default="", metavar="JSON", help="Arguments for AGENT, a JSON object.")
+@click.option(
+    "--wait", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds to wait."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def call(target: str, text: tuple[str, ...], given: str, wait: float, as_json: bool) -> int:
+    """Ask another machine. Away, it gets the call later; an answer is never lost, nor asked for twice.
+
+    pi is its brainstem, pi/gardener a twin there, pi:Clock one agent.
+    """
+    where, _, agent = target.partition(":")
+    peer, _, twin = where.partition("/")
+    if given and not agent:
+        raise Mistyped("--args are for one agent.", do=f"rappd call {where}:AGENT --args '{{…}}'")
+    body = {
+        "peer": peer,
+        "twin": twin,
+        "agent": agent,
+        "text": _sentence(text, agent),
+        "wait": wait,
+        **({"args": _arguments(given)} if given else {}),
+    }
+    daemon = Daemon(Home.here(), timeout=wait + _SPARE_SECONDS)
+    with progress() as line:
+        line(f"Asking {peer}…")
+        row = daemon.post("/call", body)["call"]
+    if row["state"] == "failed":
+        raise Failed(row, str(daemon.get("/peers")["self"]["name"]))
+    if as_json:
+        print_json({"call": row})
+    elif row["state"] == "done":
+        _answer(row)
+    else:
+        _later(row)
+    return 0 if row["state"] == "done" else NotYet.exit_code
+
+
+def _answer(row: Row) -> None:
+    result = row.get("result")
+    say(tame(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)))
+    sys.stdout.flush()
+    note(dim(f"  done on {row['peer']} in {took(row['seconds'])}, thread {_beginning(row['thread'])}"))
+
+
+def _later(row: Row) -> None:
+    """In one line where it fits: what became of it, and where to look."""
+    if row["state"] == "queued":
+        why = str(row.get("why") or f"{row['peer']} is away.").rstrip(".")
+        what = f"Queued: {why}. Goes by itself."
+    else:
+        what = f"Accepted: {row['peer']} works on it still. The answer comes by itself."
+    then = f"{arrow()} {command('rappd threads show ' + _beginning(row['thread']))}"
+    line = f"{mark('note')} {tame(what)}"
+    if cells(f"{line} {then}") <= terminal_width():
+        say(f"{line} {then}")
+    else:
+        say(line)
+        say(f"  {then}")
+
+
+def _beginning(thread: str) -> str:
+    """As much of a thread's id as names it alone."""
+    from rappd.errors import RappdError
+    from rappd.store.reading import Reader
+
+    with Reader(Home.here().database) as reader:
+        for digits in _THREAD_DIGITS:
+            try:
+                reader.find_thread(thread[:digits])
+            except RappdError:
+                continue
+            return thread[:digits]
+    return thread
+
+
+def _sentence(words: tuple[str, ...], agent: str) -> str:
+    sentence = " ".join(words).strip()
+    if not sentence and not agent and not sys.stdin.isatty():
+        sentence = sys.stdin.read().strip()
+    return sentence
+
+
+def _arguments(text: str) -> Row:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Mistyped(
+            f"--args is no JSON: {error}.", do="""Like this: --args '{"city": "Rome"}'."""
+        ) from None
+    if not isinstance(found, dict):
+        raise Mistyped("--args is no JSON object.", do="""Like this: --args '{"city": "Rome"}'.""")
+    return found

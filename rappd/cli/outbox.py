@@ -1,0 +1,165 @@
+"""``rappd outbox``: what waits for machines: list, retry, drop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import ago, count
+from rappd.cli.screen import arrow, command, dim, mark, print_json, say, tame, tell
+from rappd.cli.tables import table
+from rappd.cli.verbs import Verbs
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_ID = click.argument("id", metavar="ID")
+
+_WAITING = ("queued", "delivered", "accepted")
+_DIGITS = 4
+_RECENT_SECONDS = 86_400.0
+_RECENT_ROWS = 10
+
+Row = dict[str, Any]
+
+
+@click.group(cls=Verbs)
+def outbox() -> None:
+    """What waits for machines that are away: list, retry, drop.
+
+    ID may be its first characters.
+    """
+
+
+@outbox.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also what came of older ones.")
+@_JSON
+def list_(everything: bool, as_json: bool) -> None:
+    """What waits, then what lately came of it."""
+    home = Home.here()
+    daemon = Daemon(home)
+    running = daemon.running()
+    if running:
+        found = daemon.get("/outbox")
+    else:
+        from rappd.cli.peers_offline import outbox_on_disk
+
+        found = outbox_on_disk(home)
+    if as_json:
+        print_json(found)
+        return
+    rows = found["outbox"]
+    waiting = [row for row in rows if row["state"] in _WAITING]
+    over = [row for row in rows if row["state"] not in _WAITING]
+    recent = [row for row in over if time.time() - row["created"] < _RECENT_SECONDS][-_RECENT_ROWS:]
+    shown = [*waiting, *(over if everything else recent)]
+    if shown:
+        here = _here(daemon) if running else set()
+        _show(shown, rows, here, running=running)
+    else:
+        say("Nothing waits for another machine.")
+    hidden = len(rows) - len(shown)
+    if hidden:
+        say(dim(f"{count(hidden, 'older one')}: ") + command("rappd outbox list --all"))
+
+
+@outbox.command()
+@_ID
+@_JSON
+def retry(id: str, as_json: bool) -> None:
+    """Try one now."""
+    found = Daemon(Home.here()).post(f"/outbox/{quote(id, safe='')}/retry")
+    if as_json:
+        print_json(found)
+        return
+    row = found["retried"]
+    say(f"{mark('good')} Tried now: {_quoted(row)} to {row['to']}.")
+    say(f"  {arrow()} {command('rappd outbox list')}")
+
+
+@outbox.command()
+@_ID
+@_JSON
+def drop(id: str, as_json: bool) -> None:
+    """Nobody wants one any more. What the other machine has begun may still be done there."""
+    found = Daemon(Home.here()).delete(f"/outbox/{quote(id, safe='')}")
+    if as_json:
+        print_json(found)
+        return
+    row = found["dropped"]
+    say(f"{mark('good')} Dropped: {_quoted(row)} to {row['to']}.")
+
+
+def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) -> None:
+    now = time.time()
+    starts = _starts({row["id"] for row in every})
+    lines = [
+        [
+            starts[row["id"]],
+            row["to"],
+            _quoted(row),
+            row["state"],
+            str(row["tries"]),
+            _next(row, here, now),
+            _expires(row, now),
+        ]
+        for row in shown
+    ]
+    table(["ID", "TO", "WHAT", "STATE", "TRIES", "NEXT", "EXPIRES"], lines, shrink=2, prose=True, whole=(0,))
+    for row in shown:
+        if row["trouble"] and row["state"] in (*_WAITING, "failed"):
+            tell("note", f"{starts[row['id']]}: {row['trouble']}")
+    if not running:
+        tell("note", "Nothing goes out: rappd isn't running", "rappd start")
+
+
+def _next(row: Row, here: set[str], now: float) -> str:
+    match row["state"]:
+        case "queued" | "delivered" if row["peer"] not in here:
+            return "when back"
+        case "queued" | "delivered":
+            return "now" if (row["next"] or 0) <= now + 1 else f"in {_span(row['next'] - now)}"
+        case "accepted":
+            return "its answer"
+    return ""
+
+
+def _expires(row: Row, now: float) -> str:
+    left = row["expires"] - now
+    if row["state"] in _WAITING:
+        return f"in {_span(left)}" if left > 0 else "now"
+    return ago(-left) if row["state"] == "expired" else ""
+
+
+def _span(seconds: float) -> str:
+    return ago(seconds).removesuffix(" ago")
+
+
+def _here(daemon: Daemon) -> set[str]:
+    rows = daemon.get("/peers")["peers"]
+    return {row["fingerprint"] for row in rows if row["presence"] == "here"}
+
+
+def _starts(ids: Iterable[str]) -> dict[str, str]:
+    """Each id's beginning that no other has."""
+    ordered = sorted(ids)
+    found = {}
+    for at, one in enumerate(ordered):
+        near = [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
+        found[one] = next(
+            (
+                one[:digits]
+                for digits in range(_DIGITS, len(one))
+                if not any(other.startswith(one[:digits]) for other in near)
+            ),
+            one,
+        )
+    return found
+
+
+def _quoted(row: Row) -> str:
+    return f'"{tame(str(row["what"]))}"'

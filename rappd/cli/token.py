@@ -1,0 +1,135 @@
+"""``rappd token``: what lets a program call this machine: issue, list, revoke. (On screens, an access.)"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import ago
+from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame
+from rappd.cli.tables import table
+from rappd.cli.verbs import Verbs
+from rappd.errors import Ambiguous, NeedsYes, NotFound
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+_DIGITS = 4
+
+Row = dict[str, Any]
+
+
+@click.group(cls=Verbs)
+def token() -> None:
+    """Let a program call this machine without being paired: issue, list, revoke."""
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--may", "caps", multiple=True, metavar="CAPABILITY", default=("HELP.brainstem",), show_default=True,
+    help="What it may do; can be given again.",
+)  # fmt: skip
+@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long.")
+@_JSON
+def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
+    """Make an access for NAME. Its text is shown once, and never kept.
+
+    HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
+    """
+    found = Daemon(Home.here()).post("/tokens", {"name": name, "caps": list(caps), "days": days})
+    if as_json:
+        print_json(found)
+        return
+    row = found["token"]
+    note(f"{mark('good', sys.stderr)} {tame(row['name'])} may {_may(row)} until {_day(row['expires_at'])}.")
+    note("Shown this once; whoever has it may do that:")
+    say(str(row["text"]))
+
+
+@token.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """What was issued, the latest first."""
+    home = Home.here()
+    daemon = Daemon(home)
+    found = daemon.get("/tokens") if daemon.running() else _on_disk(home)
+    if as_json:
+        print_json(found)
+        return
+    rows = found["tokens"]
+    if not rows:
+        say("Nothing was issued yet.")
+        say(f"  {arrow()} {command('rappd token issue NAME')}")
+        return
+    now = time.time()
+    lines = [[_short(row), row["name"], _may(row), _state(row, now), _used(row, now)] for row in rows]
+    table(["ID", "NAME", "MAY", "STATE", "LAST USED"], lines, shrink=2, whole=(0,))
+
+
+@token.command()
+@click.argument("wanted", metavar="NAME|ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+def revoke(wanted: str, yes: bool, as_json: bool) -> int:
+    """End an access at once, by its name or the beginning of its ID."""
+    daemon = Daemon(Home.here())
+    row = _one(daemon.get("/tokens")["tokens"], wanted)
+    if not yes:
+        if as_json or not interactive():
+            raise NeedsYes(f"The access of {row['name']} would end; nothing was done.", do="Add --yes.")
+        if not click.confirm(f"End the access of {tame(row['name'])} ({_short(row)})?", err=True):
+            note("Nothing was done.")
+            return NeedsYes.exit_code
+    found = daemon.delete(f"/tokens/{quote(row['jti'], safe='')}")
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{mark('good')} {tame(row['name'])} may nothing here any more.")
+    return 0
+
+
+def _one(rows: list[Row], wanted: str) -> Row:
+    """The living one of that name or id; else one that is over."""
+    by_id = [row for row in rows if len(wanted) >= _DIGITS and row["jti"].startswith(wanted.lower())]
+    found = [row for row in rows if row["name"].casefold() == wanted.casefold()] or by_id
+    found = [row for row in found if not row.get("revoked_at")] or found[:1]
+    if not found:
+        raise NotFound(f'Nothing was issued for "{wanted[:60]}".', do="rappd token list")
+    if len(found) > 1:
+        some = ", ".join(_short(row) for row in found[:4])
+        raise Ambiguous(f'"{wanted[:60]}" has several: {some}.', do="Give the ID.")
+    return found[0]
+
+
+def _on_disk(home: Home) -> Row:
+    from rappd.cli.peers_offline import tokens_on_disk
+
+    return tokens_on_disk(home)
+
+
+def _short(row: Row) -> str:
+    return str(row["jti"])[:8]
+
+
+def _may(row: Row) -> str:
+    return tame(", ".join(row["caps"]))
+
+
+def _state(row: Row, now: float) -> str:
+    if row.get("revoked_at"):
+        return "revoked"
+    return f"until {_day(row['expires_at'])}" if row["expires_at"] > now else "expired"
+
+
+def _used(row: Row, now: float) -> str:
+    return ago(now - row["used_at"]) if row.get("used_at") else "never"
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%d %b %Y", time.localtime(seconds)).lstrip("0")
