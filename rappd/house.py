@@ -281,8 +281,20 @@ def describe(house: House) -> dict[str, Any]:
         "unavailable": len(house.host.roster.unavailable()),
         "agents_path": str(house.host.workspace.agents),
         "home": str(house.home.root),
+        "machines": _machines(house),
         "sandbox": house.workforce.sandbox_report(),
     }
+
+
+def _machines(house: House) -> dict[str, Any]:
+    """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
+    machines = house.machines
+    if machines.ready.is_set():
+        peers = len(machines.book.all())
+    else:  # at the start, the book is still to be opened
+        with Reader(house.home.database) as record:
+            peers = record.rows("SELECT count(*) FROM peers")[0][0]
+    return {"port": machines.port, "announced": house.settings.on("peers.nearby"), "peers": peers}
 
 
 def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:

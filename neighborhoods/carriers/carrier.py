@@ -14,6 +14,7 @@ from envelopes import wire
 from envelopes.errors import Malformed
 from envelopes.record import ERROR, Envelope
 from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Answer, Line, OnStream
+from neighborhoods.carriers.requesting import session, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
 from neighborhoods.delivery.carrier import RETRIABLE
 from neighborhoods.delivery.errors import Declined, Retriable
@@ -44,6 +45,7 @@ class Carrier:
         self._requests = requests
         self._heard = heard
         self._lines: dict[str, Line] = {}
+        self._every: dict[str, set[Line]] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self._http: aiohttp.ClientSession | None = None
@@ -54,6 +56,7 @@ class Carrier:
         """See ``delivery.carrier.Carrier``."""
         line = await self._line(peer)
         reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
+        _check_sender(peer, reply)
         self._heard(peer.fingerprint, self._ways.address(peer))
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
@@ -80,7 +83,7 @@ class Carrier:
             found = wire.decode_batch(raw)
         except Malformed as problem:
             raise _no_envelope(peer, problem) from problem
-        return [_envelope(peer, one) for one in found]
+        return [_check_sender(peer, _envelope(peer, one)) for one in found]
 
     async def fetch(self, peer: Peer, id: str) -> Envelope | None:
         """What became of an envelope; None when the peer does not know it."""
@@ -88,8 +91,12 @@ class Carrier:
         if status == 404:
             return None
         try:
-            return wire.decode(raw)
+            return _check_sender(peer, wire.decode(raw))
         except Malformed as problem:
+            if status == 401:
+                raise _not_trusted(peer) from problem
+            if status in RETRIABLE:
+                raise Retriable(f"{peer.name} is busy ({status}).", answered=status) from problem
             raise _no_envelope(peer, problem) from problem
 
     async def post_file(self, peer: Peer, path: str, file: Path, headers: dict[str, str]) -> dict[str, Any]:
@@ -104,14 +111,21 @@ class Carrier:
 
     def adopt(self, peer: Peer, line: Line) -> None:
         """A line that the peer opened serves for calls to it, too."""
+        self._every.setdefault(peer.fingerprint, set()).add(line)
         known = self._lines.get(peer.fingerprint)
         if known is None or not known.open:
             self._lines[peer.fingerprint] = line
 
     def dropped(self, peer: Peer, line: Line) -> None:
-        """That line ended."""
+        """That line ended; another to the same peer takes its place."""
+        every = self._every.get(peer.fingerprint, set())
+        every.discard(line)
+        if not every:
+            self._every.pop(peer.fingerprint, None)
         if self._lines.get(peer.fingerprint) is line:
             del self._lines[peer.fingerprint]
+            if (other := next((one for one in every if one.open), None)) is not None:
+                self._lines[peer.fingerprint] = other
 
     def address(self, peer: Peer) -> str:
         """Where the peer was last reached since the start, or ""."""
@@ -123,15 +137,14 @@ class Carrier:
         return line is not None and line.open
 
     async def part_from(self, fingerprint: str) -> None:
-        """Ends what is open to a peer, at once."""
-        if (line := self._lines.pop(fingerprint, None)) is not None:
-            await line.close()
+        """Ends what is open to a peer, whoever opened it, at once."""
+        self._lines.pop(fingerprint, None)
+        await _end(self._every.pop(fingerprint, set()))
 
     async def close(self) -> None:
         """Ends every line."""
-        for line in list(self._lines.values()):
-            await line.close()
         self._lines.clear()
+        await _end({line for every in self._every.values() for line in every})
         for task in self._reading:
             task.cancel()
         await asyncio.gather(*self._reading, return_exceptions=True)
@@ -145,7 +158,8 @@ class Carrier:
         async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
             line = self._lines.get(peer.fingerprint)
             if line is None or not line.open:
-                line = self._lines[peer.fingerprint] = await self._open(peer)
+                line = await self._open(peer)
+                self.adopt(peer, line)
             return line
 
     async def _open(self, peer: Peer) -> Line:
@@ -192,8 +206,7 @@ class Carrier:
             async with self._session().request(
                 method, f"https://{address}{path}", data=body, headers=sent, ssl=context, timeout=limits
             ) as response:
-                raw = await response.content.read(LARGEST_ANSWER)
-                return response.status, raw
+                return response.status, await whole(response, LARGEST_ANSWER)
 
         found = await self._ways.first(peer, ask)
         self._heard(peer.fingerprint, self._ways.address(peer))
@@ -201,9 +214,7 @@ class Carrier:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30)
-            )
+            self._http = session(aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30))
         return self._http
 
 
@@ -220,6 +231,19 @@ def _envelope(peer: Peer, found: Envelope | Malformed) -> Envelope:
     if isinstance(found, Malformed):
         raise _no_envelope(peer, found) from found
     return found
+
+
+def _check_sender(peer: Peer, reply: Envelope) -> Envelope:
+    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailed``."""
+    unread = reply.verb == ERROR and reply.sender == wire.NOBODY
+    if not unread and reply.sender.rpartition("_")[2] != peer.prefix:
+        log.warning("security: %s answered as %s", peer.name, reply.sender)
+        raise PeerFailed(f"{peer.name} answered in the name of another machine.")
+    return reply
+
+
+async def _end(lines: set[Line]) -> None:
+    await asyncio.gather(*(line.close() for line in lines))
 
 
 def _no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:

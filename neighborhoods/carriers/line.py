@@ -1,14 +1,15 @@
 """A line: one WebSocket between two machines, on which each may ask the other at any time.
 
 Every text frame is one envelope. A reply carries the id of what it answers, so that many are under way at
-once, in any order; whatever answers nothing that was asked here is a request of the other side.
+once, in any order; whatever answers nothing that was asked here is a request of the other side. To an ACK
+nothing is said, and to an ERROR never another: else two machines would go on for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -17,7 +18,9 @@ import aiohttp
 from envelopes import wire
 from envelopes.emergence import MAX_BYTES, encode
 from envelopes.errors import Malformed
-from envelopes.record import CANCEL, STREAM, Envelope
+from envelopes.problem import Problem
+from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
+from neighborhoods.carriers.fitting import fitting
 from neighborhoods.errors import PeerAway
 
 log = logging.getLogger(__name__)
@@ -25,12 +28,19 @@ log = logging.getLogger(__name__)
 PROTOCOL = "rappd.1"
 HEARTBEAT = 10.0
 MOST_AT_ONCE = 256
-"""Requests of the other side that are worked on at once; then its line is not read on."""
+"""Requests of the other side that are worked on at once; whatever comes beyond is told to come later."""
 MAX_FRAME = MAX_BYTES
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
-"""Works on a request; None when nothing is to be said back."""
+"""Works on a request; None when nothing is to be said back, ``Streamed`` when several things are."""
+Pieces = Callable[[], AsyncIterator[tuple[int, Envelope]]]
 OnStream = Callable[[Envelope], None]
+
+
+class Streamed(Envelope, frozen=True, kw_only=True):
+    """A reply in pieces: itself it says that work began; ``pieces()`` gives numbered STREAMs, then the end."""
+
+    pieces: Pieces
 
 
 class Socket(Protocol):
@@ -63,8 +73,7 @@ class Line:
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
         self._streams: dict[str, OnStream] = {}
-        self._working: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(MOST_AT_ONCE)
+        self._working: dict[asyncio.Task[None], Envelope] = {}
 
     @property
     def open(self) -> bool:
@@ -82,11 +91,11 @@ class Line:
         if on_stream is not None:
             self._streams[id] = on_stream
         try:
-            try:
-                await self._socket.send_str(envelope.decode())
-            except (ConnectionError, RuntimeError) as error:
-                raise PeerAway(f"{self._name} is away.", maybe_sent=True) from error
             async with asyncio.timeout(wait):
+                try:
+                    await self._socket.send_str(envelope.decode())
+                except (ConnectionError, RuntimeError) as error:
+                    raise PeerAway(f"{self._name} is away.", maybe_sent=True) from error
                 return await future
         except TimeoutError as error:
             raise PeerAway(f"{self._name} did not answer within {wait:g} s.", maybe_sent=True) from error
@@ -119,7 +128,7 @@ class Line:
             if not future.done():
                 future.set_exception(PeerAway(f"{self._name} is away.", maybe_sent=True))
                 future.exception()  # nobody may be waiting any more
-        for task in self._working:
+        for task in list(self._working):
             task.cancel()
         with suppress(ConnectionError, RuntimeError):
             await self._socket.close()
@@ -135,27 +144,50 @@ class Line:
                 listener(envelope)
             return
         future = self._asked.get(envelope.id)
-        if future is not None and envelope.verb != CANCEL:
+        if future is not None and envelope.verb in _REPLIES:
             if not future.done():
                 future.set_result(envelope)
             return
-        await self._room.acquire()
+        if envelope.verb == ACK:
+            return
+        if len(self._working) >= MOST_AT_ONCE:
+            await self.tell(encode(envelope.refusal(503, "Too much is asked at once.", "busy")))
+            return
         task = asyncio.ensure_future(self._work(envelope))
-        self._working.add(task)
+        self._working[task] = envelope
         task.add_done_callback(self._worked)
 
     async def _work(self, envelope: Envelope) -> None:
-        reply = await self._answer(envelope)
-        if reply is not None:
-            await self.tell(encode(reply))
+        try:
+            reply = await self._answer(envelope)
+        except Problem as problem:
+            reply = envelope.refusal(problem.status, str(problem), problem.code)
+            if problem.do:
+                reply.data["do"] = problem.do
+        except Exception:
+            log.exception("a request of %s failed", self._name)
+            reply = envelope.refusal(500, "Something went wrong inside.", "failed")
+        if isinstance(reply, Streamed):
+            async for _, piece in reply.pieces():
+                await self.tell(fitting(piece))
+        elif reply is not None and not self._is_said_otherwise(envelope, reply):
+            await self.tell(fitting(reply))
+
+    def _is_said_otherwise(self, envelope: Envelope, reply: Envelope) -> bool:
+        """Whether a reply would be one too many: to an ERROR, or to the CANCEL of what is answered here."""
+        if envelope.verb == ERROR:
+            return reply.verb == ERROR
+        return envelope.verb == CANCEL and any(
+            one.verb == HELP and one.id == envelope.id for one in self._working.values()
+        )
 
     def _worked(self, task: asyncio.Task[None]) -> None:
-        self._working.discard(task)
-        self._room.release()
+        del self._working[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a request of %s failed", self._name, exc_info=error)
 
 
+_REPLIES = (ACK, DONE, ERROR, HELLO)
 _ENDS = (
     aiohttp.WSMsgType.CLOSE,
     aiohttp.WSMsgType.CLOSING,

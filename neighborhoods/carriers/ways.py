@@ -57,7 +57,7 @@ class Ways:
         loud: KeyChanged | PeerRefused | None = None
         for address in await self._in_order(peer):
             try:
-                found = await attempt(address)
+                found = await _twice(attempt, address)
             except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
                 log.warning("security: at %s another key than %s's answers (%s)", address, peer.name, error)
                 loud = loud or KeyChanged(
@@ -91,6 +91,16 @@ class Ways:
             return await key_at(address) == peer.fingerprint
         except (OSError, TimeoutError, BadCertificate):
             return False
+
+
+async def _twice(attempt: Callable[[str], Awaitable[_T]], address: str) -> _T:
+    """Once more where a connection broke: the peer may have ended it just then, or have started anew."""
+    try:
+        return await attempt(address)
+    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError):
+        raise
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        return await attempt(address)
 
 
 async def key_at(address: str) -> str:

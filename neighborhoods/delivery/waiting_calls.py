@@ -33,9 +33,6 @@ class Expected:
             self._future.set_exception(error)
             self._future.exception()  # whoever left without asking is not complained about
 
-    def _left(self) -> None:
-        self._future.cancel()
-
 
 class WaitingCalls:
     """Who waits, by peer (its fingerprint) and envelope id. Lives in memory; the outbox is what lasts."""
@@ -56,7 +53,6 @@ class WaitingCalls:
         try:
             yield place
         finally:
-            place._left()
             places = self._waiting[key]
             places.remove(place)
             if not places:

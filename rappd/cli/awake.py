@@ -46,6 +46,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     drop = "drop files into "
     folder = middle(tilde(found["agents_path"]), terminal_width() - _VALUES - len(drop))
     _row("Agents", ready, f"{drop}{folder}", width)
+    _row("Machines", *_machines(found["machines"]), width)
     _row("Data", tilde(found["home"]), "private", width)
     say()
     if attached:
@@ -55,7 +56,9 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
 def _later_line(found: dict[str, Any]) -> None:
     """One line; the least needed words go from a narrow one."""
     line = f"{mark('good')} {found['name']} is awake  {found['url']}"
-    for more in (found["provider"], count(found["agents"], "agent")):
+    peers = found["machines"]["peers"]
+    told = [found["provider"], count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
+    for more in told:
         if cells(f"{line}  {more}") > terminal_width():
             break
         line = f"{line}  {more}"
@@ -74,6 +77,18 @@ def _row(label: str, value: str, hint: str, width: int) -> None:
     else:
         say(line)
         say(f"{' ' * _VALUES}{hint.lstrip()}")
+
+
+def door(machines: dict[str, Any]) -> str:
+    """ "announced nearby, :7443", or that the door for machines is closed."""
+    if not machines["port"]:
+        return "door closed"
+    return f"{'announced nearby' if machines['announced'] else 'not announced'}, :{machines['port']}"
+
+
+def _machines(machines: dict[str, Any]) -> tuple[str, str]:
+    closed = command("rappd config set peers.door on")
+    return door(machines), "strangers may only say hello" if machines["port"] else closed
 
 
 def thinking(found: dict[str, Any]) -> str:

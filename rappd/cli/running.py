@@ -8,7 +8,7 @@ import time
 
 import click
 
-from rappd.cli.awake import thinking, way_over_ssh
+from rappd.cli.awake import door, thinking, way_over_ssh
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import count, tilde
 from rappd.cli.progress import progress
@@ -75,6 +75,8 @@ def status(as_json: bool) -> None:
     say()
     say(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
     say(f"  Agents    {found['agents']} ready{faults}")
+    machines = found["machines"]
+    say(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
     say(f"  Data      {tilde(found['home'])}")
     say()
     say(f"Open the page: {command('rappd open')}")

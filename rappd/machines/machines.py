@@ -104,6 +104,7 @@ class Machines:
         await opening.open_all(self)
         self._started = True
         self.book.listen(self._peer_changed)
+        self._know_peers()
         for peer in self.book.all():
             self.presence.watch(peer.fingerprint, peer.seen_at)
         self.presence.start()
@@ -225,7 +226,7 @@ class Machines:
         task.add_done_callback(self._ended)
 
     def _peer_changed(self, what: str, peer: Peer) -> None:
-        self.ladder.remember({one.fingerprint: one.address for one in self.book.all()})
+        self._know_peers()
         if what == "paired":
             self.trust.pin(peer.certificate)
             self.presence.watch(peer.fingerprint, peer.seen_at)
@@ -237,6 +238,11 @@ class Machines:
             self.presence.forget(peer.fingerprint)
             self.announced.pop(peer.fingerprint, None)
             self.spawn(self.carrier.part_from(peer.fingerprint))
+
+    def _know_peers(self) -> None:
+        peers = self.book.all()
+        self.ladder.remember({one.fingerprint: one.address for one in peers})
+        self.sightings.pin(one.fingerprint for one in peers)
 
     async def _catch_up(self) -> None:
         await self.tenants.host.ready.wait()

@@ -48,7 +48,6 @@ async def open_all(machines: Machines) -> None:
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
     )
     m.ladder = Ladder(m.sightings, m.written, m.nearby)
-    m.ladder.remember({peer.fingerprint: peer.address for peer in m.book.all()})
     m.carrier = Carrier(Ways(m.candidates), m.material.tls, m.requests, m.heard)
     m.outbox = Outbox(
         m.outbox_rows,

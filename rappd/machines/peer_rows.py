@@ -72,6 +72,20 @@ def legacy_row(entry: Entry) -> dict[str, Any]:
     }
 
 
+def written_row(entry: Entry) -> dict[str, Any]:
+    """A machine whose address was written down, and that is neither trusted nor announced."""
+    return {
+        "name": entry.name,
+        "fingerprint": entry.fingerprint,
+        "short": entry.fingerprint[:4],
+        "paired": False,
+        "legacy": False,
+        "presence": "written down",
+        "reached": entry.rung,
+        "address": entry.address,
+    }
+
+
 def asking_row(attempt: Attempt, pairings: Pairings) -> dict[str, Any]:
     """A pairing under way, or lately over."""
     return attempt.row(pairings.now())

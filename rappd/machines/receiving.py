@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import orjson
+
+from agents.listed import is_structural
 from envelopes import emergence, wire
 from envelopes.keys import agent_id
 from envelopes.problem import Problem
 from envelopes.record import (
     ACK,
+    CAP,
     DEADLINE,
-    ERROR,
     HELLO,
     HELP,
     PATH,
@@ -23,13 +25,25 @@ from envelopes.record import (
     THREAD,
     Envelope,
 )
-from rappd.errors import NotFound, Refused
-from rappd.gate import Caller, Gate
-from rappd.live import LiveTurn
+from neighborhoods.carriers.line import Streamed
+from rappd.errors import NotFound
+from rappd.gate import Caller, Emit, Gate
 from rappd.machines.catalogue import VERBS, Catalogue
+from rappd.machines.refusals import (
+    Closing,
+    Looped,
+    Misdirected,
+    Stopped,
+    Stranger,
+    TooDeep,
+    WrongSender,
+    not_allowed,
+)
+from rappd.machines.under_way import UnderWay, Work
 from rappd.tenant import HOST, Tenant
 from rappd.tenants import Tenants
 from twins.errors import NoSuchTwin, TwinConflict
+from twins.lifecycle.finding import active_one
 
 log = logging.getLogger(__name__)
 
@@ -41,23 +55,6 @@ Answered = Callable[[str, Envelope], Awaitable[bool]]
 """(fingerprint, DONE or ERROR) -> whether somebody here waited for it."""
 Push = Callable[[str, Envelope], Awaitable[None]]
 """Sees to it that a peer gets an answer that it did not wait for."""
-
-
-class Looped(Refused):
-    """The same question came round again, or went through too many machines."""
-
-    code = "loop"
-    status = 508
-
-
-@dataclass(slots=True)
-class Work:
-    """A HELP under way, and what it said so far."""
-
-    task: asyncio.Task[Envelope]
-    live: LiveTurn
-    caller: Caller
-    pushed: bool = False
 
 
 class Receiver:
@@ -79,16 +76,21 @@ class Receiver:
         self._node = fingerprint[:16]
         self._answered = answered
         self._push = push
-        self._work: dict[tuple[str, str], Work] = {}
+        self._work = UnderWay()
         self._later: set[asyncio.Task[None]] = set()
 
-    async def receive(self, envelope: Envelope, caller: Caller) -> Envelope | None:
-        """The reply to one envelope; None to a CANCEL on a line, which the HELP itself answers."""
+    async def receive(
+        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None
+    ) -> Envelope | None:
+        """The reply to one envelope; None where nothing is to be said back.
+
+        To a HELP it is ``Streamed`` when ``stream`` says so, or, where that is None, its own data.
+        """
         try:
             self._check(envelope, caller)
             match envelope.verb:
                 case "HELP":
-                    return await self._help(envelope, caller)
+                    return await self._help(envelope, caller, stream)
                 case "HELLO":
                     return self._from_here(envelope, envelope.reply(HELLO, self._catalogue.hello(caller)))
                 case "DONE" | "ERROR":
@@ -110,13 +112,18 @@ class Receiver:
             return await self.receive(envelope, caller) or envelope.reply(ACK, {"state": "done"})
         try:
             self._check(envelope, caller)
-            if (envelope.sender, envelope.id) in self._work:
-                return envelope.reply(ACK, {"state": "started"})
             inner, tenant = await self._addressed(envelope, caller)
+            if self._work.find(envelope.sender, envelope.id) is not None:
+                return envelope.reply(ACK, {"state": "started"})
+            if not caller.peer or CAP in envelope.extensions:
+                # What it may do is not known any more after a crash: it begins now, and not later.
+                return await self._answered_within(0.0, envelope, inner, tenant, caller)
             known = await self._gate.accept(inner)
             if known is not None:
                 return self.outward(envelope, known)
-            self._spawn(self._begin_later(envelope, inner, tenant, caller, begun=True))
+            work = self._start(inner, tenant, caller, begun=True)
+            work.pushed = True
+            self._spawn(self._push_when_done(work, envelope))
             return envelope.reply(ACK, {"state": "accepted"})
         except Problem as problem:
             return self.refuse(envelope, problem)
@@ -137,11 +144,25 @@ class Receiver:
             except Problem as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
-            self._spawn(self._begin_later(envelope, inner, tenant, caller, begun=state == "accepted"))
+            work = self._start(inner, tenant, caller, begun=state == "accepted")
+            work.pushed = True
+            self._spawn(self._push_when_done(work, envelope))
 
     def find(self, sender: str, id: str) -> Work | None:
         """The work of that id, if it is under way."""
-        return self._work.get((sender, id))
+        return self._work.find(sender, id)
+
+    async def pieces(self, sender: str, id: str, after: int = 0) -> AsyncIterator[tuple[int, Envelope]] | None:
+        """A HELP of that sender as numbered STREAMs, from ``after`` on, and its end; None when it is unknown.
+
+        What was said on the way is kept for some minutes, the end for good.
+        """
+        work = self._work.lately(sender, id)
+        if work is not None:
+            asked = Envelope(id, sender, work.recipient, HELP, {}, work.claimed)
+            return self._pieces(work, asked, after=after)
+        reply = await self.recorded(sender, id)
+        return _alone(after + 1, reply) if reply is not None else None
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The reply to a HELP of that sender, from the record, as it gets it."""
@@ -160,101 +181,145 @@ class Receiver:
     async def close(self) -> None:
         """Stops what is under way; after the next start it is answered as cut off."""
         self._gate.closing = True
-        tasks = [work.task for work in self._work.values()] + list(self._later)
+        tasks: list[asyncio.Task[Any]] = [*self._work.tasks(), *self._later]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _help(self, envelope: Envelope, caller: Caller) -> Envelope:
-        work = self._work.get((envelope.sender, envelope.id))
-        if work is None:
-            inner, tenant = await self._addressed(envelope, caller)
-            work = self._work.get((envelope.sender, envelope.id)) or self._start(inner, tenant, caller)
+    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
+        inner, tenant = await self._addressed(envelope, caller)
         wait = _wait(envelope)
+        if not (envelope.data.get("stream") is True if stream is None else stream):
+            return await self._answered_within(wait, envelope, inner, tenant, caller)
+        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
+        patience = None if stream and DEADLINE not in envelope.extensions else wait
+        begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
+        return Streamed(
+            begun.id,
+            begun.sender,
+            begun.recipient,
+            begun.verb,
+            begun.data,
+            begun.extensions,
+            pieces=lambda: self._pieces(work, envelope, wait=patience),
+        )
+
+    async def _answered_within(
+        self, wait: float, envelope: Envelope, inner: Envelope, tenant: Tenant, caller: Caller
+    ) -> Envelope:
+        """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
+        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
         done, _ = await asyncio.wait({work.task}, timeout=wait)
-        if done:
-            return self.outward(envelope, work.task.result())
-        if not work.pushed and caller.peer:
+        return self._end_of(work, envelope) if done else self._not_yet(work, envelope)
+
+    async def _pieces(
+        self, work: Work, asked: Envelope, *, after: int = 0, wait: float | None = None
+    ) -> AsyncIterator[tuple[int, Envelope]]:
+        until = None if wait is None else asyncio.get_running_loop().time() + wait
+        following = work.live.follow(after)
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    number, event = await anext(following)
+            except StopAsyncIteration:
+                break
+            except TimeoutError:
+                yield len(work.live.events) + 1, self._not_yet(work, asked)
+                return
+            yield number, self._from_here(asked, stream_envelope(asked, number, orjson.loads(event)))
+        await asyncio.wait({work.task})
+        yield len(work.live.events) + 1, self._end_of(work, asked)
+
+    def _not_yet(self, work: Work, envelope: Envelope) -> Envelope:
+        if not work.pushed and work.caller.peer:
             work.pushed = True
             self._spawn(self._push_when_done(work, envelope))
         return self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
 
+    def _end_of(self, work: Work, envelope: Envelope) -> Envelope:
+        """What a work that is over came to."""
+        try:
+            return self.outward(envelope, work.task.result())
+        except asyncio.CancelledError:
+            if self._gate.closing:
+                return self.refuse(envelope, Closing("This machine is stopping.", do="Ask again soon."))
+            return self.refuse(envelope, Stopped("Stopped."))
+        except Problem as problem:
+            return self.refuse(envelope, problem)
+
     def _start(self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False) -> Work:
-        key = (inner.sender, inner.id)
-        live = LiveTurn()
         tenant.under_way += 1
-        task = asyncio.ensure_future(self._gate.once(inner, caller, emit=live.append, begun=begun))
-        work = self._work[key] = Work(task, live, caller)
 
-        def ended(task: asyncio.Task[Envelope]) -> None:
+        def ended() -> None:
             tenant.under_way -= 1
-            self._work.pop(key, None)
-            live.finish()
-            if not task.cancelled():
-                task.exception()  # told to whoever waits
 
-        task.add_done_callback(ended)
-        return work
+        return self._work.start(
+            inner, caller, lambda emit: self._perform(inner, caller, emit, begun=begun), ended
+        )
 
-    async def _begin_later(
-        self, envelope: Envelope, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool
-    ) -> None:
-        work = self._start(inner, tenant, caller, begun=begun)
-        work.pushed = True
-        await self._push_when_done(work, envelope)
+    async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
+        if caller.spend is not None and not begun:
+            await caller.spend(inner)
+        return await self._gate.once(inner, caller, emit=emit, begun=begun)
 
     async def _push_when_done(self, work: Work, envelope: Envelope) -> None:
-        reply = await work.task
-        if work.caller.peer:
-            await self._push(work.caller.peer, self.outward(envelope, reply))
+        await asyncio.wait({work.task})
+        if work.caller.peer and not (work.task.cancelled() and self._gate.closing):
+            await self._push(work.caller.peer, self._end_of(work, envelope))
 
     def _cancel(self, envelope: Envelope, caller: Caller) -> Envelope:
-        work = self._work.get((envelope.sender, envelope.id))
+        work = self._work.find(envelope.sender, envelope.id)
         if work is not None and work.caller.peer == caller.peer:
             work.task.cancel()
-        return envelope.reply(ACK, {"state": "stopped" if work else "unknown"})
+        return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if work else "unknown"}))
 
     def _check(self, envelope: Envelope, caller: Caller) -> None:
         """Who it says it is from, and where it came through."""
+        if not caller.peer and not caller.caps and envelope.verb != HELLO:
+            raise Stranger("Only paired machines may ask that.", do="rappd peers pair")
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
             log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
             raise WrongSender("'from' is not the machine that sends this.", do="Send your own id.")
         if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
             raise Misdirected("'to' is not on this machine.", do="Send it to whom it is for.")
-        if envelope.verb not in (HELLO, ERROR) and not caller.peer and not caller.caps:
-            raise Stranger("Only paired machines may ask that.", do="rappd peers pair")
         path = envelope.extensions.get(PATH) or []
         if self._node in path:
             raise Looped("This question came round again.", do="Ask another machine.")
-        if len(path) >= DEEPEST:
-            raise Looped(f"This question went through {len(path)} machines.", do="Ask more directly.")
+        if len(path) > DEEPEST:
+            raise TooDeep(f"This question went through {len(path)} machines.", do="Ask more directly.")
 
     async def _addressed(self, envelope: Envelope, caller: Caller) -> tuple[Envelope, Tenant]:
-        """The HELP as its tenant takes it. Without the capability nobody learns what exists."""
+        """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it."""
         name = envelope.recipient.rpartition("_")[0] if envelope.recipient != wire.BROADCAST else HOST
-        data = envelope.data
-        tenant = self._tenants.host
+        data = {key: value for key, value in envelope.data.items() if key != "stream"}
+        key = ""
         if name not in (HOST, ""):
-            if tenant.roster.find(name, structural=False) is not None and "agent" not in data:
+            if self._tenants.host.roster.find(name, structural=False) is not None and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
-                tenant = await self._twin(name, caller)
+                key = await self._key_of(name, caller)
         agent = data.get("agent")
-        wanted = f"{HELP}.{tenant.name}" + (f".{agent}" if isinstance(agent, str) else "")
+        wanted = f"{HELP}.{key or HOST}" + (f".{agent}" if isinstance(agent, str) else "")
+        if is_structural(agent if isinstance(agent, str) else name):
+            log.warning("security: %s asked for %s", envelope.sender, agent or name)
         if not caller.may(wanted):
-            log.warning("security: %s is not allowed %s", envelope.sender, wanted[:120])
-            raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
-        extensions = {key: value for key, value in envelope.extensions.items() if key != "_x_cap"}
+            log.warning("security: %s is not allowed %s", envelope.sender, ascii(wanted[:120]))
+            raise not_allowed()
+        tenant = await self._tenants.twin(key) if key else self._tenants.host
+        extensions = {name: value for name, value in envelope.extensions.items() if name != CAP}
         return Envelope(envelope.id, envelope.sender, tenant.id, HELP, data, extensions), tenant
 
-    async def _twin(self, name: str, caller: Caller) -> Tenant:
+    async def _key_of(self, name: str, caller: Caller) -> str:
+        """The key of the twin of that name; it sleeps on. Raises ``Refused``, ``NotFound``."""
+        for tenant in self._tenants.all():
+            if tenant.id == f"{name}_{self._node}":
+                return tenant.name
         try:
-            tenant = await self._tenants.twin(name)
+            return (await asyncio.to_thread(active_one, self._tenants.places, name)).key
         except (NoSuchTwin, TwinConflict) as problem:
             if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
                 raise NotFound(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
-            raise Refused("Not allowed.", do="Ask this machine's owner to share it.") from problem
-        return tenant
+            raise not_allowed() from problem
 
     def outward(self, asked: Envelope, reply: Envelope) -> Envelope:
         """A recorded reply as the caller gets it: on his thread, from whom he asked, without what is ours."""
@@ -286,24 +351,36 @@ class Receiver:
             log.error("an answer to another machine failed", exc_info=error)
 
 
-class WrongSender(Refused):
-    """An envelope that says it is from somebody else."""
+class Looped(Refused):
+    """The same question came round again."""
 
-    code = "wrong_sender"
-
-
-class Misdirected(Refused):
-    """An envelope for another machine."""
-
-    code = "wrong_recipient"
-    status = 404
+    code = "loop"
+    status = 508
 
 
-class Stranger(Refused):
-    """Whoever asks is not paired, and shows nothing that allows it."""
+class TooDeep(Refused):
+    """A question that went through too many machines."""
 
-    code = "not_paired"
-    status = 401
+    code = "too_deep"
+    status = 508
+
+
+class Stopped(Conflict):
+    """Whoever asked wants no answer any more."""
+
+    code = "stopped"
+    status = 499
+
+
+class Closing(Conflict):
+    """This machine stops, or starts anew."""
+
+    code = "stopping"
+    status = 503
+
+
+async def _alone(number: int, reply: Envelope) -> AsyncIterator[tuple[int, Envelope]]:
+    yield number, reply
 
 
 def stream_envelope(asked: Envelope, number: int, event: dict[str, Any]) -> Envelope:

@@ -8,6 +8,7 @@ import aiohttp
 import orjson
 
 from envelopes.errors import BadCertificate
+from neighborhoods.carriers.requesting import session, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, certificate_at
 from neighborhoods.errors import NotPaired, PeerAway
 from neighborhoods.trust.contexts import client_context
@@ -33,10 +34,10 @@ async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
         shown = await certificate_at(address)
         context = client_context(shown)  # what follows goes to whoever showed that one
         async with (
-            aiohttp.ClientSession(timeout=limits) as session,
-            session.post(f"https://{address}{path}", data=body, headers=headers, ssl=context) as got,
+            session(timeout=limits) as client,
+            client.post(f"https://{address}{path}", data=body, headers=headers, ssl=context) as got,
         ):
-            return got.status, orjson.loads(await got.content.read(LARGEST)), shown
+            return got.status, orjson.loads(await whole(got, LARGEST)), shown
     except orjson.JSONDecodeError as error:
         raise PeerAway(
             f"{address} does not answer in JSON.", do="Is another program on that port?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import Any
 
@@ -53,7 +54,7 @@ class CallVerbs:
         if (entry := await self._legacy(selector)) is not None:
             return await self._call_legacy(entry, text, wait)
         peer = m.book.find(selector)
-        data = call_data(text, agent, args)
+        data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
         placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
         await m.gate.note(placed, placed.thread, workspace=HOST)
@@ -166,6 +167,15 @@ class CallVerbs:
         }  # fmt: skip
         return {"call": row}
 
+    async def _agents_of(self, peer: Peer, *, asked: bool) -> list[Any]:
+        """What a peer said that this machine may use of it; when it matters, and is not known, it is asked."""
+        m = self._machines
+        if asked and peer.fingerprint not in m.announced:
+            with contextlib.suppress(Problem, OSError, TimeoutError):  # away: its own names are taken as typed
+                await m.probe(peer.fingerprint)
+        agents = m.announced.get(peer.fingerprint, {}).get("agents")
+        return agents if isinstance(agents, list) else []
+
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
         own = self._machines.identity.fingerprint[:16]
         extensions: dict[str, Any] = {THREAD: asked.thread, DEADLINE: round(wait, 3), PATH: [*path, own]}
@@ -207,16 +217,46 @@ class CallVerbs:
         return {"call": row}
 
 
-def call_data(text: str, agent: str, args: dict[str, Any] | None) -> dict[str, Any]:
-    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``Mistyped``."""
+def call_data(
+    text: str, agent: str, args: dict[str, Any] | None, known: list[Any] | None = None
+) -> dict[str, Any]:
+    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``Mistyped``.
+
+    ``known`` are the agents that the other machine announced: they tell how ``agent`` is written there,
+    and which argument a ``text`` fills: the only required one that is text, else ``query`` and ``user_input``.
+    """
     if agent:
+        card = next((one for one in known or () if _is_called(one, agent)), {})
         given = dict(args or {})
-        if text and not args:
+        if text and (wanted := _only_text(card.get("parameters"))):
+            given.setdefault(wanted, text)
+        elif text and not args:
             given = {"query": text, "user_input": text}
-        return {"agent": agent, "args": given, **({"user_input": text} if text else {})}
+        return {"agent": card.get("name", agent), "args": given, **({"user_input": text} if text else {})}
     if not text.strip():
         raise Mistyped("There is nothing to ask.", do='rappd call PEER "how are you?"')
     return {"user_input": text}
+
+
+def _is_called(card: object, agent: str) -> bool:
+    name = card.get("name") if isinstance(card, dict) else None
+    return isinstance(name, str) and name.casefold() == agent.casefold()
+
+
+def _only_text(parameters: object) -> str:
+    """The one required parameter that is text; "" when there are none or several."""
+    schema = parameters if isinstance(parameters, dict) else {}
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return ""
+    texts = [
+        name
+        for name in required
+        if isinstance(name, str)
+        and isinstance(properties.get(name), dict)
+        and properties[name].get("type") == "string"
+    ]
+    return texts[0] if len(texts) == 1 else ""
 
 
 def wire_address(peer: Peer, twin: str) -> str:

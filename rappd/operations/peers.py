@@ -15,7 +15,7 @@ from neighborhoods.pairing.attempt import Attempt
 from neighborhoods.peer import Whose
 from rappd.errors import Mistyped
 from rappd.machines.machines import Machines
-from rappd.machines.peer_rows import asking_row, found_row, legacy_row, peer_row
+from rappd.machines.peer_rows import asking_row, found_row, legacy_row, peer_row, written_row
 
 STATE_WAIT = 20.0
 
@@ -33,11 +33,18 @@ class PeerVerbs:
         rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.book.all()]
         rows += [legacy_row(entry) for entry in await m.ladder.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
+        known = {m.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
+        places = {row["address"] for row in rows}
+        rows += [
+            written_row(entry)
+            for entry in await m.written.entries()
+            if not entry.legacy and entry.fingerprint not in known and entry.address not in places
+        ]
         return {
             "peers": rows,
             "asking": [asking_row(one, m.pairings) for one in m.pairings.asking()],
             "rungs": [
-                {"rung": one.rung, "found": one.found, "trouble": one.trouble}
+                {"rung": one.rung, "found": one.found, "trouble": one.trouble or self._silent(one.rung)}
                 for one in await m.ladder.rungs()
             ],
             "door": {"port": m.port, "open": m.port > 0},
@@ -83,7 +90,11 @@ class PeerVerbs:
     async def forget(self, address: str) -> dict[str, Any]:
         """Takes a written-down address out again."""
         m = await self._ready()
-        if not await m.written.remove(address):
+        try:
+            removed = await m.written.remove(address)
+        except ValueError:  # no address at all
+            removed = False
+        if not removed:
             raise NoSuchPeer(f"{address[:80]} is not written down.", do="rappd peers list")
         return {"removed": {"address": address}}
 
@@ -158,6 +169,10 @@ class PeerVerbs:
         async with asyncio.timeout(30):
             await self._machines.ready.wait()
         return self._machines
+
+    def _silent(self, rung: str) -> str:
+        off = rung == "nearby" and not self._machines.settings.on("peers.nearby")
+        return "switched off (peers.nearby)" if off else ""
 
     def _found(self) -> list[Sighting]:
         m = self._machines

@@ -160,6 +160,23 @@ def test_a_nameless_egg_is_called_by_the_name_it_hatches_with(zoo: Zoo) -> None:
     assert zoo.row(key)["name"] == zoo.status(key)["name"]
 
 
+def test_a_soul_that_had_no_name_takes_the_one_it_hatches_with(zoo: Zoo) -> None:
+    key = zoo.new("???")
+    soul = zoo.daemon.home / "twins" / key / "soul.md"
+    assert "You are ???, " in soul.read_text()
+    zoo.does(key, "feed")
+    name = zoo.status(key)["name"]
+    assert name != "???"
+    assert f"You are {name}, " in soul.read_text()
+    assert "???" not in soul.read_text()
+
+    own = zoo.new("???")
+    soul = zoo.daemon.home / "twins" / own / "soul.md"
+    soul.write_text("Who are you? You are ???, they say.")
+    zoo.does(own, "feed")
+    assert soul.read_text() == "Who are you? You are ???, they say.", "what its owner wrote stays"
+
+
 def test_a_published_egg_becomes_somebody_one_can_feed(zoo: Zoo) -> None:
     egg = zoo.folder / "fluffy.rappter.egg"
     egg.write_text(json.dumps(SEED))

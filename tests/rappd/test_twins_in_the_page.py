@@ -13,8 +13,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.timeout(400),
     pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
 ]
+
+PATIENCE = 40_000
+"""Milliseconds that a screen may take on a machine that is busy."""
 
 DRAG_OUT = """key => {
     const carried = new DataTransfer();
@@ -29,7 +33,9 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        expect.set_options(timeout=PATIENCE)
         yield browser
+        expect.set_options(timeout=None)
         browser.close()
 
 
@@ -37,6 +43,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page whose console must stay clean, the content policy included."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -209,3 +216,59 @@ def test_lineage_eggs_and_a_buddy(daemon: RunningDaemon, page: Page) -> None:
     expect(page.locator(".facts")).to_contain_text("Pip (fork)")
     page.locator(".file-diff summary", has_text="rappid.json").click()
     expect(page.locator(".sides .after.changed").first).to_be_visible()
+
+
+def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDaemon, page: Page) -> None:
+    _open(page, daemon)
+    _new_twin(page, "Rose")
+    key = str(page.locator(".twin").get_attribute("data-key"))
+    agents = daemon.home / "twins" / key / "agents"
+    for name in ("mail", "post"):
+        (agents / f"{name}_agent.py").write_text(
+            f'{agent_source(name.title())}\nPASSWORD = "hunter2-{name}-longer-9X"\n'
+        )
+    page.get_by_role("button", name="Pack Rose").click()
+    stopped = page.locator(".egg-line [role=alert]")
+    expect(stopped).to_contain_text("2 likely secrets would travel.")
+    expect(stopped.locator("li")).to_have_count(2)
+    expect(stopped.locator("li").first).to_contain_text("mail_agent.py line ")
+    stopped.get_by_role("button", name="Pack anyway: mail_agent.py").click()
+    expect(stopped).to_contain_text("1 place to decide")
+    assert not list((daemon.home / "eggs").rglob("Rose*.egg"))
+    stopped.get_by_role("button", name="Pack anyway: post_agent.py").click()
+    expect(page.get_by_role("button", name="Save Rose.egg")).to_be_visible()
+
+    (agents / "post_agent.py").write_text(agent_source("Post") + '\nPASSWORD = "another-secret-7Y"\n')
+    page.get_by_role("button", name="Put away").click()
+    page.get_by_role("button", name="Pack Rose").click()
+    expect(stopped.locator("li")).to_have_count(2), "what was allowed once is asked again"
+    stopped.get_by_role("button", name="Leave it unpacked").click()
+    expect(page.locator(".egg-line")).to_be_hidden()
+
+
+def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Page) -> None:
+    _open(page, daemon)
+    _new_twin(page, "Rose")
+    key = str(page.locator(".twin").get_attribute("data-key"))
+    soul = daemon.home / "twins" / key / "soul.md"
+    before = soul.read_text()
+    page.get_by_role("link", name="Rose", exact=True).click()
+    part = page.locator("section.group", has=page.get_by_role("heading", name="Checkpoints"))
+    expect(part).to_contain_text("None yet.")
+    part.get_by_role("button", name="Keep it as it is now").click()
+    expect(part.locator("li")).to_have_count(1)
+    expect(part.locator("li")).to_contain_text("today, ")
+
+    soul.write_text("You are another.")
+    part.get_by_role("button", name="Go back to today").click()
+    sheet = page.locator("dialog")
+    expect(sheet).to_contain_text("1 file as it was then: soul.md")
+    sheet.get_by_role("button", name="Leave it").click()
+    assert soul.read_text() == "You are another."
+    part.get_by_role("button", name="Go back to today").click()
+    sheet.get_by_role("button", name="Go back", exact=True).click()
+    expect(page.locator(".toast", has_text="Rose is as it was")).to_be_visible()
+    assert soul.read_text() == before
+    expect(page.locator(".soul")).to_contain_text("You are Rose")
+    expect(part.locator("li")).to_have_count(2)
+    expect(part.locator("li").first).to_contain_text("before it went back")

@@ -11,6 +11,8 @@ import { toast } from "./toast.js";
 import { orTrouble } from "./troubles.js";
 import { twins } from "./twins.js";
 
+const SECONDS = 20; // there is something to choose, and nowhere else a way from here to the code that waits
+
 /** Told `change` when something was hatched or undone. */
 export const hatchings = new EventTarget();
 
@@ -31,6 +33,7 @@ export function hatched({ name, key, destination, receipt, create, replace, quar
   };
   toast(`${name} hatched: ${files}.${waits}`, {
     actions: [...(held ? [read] : []), { label: "Undo", run: () => undoHatching(receipt, name) }],
+    seconds: SECONDS,
   });
 }
 

@@ -9,6 +9,7 @@ import { Problem, download, post } from "./api.js";
 import { bytes, count, some } from "./amounts.js";
 import { clock } from "./clock.js";
 import { fill, h, icon } from "./dom.js";
+import { likelySecrets } from "./likely-secrets.js";
 import { inline, problemView } from "./problem.js";
 import { progressLine } from "./progress.js";
 import { say } from "./say.js";
@@ -27,12 +28,15 @@ class Egg extends EventTarget {
   packed = null;
   link = "";
   at = 0;
+  row = null;
 
-  async pack(row) {
+  /** `allow`: ids of likely secrets that may travel. */
+  async pack(row, allow = []) {
+    this.row = row;
     if (this.state === "packing") return;
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
-      const answer = await post("/eggs/pack", { twin: row.key });
+      const answer = await post("/eggs/pack", { twin: row.key, allow });
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
       say(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {
@@ -101,7 +105,13 @@ export function eggLine(key) {
 
 const LINES = {
   packing: (egg) => progressLine(`Packing ${egg.name}…`).element,
-  failed: (egg) => problemView(egg.problem, { dismiss: () => egg.forget() }),
+  failed: (egg) =>
+    egg.problem.findings.length
+      ? likelySecrets(egg.problem.findings, {
+          pack: (allow) => egg.pack(egg.row, allow),
+          dismiss: () => egg.forget(),
+        })
+      : problemView(egg.problem, { dismiss: () => egg.forget() }),
   ready: (egg) => {
     const { size, files, left_out: left } = egg.packed;
     const trouble = h("div", {});

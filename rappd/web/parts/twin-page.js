@@ -5,6 +5,7 @@ import { agentCard } from "./agent-card.js";
 import { aging } from "./aging.js";
 import { count } from "./amounts.js";
 import { buddyLine } from "./buddy.js";
+import { checkpoints } from "./checkpoints.js";
 import { onDay } from "./clock.js";
 import { fill, h, icon } from "./dom.js";
 import { agentsChanged, chooseFile } from "./incoming.js";
@@ -27,6 +28,7 @@ export function twinPage(place, key, tryIt) {
   const life = h("div", {});
   let family = null;
   let buddy = null;
+  let kept = null;
   fill(
     place,
     h("a", { class: "button quiet back-link", href: "#/twins" }, icon("chevron", "icon back"), "Twins"),
@@ -53,7 +55,15 @@ export function twinPage(place, key, tryIt) {
       drawHead(twin);
       family?.close();
       family = lineage(kin, key);
-      return [soulPart(twin), agentsPart(twin, files), lineagePart(family), aboutPart(twin)];
+      kept?.close();
+      kept = twin.state === "archived" ? null : checkpoints(key, twin.name, list.refresh);
+      return [
+        soulPart(twin),
+        agentsPart(twin, files),
+        kept && part("Checkpoints", kept.element, kept.control),
+        lineagePart(family),
+        aboutPart(twin),
+      ];
     },
   });
 
@@ -128,7 +138,11 @@ export function twinPage(place, key, tryIt) {
             { class: "soft also" },
             `${own.length ? "And" : "None of its own yet;"} ${count(others, "agent")} that came with rappd.`,
           ),
-        twin.services.length > 0 && h("p", { class: "soft also" }, `Services: ${twin.services.join(", ")}`),
+        ["services", "organs", "senses"].map(
+          (kind) =>
+            twin[kind]?.length > 0 &&
+            h("p", { class: "soft also" }, `${kind[0].toUpperCase()}${kind.slice(1)}: ${twin[kind].join(", ")}`),
+        ),
       ],
       twin.state !== "archived" && chooseFile("Add a file", tryIt, key),
     );
@@ -151,6 +165,7 @@ export function twinPage(place, key, tryIt) {
       twins.removeEventListener("change", changed);
       agentsChanged.removeEventListener("change", list.refresh);
       family?.close();
+      kept?.close();
       egg.close();
       list.close();
     },

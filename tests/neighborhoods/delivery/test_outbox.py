@@ -78,6 +78,57 @@ async def test_a_pushed_answer_counts_once(home: Any, far: Any, kit: Any) -> Non
     await kit.until(lambda: not outbox_tasks())
 
 
+async def test_an_answer_that_overtakes_its_own_reply_counts_once(home: Any, far: Any, kit: Any) -> None:
+    far.hold = asyncio.Event()
+    id = await home.put(kit.question())
+    await far.taken.wait()
+    assert await home.outbox.answered(far.peer.fingerprint, far.finish(id))
+    far.hold.set()
+    await kit.until(lambda: not outbox_tasks())
+    assert home.told == [(id, "done")]
+
+
+async def test_an_answer_does_not_answer_our_own_answer(home: Any, far: Any, kit: Any) -> None:
+    await far.leave()
+    reply = Envelope(new_id(), "brainstem_" + "a" * 16, "them_" + "b" * 16, DONE, {})
+    await home.put(reply)
+    assert not await home.outbox.answered(far.peer.fingerprint, reply)
+    assert home.told == []
+
+
+async def test_a_start_asks_at_once_for_what_was_answered_meanwhile(far: Any, kit: Any) -> None:
+    patient = kit.Home(far, msgspec.structs.replace(kit.QUICK, ask_every=600.0))
+    id = await patient.put(kit.question("later"))
+    await kit.until(lambda: patient.rows.states() == ["accepted"])
+    far.finish(id)
+    await patient.restart()
+    await kit.until(lambda: patient.told == [(id, "done")])
+    await patient.close()
+
+
+async def test_one_put_at_the_moment_the_queue_ends_is_not_left_behind(far: Any, kit: Any) -> None:
+    patient = kit.Home(far, msgspec.structs.replace(kit.QUICK, ask_every=600.0, sweep_every=600.0))
+    for turns in range(60):
+        await patient.put(kit.question())
+        while len(patient.told) <= turns:
+            await asyncio.sleep(0)
+        for _ in range(turns % 15):
+            await asyncio.sleep(0)
+    await kit.until(lambda: set(patient.rows.states()) == {"done"})
+    await patient.close()
+
+
+async def test_a_short_time_to_live_is_kept_to(far: Any, kit: Any) -> None:
+    pause = {"first_pause": 600.0, "longest_pause": 600.0, "ask_every": 600.0, "sweep_every": 600.0}
+    patient = kit.Home(far, msgspec.structs.replace(kit.QUICK, **pause))
+    await far.leave()
+    await patient.put(kit.question())
+    await kit.until(lambda: patient.rows.rows[1].trouble != "")
+    id = await patient.put(kit.question(), ttl=0.2)
+    await kit.until(lambda: patient.told == [(id, "expired")])
+    await patient.close()
+
+
 async def test_an_answer_that_is_never_pushed_is_fetched(home: Any, far: Any, kit: Any) -> None:
     id = await home.put(kit.question("later"))
     await kit.until(lambda: home.rows.states() == ["accepted"])
@@ -173,6 +224,20 @@ async def test_drop_of_an_accepted_one_tells_a_peer_that_can_cancel(
     await kit.until(lambda: (other, "done") in home.told and (not announced or bool(far.cancelled)))
     assert far.cancelled == ([id] if announced else [])
     assert home.told.count((id, "dropped")) == 1
+
+
+async def test_drop_of_what_never_left_tells_nobody(home: Any, far: Any, kit: Any) -> None:
+    home.verbs = (CANCEL,)
+    far.hold = asyncio.Event()
+    first = await home.put(kit.question())
+    await far.taken.wait()
+    second = await home.put(kit.question())
+    await home.outbox.drop(second)
+    far.hold.set()
+    await kit.until(lambda: not outbox_tasks())
+    await asyncio.sleep(0.1)
+    assert far.cancelled == []
+    assert far.accepted == [first]
 
 
 async def test_drop_while_it_is_on_its_way_cancels_after_the_ack(home: Any, far: Any, kit: Any) -> None:
@@ -305,16 +370,18 @@ async def test_a_clock_that_is_set_back_delays_nothing(home: Any, far: Any, kit:
     await kit.until(lambda: home.told == [(id, "done")])
 
 
-async def test_a_peer_that_asked_for_time_is_left_alone(home: Any, far: Any, kit: Any) -> None:
-    far.mood, far.retry_after = 503, "600"
-    id = await home.put(kit.question())
-    await kit.until(lambda: "busy" in home.outbox.trouble(far.peer.fingerprint))
+async def test_a_peer_that_asked_for_time_is_left_alone(far: Any, kit: Any) -> None:
+    patient = kit.Home(far, msgspec.structs.replace(kit.QUICK, longest_pause=600.0))
+    far.mood, far.retry_after = 503, "500"
+    id = await patient.put(kit.question())
+    await kit.until(lambda: patient.rows.rows[1].trouble != "")
     far.mood = ""
-    home.heard()
-    (row,) = await home.outbox.listing()
-    assert row.state == "queued"
-    assert row.next_at > home.clock(), "a sign of life does not cut short what the peer asked for"
-    await kit.until(lambda: home.told == [(id, "done")])  # nor does it wait longer than the longest pause
+    patient.heard()
+    (row,) = await patient.outbox.listing()
+    assert row.next_at > patient.clock() + 300_000_000, "a sign of life does not cut it short"
+    await patient.outbox.retry(id)
+    await kit.until(lambda: patient.told == [(id, "done")])
+    await patient.close()
 
 
 async def test_a_recorded_failure_is_an_answer_whatever_its_status(home: Any, far: Any, kit: Any) -> None:

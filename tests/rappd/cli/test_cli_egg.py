@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from terminal_under_test import Terminal, on_terminal
 from envelopes.problem import Problem
 from rappd.cli.app import run
 from rappd.cli.daemon import Answered
+from tests.twins.eggs.crafted_zip import Crafted, built
 from tests.twins.eggs.hostile_corpus import HONEST, HOSTILE, honest
 from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
 
@@ -443,6 +445,38 @@ def test_exit_codes_are_the_same_with_the_daemon_up_and_down(
     assert idle.cli("twins", "archive", "gardener", "--yes").returncode == 0
     archived = idle.cli("egg", "hatch", str(egg))
     assert (archived.returncode, "rappd twins unarchive" in archived.stderr) == (9, True)
+
+
+def test_what_is_unfit_ends_with_5_while_the_daemon_runs(
+    idle: RunningDaemon, kitchen: Gardener, tmp_path: Path
+) -> None:
+    idle.start()
+    whole = kitchen.packed().read_bytes()
+    kitchen.give("soul.md", 'PASSWORD = "hunter2-but-longer-9X"\n')
+    other = kitchen.home.home.rename(tmp_path / "moved")
+    shutil.copytree(other / "twins" / kitchen.key, idle.home / "twins" / kitchen.key)
+    buddy = {"_meta": {"type": "rappter.egg"}, "organism": {"created_at": 5, "stage": "cake"}}
+    lispy = {"_meta": {"type": "lispy-cartridge"}, "programs": 5}
+    nobody = {**HONEST, "rappid.json": b'{"rappid": "rappid:nonsense"}'}
+    files: dict[str, tuple[str, bytes]] = {
+        "bad.egg": ("bad_egg", whole[: len(whole) // 2]),
+        "hostile.egg": ("hostile_egg", HOSTILE[0].octets),
+        "unknown.egg": ("unknown_egg", b'{"a": 1}'),
+        "buddy.rappter.egg": ("bad_cartridge", json.dumps(buddy).encode()),
+        "program.lispy.json": ("bad_cartridge", json.dumps(lispy).encode()),
+        "nobody.egg": ("bad_egg", built([Crafted(name.encode(), octets) for name, octets in nobody.items()])),
+    }
+    for name, (code, octets) in files.items():
+        (tmp_path / name).write_bytes(octets)
+        done = idle.cli("egg", "hatch", str(tmp_path / name), "--json")
+        assert (done.returncode, json.loads(done.stderr)["code"]) == (5, code), name
+    for arguments, code in (
+        (("egg", "pack", "gardener"), "secret_found"),
+        (("twins", "show", "rappid:nonsense"), "bad_rappid"),
+        (("agents", "add", str(tmp_path / "unknown.egg")), "bad_file"),
+    ):
+        done = idle.cli(*arguments, "--json")
+        assert (done.returncode, json.loads(done.stderr)["code"]) == (5, code), arguments
 
 
 def _refusals() -> Iterator[type[Problem]]:

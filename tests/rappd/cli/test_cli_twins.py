@@ -292,12 +292,18 @@ def test_namesakes_are_told_apart_wherever_they_are_named(desk: RunningDaemon) -
 def test_one_twin_in_full(desk: RunningDaemon) -> None:
     key = told(desk, "twin", "new", "whole")["key"]
     (desk.home / "twins" / key / "agents" / "kettle_agent.py").write_text(agent_source("Kettle"))
+    for path in ("services/pump_service.py", "organs/heart_organ.py", "senses/mood_sense.py"):
+        file = desk.home / "twins" / key / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text('name = "x"\n')
     run(desk, "boot", "whole")
     out = run(desk, "show", "whole")
     port = told(desk, "twin", "show", "whole")["port"]
     assert out.splitlines()[0] == f"whole  personal, awake on port {port}"
     assert f"  Rappid    rappid:@desk/whole:{key}\n" in out, "never shortened"
     assert "  Agents    kettle_agent.py\n" in out
+    assert "  Services  pump_service.py\n  Organs    heart_organ.py\n  Senses    mood_sense.py\n" in out
+    assert told(desk, "twin", "show", "whole")["senses"] == ["mood_sense.py"]
     assert "  Talked    never\n" in out
     assert "Parent" not in out
 

@@ -1,0 +1,30 @@
+"""Why an envelope of another machine is refused, beside what its agents and tenants say."""
+
+from __future__ import annotations
+
+from rappd.errors import Conflict, Refused
+
+
+def not_allowed() -> Refused:
+    """In the same words whether it exists or not."""
+    return Refused("Not allowed.", do="Ask this machine's owner to share it.")
+
+
+class WrongSender(Refused):
+    """An envelope that says it is from somebody else."""
+
+    code = "wrong_sender"
+
+
+class Misdirected(Refused):
+    """An envelope for another machine."""
+
+    code = "wrong_recipient"
+    status = 404
+
+
+class Stranger(Refused):
+    """Whoever asks is not paired, and shows nothing that allows it."""
+
+    code = "not_paired"
+    status = 401
