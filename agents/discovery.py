@@ -10,6 +10,7 @@ from pathlib import Path
 SKIPPED_FOLDERS = frozenset({"experimental_agents", "disabled_agents", "__pycache__"})
 SUFFIX = "_agent.py"
 LISPY = ".lispy"
+CARTRIDGE = ".lispy.json"
 BASE = "basic_agent.py"
 
 Stamp = tuple[int, int, int]
@@ -26,14 +27,14 @@ class AgentFile:
 
 
 def find_agent_files(agents_dir: Path) -> list[AgentFile]:
-    """Every ``**/*_agent.py`` and ``**/*.lispy``, workshops under ``workspace_agents/`` included, bytewise
-    by ``rel``.
+    """Every ``**/*_agent.py``, ``**/*.lispy`` and ``**/*.lispy.json``, workshops under ``workspace_agents/``
+    included, bytewise by ``rel``.
 
     Left out: ``basic_agent.py``, whatever lies below ``experimental_agents``, ``disabled_agents``,
     ``__pycache__`` or a name that starts with a dot, and symbolic links that leave the folder.
     A folder that is missing or unreadable holds no files.
     """
-    return _find(agents_dir, (SUFFIX, LISPY))
+    return _find(agents_dir, (SUFFIX, LISPY, CARTRIDGE))
 
 
 def find_service_files(services_dir: Path) -> list[AgentFile]:

@@ -15,7 +15,7 @@ from typing import Any
 from agents import manifest
 from agents.basic_agent import BasicAgent
 from agents.contract import Description, Quarantined, check_metadata, safe_tool_name
-from agents.discovery import LISPY
+from agents.discovery import CARTRIDGE, LISPY
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
 """Names that agent files import from the house itself; no package of that name is ever installed."""
@@ -84,7 +84,7 @@ def load_agent_file(
     except OSError as error:
         loaded.failure = LoadFailure(loaded.file, None, f"it cannot be read: {error.strerror or error}")
         return loaded
-    if path.name.endswith(LISPY):
+    if path.name.endswith((LISPY, CARTRIDGE)):
         from agents.lispy.loading import load_lispy  # most workspaces have none
 
         load_lispy(loaded, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
 import time
@@ -31,6 +32,7 @@ class PeerBook:
         self._by_name: dict[str, Peer] = {}
         self._revoked: dict[str, int] = {}
         self._listeners: list[Heard] = []
+        self._changing = asyncio.Lock()  # each change begins with what the one before it left
         self.version = 0
         """Counts up whenever a peer comes, goes, or changes."""
 
@@ -90,8 +92,18 @@ class PeerBook:
     async def pair(self, introduction: Introduction, whose: Whose, address: str, *, name: str = "") -> Peer:
         """Trusts a machine as it introduced itself. Its name here is free, or gets four hex of its key.
 
-        Raises ``KeyChanged`` when the operator named it himself and another key has that name.
+        Raises ``KeyChanged`` when the operator named it himself and another key has that name, and
+        ``PeerConflict`` for a key whose agent ids could not be told from those of another peer.
         """
+        async with self._changing:
+            return await self._pair(introduction, whose, address, name)
+
+    async def _pair(self, introduction: Introduction, whose: Whose, address: str, name: str) -> Peer:
+        alike = self.by_prefix(introduction.fingerprint[:16])
+        if alike is not None and alike.fingerprint != introduction.fingerprint:
+            raise PeerConflict(
+                f"Its key begins like {alike.name}'s.", do=f"rappd peers revoke {alike.name}, or keep away"
+            )
         known = self._by_key.get(introduction.fingerprint)
         if name and self.named(_proper(name)) not in (None, introduction.fingerprint):
             raise KeyChanged(
@@ -119,27 +131,31 @@ class PeerBook:
 
     async def rename(self, selector: str, name: str) -> Peer:
         """Calls a peer something else here. Raises ``PeerConflict`` for a name that is taken or is none."""
-        peer = self.find(selector)
-        wanted = _proper(name)
-        if self.named(wanted) not in (None, peer.fingerprint):
-            raise PeerConflict(f"Another peer is called {wanted}.", do="Choose another name.")
-        return await self._keep(replace(peer, name=wanted))
+        async with self._changing:
+            peer = self.find(selector)
+            wanted = _proper(name)
+            if self.named(wanted) not in (None, peer.fingerprint):
+                raise PeerConflict(f"Another peer is called {wanted}.", do="Choose another name.")
+            return await self._keep(replace(peer, name=wanted))
 
     async def set_scopes(self, selector: str, scopes: tuple[str, ...]) -> Peer:
         """What a peer may do here, from its very next request on."""
-        return await self._keep(replace(self.find(selector), scopes=scopes))
+        async with self._changing:
+            return await self._keep(replace(self.find(selector), scopes=scopes))
 
     async def offer(self, selector: str, on: bool) -> Peer:
         """Whether the brainstem here may use a peer's agents as its own tools."""
-        return await self._keep(replace(self.find(selector), offered=on))
+        async with self._changing:
+            return await self._keep(replace(self.find(selector), offered=on))
 
     async def revoke(self, selector: str) -> Peer:
         """Ends the trust at once, on connections that are open, too."""
-        peer = self.find(selector)
-        at = _now()
-        await self._records.remove_peer(peer.fingerprint, at)
-        self._leave(peer)
-        self._revoked[peer.fingerprint] = at
+        async with self._changing:
+            peer = self.find(selector)
+            at = _now()
+            await self._records.remove_peer(peer.fingerprint, at)
+            self._leave(self._by_key.get(peer.fingerprint, peer))
+            self._revoked[peer.fingerprint] = at
         self._tell("revoked", peer)
         return peer
 
@@ -182,9 +198,11 @@ class PeerBook:
 
     def _free(self, introduction: Introduction) -> str:
         wanted = simple_name(introduction.name)
-        if self.named(wanted) is None:
-            return wanted
-        return f"{wanted[:35]}_{introduction.fingerprint[:4]}"
+        for digits in range(0, 40, 4):
+            free = f"{wanted[: 39 - digits]}_{introduction.fingerprint[:digits]}" if digits else wanted
+            if self.named(free) is None:
+                return free
+        return introduction.fingerprint[:40]
 
 
 def simple_name(text: str) -> str:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from agents.discovery import find_agent_files
 from agents.worker import landlock
 from envelopes.problem import Problem
 from rappd.cli.daemon import Answered, Daemon
+from rappd.cli.peer_screens import trouble_of, way_out
 from rappd.cli.phrases import count, size, tilde
 from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
@@ -29,6 +30,7 @@ from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
 _ANSWER_SECONDS = 5.0
+_VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 _FROM_BACKUP = "stop rappd and put rappd.db back from a backup"
 
 
@@ -80,11 +82,13 @@ class _Visit:
         self.awake = Daemon(home).running()
         self.health: dict[str, Any] = {}
         self.status: dict[str, Any] = {}
+        self.peers: dict[str, Any] = {}
         self.silence = ""
         if self.awake:
             try:
                 daemon = Daemon(home, timeout=_ANSWER_SECONDS)
                 self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
+                self.peers = daemon.get("/peers")
             except NotRunning:
                 self.awake = False
             except (Answered, RappdError) as problem:
@@ -251,6 +255,82 @@ def _sandbox(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
 
 
+def _door(visit: _Visit) -> Iterator[Finding]:
+    """The door for other machines; a taken port never stops a start."""
+    wanted = visit.settings.number("peers.port")
+    open_at = visit.status.get("machines", {}).get("port", 0)
+    if not visit.settings.on("peers.door"):
+        yield Finding("Door", "good", "closed for other machines")
+    elif visit.status and not open_at:
+        what = f"the door for other machines cannot open at {visit.settings.text('peers.address')}"
+        yield Finding("Door", "bad", what, "`rappd logs` says why")
+    elif visit.status and open_at != wanted:
+        what = f"other machines find this one at port {open_at}: {wanted} was taken"
+        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {open_at}")
+    elif visit.status:
+        yield Finding("Door", "good", f"open on port {open_at}; strangers may only say hello")
+    elif is_free(wanted):
+        yield Finding("Door", "good", f"port {wanted} is free for other machines")
+    else:
+        what = f"port {wanted} for other machines is held by {holder(wanted)}; another will be used"
+        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
+
+
+def _nearby(visit: _Visit) -> Iterator[Finding]:
+    from neighborhoods.discovery.interfaces import interfaces, multicast_trouble
+
+    settings = visit.settings
+    if not (settings.on("peers.nearby") and settings.on("peers.door")):
+        yield Finding("Nearby", "good", "this machine is not announced")
+        return
+    seen = sum(rung["found"] for rung in visit.peers.get("rungs", ()) if rung["rung"] == "nearby")
+    found = interfaces(loopback=settings.on("peers.loopback"))
+    vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
+    trouble = multicast_trouble(found)
+    if vpn:
+        do = "allow local network in it, or rappd peers add ADDRESS"
+        yield Finding("Nearby", "note", f"a VPN ({vpn}) hides this machine", do)
+    elif trouble:
+        yield Finding("Nearby", "note", trouble.rstrip("."), "join a network, or rappd peers add ADDRESS")
+    else:
+        where = ", ".join(one.name for one in found)
+        told = f"; {count(seen, 'machine')} seen" if visit.peers else ", once rappd runs"
+        yield Finding("Nearby", "good", f"announced on {where}{told}")
+
+
+def _vpn_in_between(found: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """The VPN that takes what is meant for everybody nearby, or the only link there is; "" for none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("224.0.0.251", 5353))  # sends nothing; asks the kernel which link it would take
+            own = asking.getsockname()[0]
+        except OSError:
+            own = ""
+    private = [name for name, addresses in found if name.startswith(_VPNS)]
+    taken = [name for name, addresses in found if own in addresses and name in private]
+    return (taken or (private if len(private) == len(found) else []) or [""])[0]
+
+
+def _peers(visit: _Visit) -> Iterator[Finding]:
+    """Peers that answer and are not talked to, and strangers who go by a peer's name."""
+    rows = [row for row in visit.peers.get("peers", ()) if not row["legacy"]]
+    paired = [row for row in rows if row["paired"]]
+    odd = 0
+    for row in paired:
+        if trouble := trouble_of(row):
+            odd += 1
+            yield Finding("Peers", "bad", trouble.rstrip("."), way_out(row["name"], trouble))
+    names = {row["called"]: row for row in paired}
+    for row in rows:
+        if not row["paired"] and (peer := names.get(row["name"])) is not None:
+            odd += 1
+            what = f"{peer['name']} is {peer['short']}, yet {row['short']} calls itself so too"
+            yield Finding("Peers", "note", what, way_out(peer["name"], "key"))
+    if paired and not odd:
+        here = sum(row["presence"] == "here" for row in paired)
+        yield Finding("Peers", "good", f"{len(paired)} paired, {here} here")
+
+
 def _python(visit: _Visit) -> Iterator[Finding]:
     yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
 
@@ -294,5 +374,8 @@ _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Agents", _agents),
     ("Thinking", _thinking),
     ("Workers", _sandbox),
+    ("Door", _door),
+    ("Nearby", _nearby),
+    ("Peers", _peers),
     ("Python", _python),
 )

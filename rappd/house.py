@@ -25,6 +25,7 @@ from rappd.machines.machines import Machines
 from rappd.machines.reaching import Reaching
 from rappd.operations.calls import CallVerbs
 from rappd.operations.checkpoints import CheckpointVerbs
+from rappd.operations.egg_passing import EggPassing
 from rappd.operations.eggs import EggVerbs
 from rappd.operations.legacy import LegacyVerbs
 from rappd.operations.living_eggs import LivingEggs
@@ -91,6 +92,7 @@ class House:
         self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
+        self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)
         self.legacy = LegacyVerbs(lambda: self.settings, self.set)
         self.reaching = self.host.others = Reaching(self.machines, self.calls)
         self._background: set[asyncio.Task[Any]] = set()

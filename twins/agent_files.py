@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.discovery import LISPY
+from agents.discovery import CARTRIDGE, LISPY
 from twins.errors import BadFile, NoSuchFile
 from twins.workspace import Workspace, write_atomically
 
@@ -157,7 +157,9 @@ class AgentFiles:
 
     def _inside(self, filename: str) -> Path:
         parts = filename.split("/")
-        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith((".py", LISPY)):
+        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(
+            (".py", LISPY, CARTRIDGE)
+        ):
             raise BadFile(
                 f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
             )
@@ -171,10 +173,11 @@ class AgentFiles:
 
 
 def proper_name(filename: str) -> str:
-    """A file name as agents have it: the last part, ending in ``_agent.py`` or ``.lispy``."""
+    """A file name as agents have it: the last part, ending in ``_agent.py``, ``.lispy`` or ``.lispy.json``."""
     name = filename.replace("\\", "/").rsplit("/", 1)[-1].strip()
-    if name.endswith(LISPY):
-        return (re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(LISPY)).strip("_-") or "new") + LISPY
+    for ending in (LISPY, CARTRIDGE):
+        if name.endswith(ending):
+            return (re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(ending)).strip("_-") or "new") + ending
     if not name.endswith(".py"):
         raise BadFile(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
@@ -183,7 +186,7 @@ def proper_name(filename: str) -> str:
 
 def check_syntax(name: str, content: bytes) -> None:
     """Raises ``BadFile`` with the line when ``content`` is not Python. LisPy is read when it is loaded."""
-    if name.endswith(LISPY):
+    if name.endswith((LISPY, CARTRIDGE)):
         return
     try:
         ast.parse(content)

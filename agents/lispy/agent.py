@@ -48,12 +48,14 @@ class LispyAgent(BasicAgent):
     Its context is a map of those layers (``agents.slosh``) whose names are in its text as strings.
     """
 
-    def __init__(self, source: str, *, limits: Limits = LIMITS) -> None:
-        """Runs the program once. Raises ``BadLispyAgent``."""
-        self._machine = Machine(source, limits=limits, profile=PROFILE)
+    def __init__(self, source: str, *, limits: Limits = LIMITS, machine: Machine | None = None) -> None:
+        """Runs the program once, on a ``machine`` of its own if it brings one. Raises ``BadLispyAgent``."""
+        self._machine = machine or Machine(source, limits=limits, profile=PROFILE)
         outcome = self._machine.run()
         if outcome.fault is not None:
             raise _why_not(outcome.fault)
+        if not outcome.ok:
+            raise BadLispyAgent("it waits for input before it defines anything")
         name = self._text("agent-name")
         self._procedure = self._procedure_for(name)
         self._layers = [layer for layer in _CONTEXT if f'"{layer}"' in source]

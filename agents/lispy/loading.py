@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from agents.contract import Quarantined
+from agents.discovery import CARTRIDGE
 from agents.lispy.agent import BadLispyAgent, LispyAgent
+from agents.lispy.cartridge import agent_of
 from agents.loading import Loaded, LoadFailure, describe
 
 
 def load_lispy(loaded: Loaded, content: bytes) -> None:
-    """Makes the one agent that a ``.lispy`` file holds; why there is none is left in ``loaded``."""
+    """Makes the one agent that a ``.lispy`` file or a cartridge holds; why there is none is left in ``loaded``."""
     try:
-        agent = LispyAgent(content.decode())
+        agent = agent_of(content) if loaded.file.endswith(CARTRIDGE) else LispyAgent(content.decode())
         loaded.descriptions.append(describe(agent))
         loaded.instances.append(agent)
     except UnicodeDecodeError:

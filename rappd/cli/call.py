@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from difflib import get_close_matches
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import click
 
@@ -12,9 +14,20 @@ from envelopes.problem import Problem
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import took
 from rappd.cli.progress import progress
-from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, tame, terminal_width
+from rappd.cli.screen import (
+    arrow,
+    command,
+    dim,
+    interactive,
+    mark,
+    note,
+    print_json,
+    say,
+    tame,
+    terminal_width,
+)
 from rappd.cli.tables import cells
-from rappd.errors import Mistyped, NotYet
+from rappd.errors import Mistyped, NeedsYes, NotFound, NotYet
 from rappd.home import Home
 
 Row = dict[str, Any]
@@ -51,6 +64,12 @@ class Failed(Problem):
         return {**kept, "said": self._row.get("error", ""), **super().as_json()}
 
 
+class NoSuchAgent(NotFound):
+    """The other machine shares no agent of that name; it does not say whether it has one."""
+
+    code = "no_agent"
+
+
 @click.command()
 @click.argument("target", metavar="PEER[/TWIN][:AGENT]")
 @click.argument("text", nargs=-1)
@@ -58,14 +77,15 @@ class Failed(Problem):
 @click.option(
     "--wait", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds to wait."
 )
+@click.option("--yes", is_flag=True, help="Send over plain http without asking.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def call(target: str, text: tuple[str, ...], given: str, wait: float, as_json: bool) -> int:
+def call(target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, as_json: bool) -> int:
     """Ask another machine. Away, it gets the call later; an answer is never lost, nor asked for twice.
 
     pi is its brainstem, pi/gardener a twin there, pi:Clock one agent.
     """
-    where, _, agent = target.partition(":")
-    peer, _, twin = where.partition("/")
+    where, agent = (target, "") if "://" in target else target.partition(":")[::2]
+    peer, twin = (where, "") if "://" in where else where.partition("/")[::2]
     if given and not agent:
         raise Mistyped("--args are for one agent.", do=f"rappd call {where}:AGENT --args '{{…}}'")
     body = {
@@ -77,11 +97,14 @@ def call(target: str, text: tuple[str, ...], given: str, wait: float, as_json: b
         **({"args": _arguments(given)} if given else {}),
     }
     daemon = Daemon(Home.here(), timeout=wait + _SPARE_SECONDS)
+    if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, as_json):
+        note("Nothing was sent.")
+        return NeedsYes.exit_code
     with progress() as line:
         line(f"Asking {peer}…")
         row = daemon.post("/call", body)["call"]
     if row["state"] == "failed":
-        raise Failed(row, str(daemon.get("/peers")["self"]["name"]))
+        raise _failed(daemon, row, agent if not twin else "")
     if as_json:
         print_json({"call": row})
     elif row["state"] == "done":
@@ -89,6 +112,41 @@ def call(target: str, text: tuple[str, ...], given: str, wait: float, as_json: b
     else:
         _later(row)
     return 0 if row["state"] == "done" else NotYet.exit_code
+
+
+def _is_published(daemon: Daemon, peer: str) -> bool:
+    """Whether it is a published brainstem, which speaks plain http; a trusted machine's name comes first."""
+    wanted, rows = peer.lower().rstrip("/"), daemon.get("/peers")["peers"]
+    if any(row["paired"] and row["name"] == wanted for row in rows):
+        return False
+    return any(
+        wanted in (row["name"].lower(), row["address"].lower().rstrip("/"), urlsplit(row["address"]).hostname)
+        for row in rows
+        if row["legacy"]
+    )
+
+
+def _unprotected_is_fine(peer: str, as_json: bool) -> bool:
+    if as_json or not interactive():
+        raise NeedsYes(f"{peer} speaks plain http: others can read along. Nothing was sent.", do="Add --yes.")
+    question = f"{tame(peer)} speaks plain http: others on the way can read along. Send?"
+    return click.confirm(question, default=False, err=True)
+
+
+def _failed(daemon: Daemon, row: Row, agent: str) -> Problem:
+    own = str(daemon.get("/peers")["self"]["name"])
+    if agent and row.get("status") in _REFUSED:
+        agents = daemon.get(f"/peers/{quote(row['peer'], safe='')}")["peer"]["agents_here"]
+        names = [str(one.get("name", "")) for one in agents]
+        if names and agent.casefold() not in [name.casefold() for name in names]:
+            near = get_close_matches(agent, names, 1)
+            do = (
+                f"did you mean `rappd call {row['peer']}:{near[0]}`?"
+                if near
+                else f"rappd peers show {row['peer']}"
+            )
+            return NoSuchAgent(f'{row["peer"]} has no agent "{agent[:60]}" for this machine.', do=do)
+    return Failed(row, own)
 
 
 def _answer(row: Row) -> None:

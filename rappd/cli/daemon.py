@@ -16,7 +16,7 @@ from rappd.home import Home
 _EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
 _UNFIT = (
     "bad_file", "bad_egg", "hostile_egg", "unknown_egg", "secret_found", "bad_cartridge", "bad_image",
-    "bad_rappid", "bad_rapplication", "not_operator", "bad_peers_file", "bad_introduction", "bad_pairing",
+    "bad_rappid", "bad_rapplication", "bad_sealing_key", "not_operator", "bad_peers_file", "bad_introduction", "bad_pairing",
     "pairing_stopped",
 )  # fmt: skip
 _LATER = ("away", "not_now", "pairing_busy")

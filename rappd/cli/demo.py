@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -20,7 +24,7 @@ def demo(as_json: bool) -> None:
     """
     from rappd.demo.story import tell
 
-    with progress() as line, tempfile.TemporaryDirectory(prefix="rappd-demo-") as folder:
+    with _ends_well(), progress() as line, tempfile.TemporaryDirectory(prefix="rappd-demo-") as folder:
 
         def told(what: str, detail: str) -> None:
             line.clear()
@@ -35,3 +39,18 @@ def demo(as_json: bool) -> None:
         return
     say()
     say(f"The same on your own machines: {command('rappd peers list')}")
+
+
+@contextmanager
+def _ends_well() -> Iterator[None]:
+    """To be told to end, or to lose the terminal, is like Ctrl-C: three daemons must not stay behind."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -11,6 +11,7 @@ import click
 
 from rappd.cli.daemon import Daemon
 from rappd.cli.egg_merge import merge
+from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.phrases import ago, count, size, tilde
 from rappd.cli.progress import progress
 from rappd.cli.screen import dim, interactive, mark, note, print_json, say, tame
@@ -50,6 +51,9 @@ def egg() -> None:
     "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
 )
 @click.option("--force", is_flag=True, help="Replace FILE.")
+@click.option(
+    "--to", "peer", default="", metavar="PEER", help="Seal it, so that only that machine can open it."
+)
 @_JSON
 def pack(
     name: str,
@@ -59,6 +63,7 @@ def pack(
     exclude_memory: bool,
     allow: tuple[str, ...],
     force: bool,
+    peer: str,
     as_json: bool,
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem."""
@@ -76,7 +81,7 @@ def pack(
     )
     try:
         with _bar(f"Packing {name or 'brainstem'}") as told:
-            found = _verbs().pack(order, progress=told)
+            found = pack_for(order, peer) if peer else _verbs().pack(order, progress=told)
     except SecretsFound as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
@@ -86,7 +91,10 @@ def pack(
         print_json(found)
         return
     done = found["packed"]
-    say(f"{mark('good')} {tame(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed")
+    sealed = f", sealed for {tame(done['for'])}" if "for" in done else ""
+    say(
+        f"{mark('good')} {tame(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed{sealed}"
+    )
     say(f"  {tilde(done['path'])}")
     if done["signature"]:
         say(f"  {tilde(done['signature'])} {dim('is its signature')}")
@@ -309,6 +317,8 @@ def hatch_text(text: str, registry: Path, overwrite: str, as_json: bool) -> None
 
 
 egg.add_command(merge)
+egg.add_command(send)
+egg.add_command(arrived)
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
@@ -354,7 +364,11 @@ def _trusting(verbs: EggVerbs, path: Path, fingerprint: str, *, ask: bool) -> It
 def _there(file: Path) -> Path:
     if not file.is_file():
         raise NotFound(f'No file "{file}".', do="rappd egg pack makes one")
-    return file
+    from rappd.operations.sealed_eggs import unsealed
+    from rappd.operations.waiting_eggs import WaitingEggs
+
+    home = Home.here()
+    return unsealed(file, home, WaitingEggs(home.root / "eggs" / ".waiting"))
 
 
 def _listed(text: str) -> list[str]:

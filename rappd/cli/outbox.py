@@ -10,6 +10,7 @@ from urllib.parse import quote
 import click
 
 from rappd.cli.daemon import Daemon
+from rappd.cli.peer_screens import trouble_of
 from rappd.cli.phrases import ago, count
 from rappd.cli.screen import arrow, command, dim, mark, print_json, say, tame, tell
 from rappd.cli.tables import table
@@ -111,7 +112,7 @@ def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) 
     ]
     table(["ID", "TO", "WHAT", "STATE", "TRIES", "NEXT", "EXPIRES"], lines, shrink=2, prose=True, whole=(0,))
     for row in shown:
-        if row["trouble"] and row["state"] in (*_WAITING, "failed"):
+        if trouble_of(row) and row["state"] in (*_WAITING, "failed"):
             tell("note", f"{starts[row['id']]}: {row['trouble']}")
     if not running:
         tell("note", "Nothing goes out: rappd isn't running", "rappd start")

@@ -31,6 +31,7 @@ NOT_RUNNING = "not known, rappd isn't running"
 _HEADER = ("PEER", "PRESENCE", "REACHED BY", "AGENTS", "WAITING")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EGG = "EGG"
+_WIDE = 76
 _RUNGS = {
     "nearby": "no other machine is announced",
     "last address": "no peer was ever reached",
@@ -56,12 +57,12 @@ def show_peers(found: Row) -> None:
         host = one["address"].rpartition(":")[0].strip("[]")
         _with_command(f"{mark('note')} {tame(name)} ({host}) is asking.", typed(name, one["short"]), "  ")
     for row in paired:
-        if row.get("trouble"):
-            tell("note", f"{row['name']}: {row['trouble']}", f"rappd peers show {row['name']}")
+        if trouble := trouble_of(row):
+            tell("bad", trouble, way_out(row["name"], trouble))
     if not rows and not asking:
         _nobody(found)
     elif not found["self"].get("running", True):
-        tell("note", "Who is here is not known: rappd isn't running", "rappd start")
+        say(f"  {arrow()} {command('rappd start')}")
 
 
 def show_peer(row: Row) -> None:
@@ -69,7 +70,7 @@ def show_peer(row: Row) -> None:
     say(f"{tame(row['name'])}  {dim(f'{_whose(row)}, {presence(row)}')}")
     say()
     agents = [str(agent.get("name", "")) for agent in row.get("agents_here", ())]
-    own = row["name"] if row["called"] == row["name"] else f"{row['called']}, there"
+    own = "" if row["called"] == row["name"] else f"{row['called']}, by itself"
     for label, value in (
         ("Called", own),
         ("Key", row["fingerprint"]),
@@ -84,9 +85,9 @@ def show_peer(row: Row) -> None:
     ):
         if value:
             say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
-    if row.get("trouble"):
+    if trouble := trouble_of(row):
         say()
-        tell("note", row["trouble"], f"`rappd peers revoke {row['name']}`, then pair anew; or wait")
+        tell("bad", trouble, way_out(row["name"], trouble))
     say()
     say(f"What it may do here: {command('rappd peers scopes ' + row['name'])}")
 
@@ -115,6 +116,19 @@ def presence(row: Row) -> str:
     return str(row["presence"])
 
 
+def trouble_of(row: Row) -> str:
+    """Why a peer that answers is not talked to; that it is away is no such reason."""
+    trouble = str(row.get("trouble") or "")
+    return "" if trouble.endswith(("is away.", "is busy.")) else trouble
+
+
+def way_out(name: str, trouble: str) -> str:
+    """What to do about a peer that is not talked to."""
+    if "key" in trouble:
+        return f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away"
+    return f"pair anew: rappd peers pair {name}"
+
+
 def called(name: str, fingerprint: str) -> str:
     """What to type for a machine that says it is called so: never anything that a shell would act on."""
     return name if _PLAIN.fullmatch(name) else fingerprint[:8]
@@ -133,7 +147,7 @@ def moment(seconds: float) -> str:
 
 
 def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]]) -> None:
-    upper = [[row["name"], presence(row), row["reached"], *_numbers(row)] for row in paired]
+    upper = [[row["name"], _short_presence(row), row["reached"], *_numbers(row)] for row in paired]
     lower = [[name, _stranger(row), row["reached"]] for name, row in strangers]
     lines = [[_one_line(cell) for cell in line] for line in ([list(_HEADER)] if upper else []) + upper]
     below = [[_one_line(cell) for cell in line] for line in lower]
@@ -149,8 +163,8 @@ def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]
     if lower:
         say("Found, not trusted:")
     for line, (name, row) in zip(below, strangers, strict=True):
-        key = row["fingerprint"] or row["address"]
-        what = f"rappd peers pair {called(name, key)}" if row["fingerprint"] else f"rappd peers pair {key}"
+        known = row["fingerprint"] and row["name"]
+        what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {row['address']}"
         _with_command(_line(line, widths[:3], ragged=False), what, "  ")
 
 
@@ -191,6 +205,11 @@ def _told_apart(rows: Sequence[Row], every: Iterable[Row]) -> list[str]:
 
 def _name(row: Row) -> str:
     return str(row.get("name") or row.get("peer") or row.get("address") or row["short"])
+
+
+def _short_presence(row: Row) -> str:
+    told = presence(row)
+    return told.partition(",")[0] if told == NOT_RUNNING and terminal_width() < _WIDE else told
 
 
 def _stranger(row: Row) -> str:

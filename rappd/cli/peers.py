@@ -153,7 +153,7 @@ def revoke(peer: str, yes: bool, as_json: bool) -> int:
         print_json(found)
     else:
         say(
-            f"{mark('good')} {name} is not trusted any more. There: {command('rappd peers revoke')} this one."
+            f"{mark('good')} {name} is not trusted any more. To be forgotten there, too, revoke this one there."
         )
     return 0
 
@@ -163,6 +163,10 @@ def revoke(peer: str, yes: bool, as_json: bool) -> int:
 @_JSON
 def add(address: str, as_json: bool) -> None:
     """Write down where a machine is: HOST or HOST:PORT. It is not trusted by that."""
+    if "://" not in address:
+        from neighborhoods.discovery.addresses import split
+
+        split(address)
     daemon = Daemon(Home.here())
     with progress() as line:
         line(f"Looking for a machine at {address}…")

@@ -8,15 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rappd.cli.daemon import Daemon
-from rappd.errors import RappdError
+from rappd.cli.daemon import Daemon, Gone
+from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
 
 START_SECONDS = 60.0
+STOP_SECONDS = 15.0
 _ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "PYTHONPATH", "VIRTUAL_ENV")
 
 
@@ -42,7 +44,7 @@ class DemoMachine:
         (agents / filename).write_text(source)
 
     def start(self) -> None:
-        """Starts it and returns when it answers."""
+        """Starts it; ``wait_awake`` returns when it answers."""
         environment = {key: os.environ[key] for key in _ALLOWED if key in os.environ}
         environment |= {
             "HOME": str(self.home.root.parent),
@@ -62,23 +64,28 @@ class DemoMachine:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    def wait_awake(self) -> None:
+        """Returns when it answers. Raises ``RappdError`` when it does not."""
         self.wait_for(self._answers, START_SECONDS, "to start")
 
     def kill(self) -> None:
-        """As if its plug were pulled."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        """As if its plug were pulled; nothing happens to one that does not run."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
 
-    def stop(self) -> None:
-        """Ends it properly, if it runs."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        self._process.terminate()
+    def ask_to_stop(self) -> None:
+        """Asks it to end properly, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def ended(self, seconds: float) -> bool:
+        """Whether it is over, or was before so many seconds passed."""
         try:
-            self._process.wait(15)
+            return self._process is None or self._process.wait(max(0.0, seconds)) is not None
         except subprocess.TimeoutExpired:
-            self.kill()
+            return False
 
     def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
         """What the condition comes to. Raises ``RappdError`` when it stays nothing."""
@@ -93,7 +100,35 @@ class DemoMachine:
         assert self._process is not None
         if self._process.poll() is not None:
             raise RappdError(f"{self.name} ended at once.", do=f"see {self.home.log}")
-        return self.daemon.running() and bool(self.daemon.get("/peers")["door"]["open"])
+        try:
+            return bool(self.daemon.get("/peers")["door"]["open"])
+        except (NotRunning, Gone):
+            return False
+
+
+@contextmanager
+def awake(machines: Sequence[DemoMachine]) -> Iterator[None]:
+    """They run as long as the block lasts, and none afterwards, whatever ended it."""
+    try:
+        for machine in machines:
+            machine.start()  # side by side: each takes seconds of one core
+        for machine in machines:
+            machine.wait_awake()
+        yield
+    finally:
+        _stop(machines)
+
+
+def _stop(machines: Sequence[DemoMachine]) -> None:
+    try:
+        for machine in machines:
+            machine.ask_to_stop()
+        until = time.monotonic() + STOP_SECONDS
+        for machine in machines:
+            machine.ended(until - time.monotonic())
+    finally:  # also when somebody who waits for this grows impatient
+        for machine in machines:
+            machine.kill()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from dataclasses import replace
+from functools import partial
 
+from envelopes.capability_tokens import Grant
 from envelopes.errors import BadToken
 from envelopes.keys import IdentityKey
 from envelopes.record import CAP, HELP, SIG, Envelope
@@ -17,6 +21,13 @@ from neighborhoods.trust.grants import Grants, effective
 from rappd.gate import Caller
 from rappd.store.inbox_rows import InboxRows
 from rappd.store.token_rows import TokenRows
+
+log = logging.getLogger(__name__)
+
+MOST_COUNTED = 4096
+WITHOUT_LIMIT = 1 << 53
+NOTED_EVERY = 60.0
+"""Seconds between two notes of when a token was last used."""
 
 STRANGER = Caller("federation", caps=())
 
@@ -36,6 +47,10 @@ class Credentials:
         self._inbox = inbox
         self.revoked = revoked
         self._bearer = Bearer(identity.public, book.get, book.by_pin, revoked)
+        self._counting = asyncio.Lock()
+        self._counted: dict[tuple[str, str], None] = {}
+        self._used: dict[str, float] = {}
+        self._noting: set[asyncio.Task[bool]] = set()
         self._grants = Grants(identity.public, revoked, book.was_revoked)
 
     @classmethod
@@ -55,12 +70,14 @@ class Credentials:
             return STRANGER, ""
         if shown.peer is not None:
             return Caller("federation", peer=shown.peer.fingerprint, caps=shown.peer.scopes), ""
+        self._was_used(shown.jti)
         return Caller("federation", caps=shown.caps), f"{shown.name}_token-{shown.jti[:8]}"
 
     async def armed(self, envelope: Envelope, caller: Caller) -> Caller:
         """The caller with what its envelope shows beside: a signature, a capability that was passed on.
 
-        Raises ``BadSignature``, ``BadToken``, ``UsedUp``.
+        Its uses are counted by ``spend``, once it is clear that the HELP will be begun. Raises
+        ``BadSignature``, ``BadToken``.
         """
         signed, cap = envelope.extensions.get(SIG), envelope.extensions.get(CAP)
         if signed is None and cap is None:
@@ -74,11 +91,21 @@ class Credentials:
         if cap is None:
             return caller
         grant = self._grants.accept(cap, caller=proven, now=time.time())
-        if grant.uses and envelope.verb == HELP and await self._is_new(envelope):
+        spend = partial(self._spend, grant) if grant.uses else None
+        return replace(caller, peer=proven, caps=effective(caller.caps or (), [grant]), spend=spend)
+
+    async def _spend(self, grant: Grant, asked: Envelope) -> None:
+        """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUp``."""
+        key = (asked.sender, asked.id)
+        async with self._counting:
+            if key in self._counted or await self._inbox.find(*key, HELP) is not None:
+                return
             for jti, limit in reversed(grant.uses.items()):
-                if not await self._rows.use(jti, limit, time.time_ns() // 1000):
+                if not await self._rows.use(jti, limit, _now()):
                     raise UsedUp("That permission was used as often as it may be.", do="Ask for a new one.")
-        return replace(caller, peer=proven, caps=effective(caller.caps or (), [grant]))
+            self._counted[key] = None
+            while len(self._counted) > MOST_COUNTED:
+                del self._counted[next(iter(self._counted))]
 
     async def issue(self, token: IssuedToken) -> None:
         """Writes an issued token down."""
@@ -86,7 +113,7 @@ class Credentials:
 
     async def revoke(self, jti: str) -> None:
         """Takes a token back, at once."""
-        at = time.time_ns() // 1000
+        at = _now()
         await self._rows.revoke(jti, at)
         self.revoked[jti] = at
         self.forget(jti)
@@ -96,5 +123,21 @@ class Credentials:
         self._bearer.forget(name)
         self._grants.forget(name)
 
-    async def _is_new(self, envelope: Envelope) -> bool:
-        return await self._inbox.find(envelope.sender, envelope.id, HELP) is None
+    def _was_used(self, jti: str) -> None:
+        """Notes, once a minute at most, when an issued token was last shown."""
+        now = time.monotonic()
+        if now - self._used.get(jti, -NOTED_EVERY) < NOTED_EVERY:
+            return
+        self._used[jti] = now
+        task = asyncio.ensure_future(self._rows.use(jti, WITHOUT_LIMIT, _now()))
+        self._noting.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Task[bool]) -> None:
+        self._noting.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("when an access was used could not be noted: %s", error)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

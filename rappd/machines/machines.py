@@ -6,7 +6,9 @@ import asyncio
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -16,7 +18,7 @@ from envelopes.record import ERROR, HELLO, Envelope, new_id
 from neighborhoods.book import PeerBook
 from neighborhoods.delivery.waiting_calls import WaitingCalls
 from neighborhoods.discovery.addresses import join
-from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
 from neighborhoods.peer import Peer
 from rappd.gate import Caller, Gate
 from rappd.home import Home
@@ -51,6 +53,14 @@ log = logging.getLogger(__name__)
 DONE_KEPT_SECONDS = 8 * 86_400
 """How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
 PROBE_SECONDS = 5.0
+
+
+class TakesEggs(Protocol):
+    """Keeps eggs that peers send."""
+
+    async def take_in(self, peer: Peer, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
+        """What a peer sends, whole or not at all."""
+        ...
 
 
 class Machines:
@@ -92,6 +102,9 @@ class Machines:
         self.waiting = WaitingCalls()
         self.announced: dict[str, dict[str, Any]] = {}
         """What each peer last said in its HELLO, by fingerprint."""
+        self.troubles: dict[str, str] = {}
+        """Why a peer that answers is not talked to, by fingerprint."""
+        self.eggs: TakesEggs | None = None
         self.ready = asyncio.Event()
         self._started = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -184,7 +197,12 @@ class Machines:
         hello = Envelope(
             new_id(), self.id, own_id(fingerprint), HELLO, self.catalogue.hello(self.caller(peer))
         )
-        reply = await self.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+        try:
+            reply = await self.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+        except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
+            self.troubles[fingerprint] = str(problem)
+            raise
+        self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
             raise PeerAway(f"{peer.name} answered {reply.verb}.")
         self.announced[fingerprint] = reply.data
@@ -233,16 +251,22 @@ class Machines:
             self.outbox.cleared(peer.fingerprint)
         elif what == "revoked":
             log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
-            self.trust.unpin(peer.certificate)
+            self.spawn(self._unpin(peer.certificate))
             self.credentials.forget(peer.fingerprint)
             self.presence.forget(peer.fingerprint)
             self.announced.pop(peer.fingerprint, None)
+            self.troubles.pop(peer.fingerprint, None)
             self.spawn(self.carrier.part_from(peer.fingerprint))
 
     def _know_peers(self) -> None:
         peers = self.book.all()
         self.ladder.remember({one.fingerprint: one.address for one in peers})
         self.sightings.pin(one.fingerprint for one in peers)
+
+    async def _unpin(self, certificate: bytes) -> None:
+        await asyncio.to_thread(self.trust.unpin, certificate)
+        if self.book.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
+            await asyncio.to_thread(self.trust.pin, certificate)
 
     async def _catch_up(self) -> None:
         await self.tenants.host.ready.wait()

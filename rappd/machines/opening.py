@@ -58,7 +58,7 @@ async def open_all(machines: Machines) -> None:
         verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
     )
     m.presence = Presence(m.probe)
-    m.pairings = Pairings(m.identity, lambda: introduction, *pairing_parts(m), known=m.book.named)
+    m.pairings = Pairings(m.identity, lambda: introduction, *pairing_parts(m), known=lambda name: None)
 
 
 def _import() -> None:

@@ -34,7 +34,7 @@ def peer_row(m: Machines, peer: Peer, waiting: int) -> dict[str, Any]:
         "address": address,
         "agents": len(said.get("capabilities", ())),
         "waiting": waiting,
-        "trouble": m.outbox.trouble(peer.fingerprint),
+        "trouble": m.troubles.get(peer.fingerprint) or m.outbox.trouble(peer.fingerprint),
         "scopes": list(peer.scopes),
         "offered": peer.offered,
         "called": peer.called,

@@ -152,7 +152,9 @@ class Receiver:
         """The work of that id, if it is under way."""
         return self._work.find(sender, id)
 
-    async def pieces(self, sender: str, id: str, after: int = 0) -> AsyncIterator[tuple[int, Envelope]] | None:
+    async def pieces(
+        self, sender: str, id: str, after: int = 0
+    ) -> AsyncIterator[tuple[int, Envelope]] | None:
         """A HELP of that sender as numbered STREAMs, from ``after`` on, and its end; None when it is unknown.
 
         What was said on the way is kept for some minutes, the end for good.
@@ -349,34 +351,6 @@ class Receiver:
         self._later.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("an answer to another machine failed", exc_info=error)
-
-
-class Looped(Refused):
-    """The same question came round again."""
-
-    code = "loop"
-    status = 508
-
-
-class TooDeep(Refused):
-    """A question that went through too many machines."""
-
-    code = "too_deep"
-    status = 508
-
-
-class Stopped(Conflict):
-    """Whoever asked wants no answer any more."""
-
-    code = "stopped"
-    status = 499
-
-
-class Closing(Conflict):
-    """This machine stops, or starts anew."""
-
-    code = "stopping"
-    status = 503
 
 
 async def _alone(number: int, reply: Envelope) -> AsyncIterator[tuple[int, Envelope]]:

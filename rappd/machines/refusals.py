@@ -28,3 +28,31 @@ class Stranger(Refused):
 
     code = "not_paired"
     status = 401
+
+
+class Looped(Refused):
+    """The same question came round again."""
+
+    code = "loop"
+    status = 508
+
+
+class TooDeep(Refused):
+    """A question that went through too many machines."""
+
+    code = "too_deep"
+    status = 508
+
+
+class Stopped(Conflict):
+    """Whoever asked wants no answer any more."""
+
+    code = "stopped"
+    status = 499
+
+
+class Closing(Conflict):
+    """This machine stops, or starts anew."""
+
+    code = "stopping"
+    status = 503

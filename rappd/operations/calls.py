@@ -91,7 +91,10 @@ class CallVerbs:
         """
         m = self._machines
         wait = min(max(0.1, wait), LONGEST_WAIT)
-        sent = encode(self._outward(asked, wait, path, trace))
+        outward = self._outward(asked, wait, path, trace)
+        if on_stream is not None and STREAM in m.announced.get(peer.fingerprint, {}).get("verbs", ()):
+            outward = replace(outward, data={**outward.data, "stream": True})
+        sent = encode(outward)
         until = time.monotonic() + wait
         with m.waiting.expected(peer.fingerprint, asked.id) as expected:
             try:
@@ -133,6 +136,8 @@ class CallVerbs:
     async def _legacy(self, selector: str) -> Entry | None:
         """The published brainstem of that name, address or URL, if one was added."""
         wanted = selector.strip().lower().rstrip("/")
+        if self._machines.book.named(wanted) is not None:
+            return None  # what is meant for a trusted machine never goes over plain http
         for entry in await self._machines.ladder.legacy():
             if wanted in (
                 entry.name.lower(),
@@ -154,7 +159,12 @@ class CallVerbs:
         started = time.monotonic()
         try:
             said = await ask_legacy(
-                entry, text, session=placed.thread, wait=wait, from_rappid=await asyncio.to_thread(m.rappid), nonce=asked.id
+                entry,
+                text,
+                session=placed.thread,
+                wait=wait,
+                from_rappid=await asyncio.to_thread(m.rappid),
+                nonce=asked.id,
             )
         except Problem as problem:
             await m.gate.note(_failed(placed, problem), placed.thread, workspace=HOST, once=True)
@@ -171,7 +181,7 @@ class CallVerbs:
         """What a peer said that this machine may use of it; when it matters, and is not known, it is asked."""
         m = self._machines
         if asked and peer.fingerprint not in m.announced:
-            with contextlib.suppress(Problem, OSError, TimeoutError):  # away: its own names are taken as typed
+            with contextlib.suppress(Problem, OSError, TimeoutError):  # away: names are taken as typed
                 await m.probe(peer.fingerprint)
         agents = m.announced.get(peer.fingerprint, {}).get("agents")
         return agents if isinstance(agents, list) else []
@@ -226,7 +236,7 @@ def call_data(
     and which argument a ``text`` fills: the only required one that is text, else ``query`` and ``user_input``.
     """
     if agent:
-        card = next((one for one in known or () if _is_called(one, agent)), {})
+        card: dict[str, Any] = next((one for one in known or () if _is_called(one, agent)), {})
         given = dict(args or {})
         if text and (wanted := _only_text(card.get("parameters"))):
             given.setdefault(wanted, text)

@@ -67,7 +67,7 @@ class EggVerbs:
         machine: str,
         conversations: ConversationSink | None = None,
     ) -> None:
-        self._home = home
+        self.home = self._home = home
         self._host = host
         self._key = identity
         self._machine = machine

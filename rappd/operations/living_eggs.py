@@ -14,6 +14,7 @@ from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.operations.egg_fetching import fetch_egg
 from rappd.operations.eggs import EggVerbs, Order, Progress
+from rappd.operations.sealed_eggs import unsealed
 from rappd.operations.waiting_eggs import WaitingEggs
 from rappd.store.store import Store
 from rappd.tenants import Tenants
@@ -165,7 +166,8 @@ class LivingEggs:
     @asynccontextmanager
     async def _taken_in(self, path: Path, expect_sha256: str) -> AsyncIterator[Path]:
         """A copy of an egg; when the block fails, it is gone again. One that waits already stays."""
-        kept = await asyncio.to_thread(self.waiting.take_in, path, expect_sha256=expect_sha256)
+        egg = await asyncio.to_thread(unsealed, path, self.verbs.home, self.waiting)
+        kept = await asyncio.to_thread(self.waiting.take_in, egg, expect_sha256=expect_sha256)
         try:
             yield kept
         except BaseException:

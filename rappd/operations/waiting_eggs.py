@@ -31,8 +31,9 @@ _SIGNATURE = ".sig"
 class WaitingEggs:
     """The folder of them. An egg's id is the SHA-256 of its bytes. Everything blocks on the disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keep_seconds: float = _KEEP_SECONDS) -> None:
         self._folder = folder
+        self._keep_seconds = keep_seconds
 
     def part(self) -> Path:
         """A name for a file that is still coming in. Eggs that waited for more than a day go meanwhile."""
@@ -107,7 +108,7 @@ class WaitingEggs:
                 waited = time.time() - path.stat().st_mtime
             except FileNotFoundError:  # somebody hatched it meanwhile
                 continue
-            if waited <= _KEEP_SECONDS:
+            if waited <= self._keep_seconds:
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

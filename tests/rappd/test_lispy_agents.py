@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from daemon_under_test import RunningDaemon
 
@@ -62,3 +63,48 @@ def test_it_is_imported_and_exported_like_any_other(make_daemon: Callable[..., R
     done = daemon.upload("tally.lispy", COUNTER.encode(), control=True).json()
     assert done["agents"] == ["TallyKeeper"]
     assert daemon.get("/agents/export/tally.lispy").body.decode() == COUNTER
+
+
+def cartridge(daemon: RunningDaemon, name: str, source: str, *run: str) -> str:
+    """A cartridge of a program in the agents folder; it ran once if there are arguments for that."""
+    daemon.agents.mkdir(parents=True, exist_ok=True)
+    program = daemon.home.parent / f"{name}.lispy"
+    program.write_text(source)
+    path = str(daemon.agents / f"{name}.lispy.json")
+    made = daemon.cli("cartridge", "new", name, "--program", str(program), "-o", path)
+    assert made.returncode == 0, made.stderr
+    if run:
+        done = daemon.cli("cartridge", "run", path, "--save", *run)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def test_a_cartridge_that_defines_an_agent_serves_as_one(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    kept = COUNTER.replace("(define total 0)", "(define total (if (= echo-frame 1) 0 total))")
+    path = cartridge(daemon, "tally", COUNTER)
+    before = Path(path).read_bytes()
+    daemon.start()
+    assert "TallyKeeper" in daemon.agent_names()
+    assert [result(daemon, by=4), result(daemon, by=1)] == ["tally 4", "tally 5"]
+    assert Path(path).read_bytes() == before, "serving a cartridge does not change its file"
+    Path(path).unlink()
+    daemon.wait_for(lambda: "TallyKeeper" not in daemon.agent_names())
+    cartridge(daemon, "tally", kept.replace("TallyKeeper", "tallykeeper"), "--frames", "1")
+    daemon.wait_for(lambda: "tallykeeper" in daemon.agent_names())
+
+
+def test_one_that_gives_no_agent_says_why_in_the_list(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    cartridge(daemon, "sum", "(display (+ 1 2))")
+    cartridge(daemon, "asks", "(define x (next-input))")
+    (daemon.agents / "torn.lispy.json").write_text('{"_meta"')
+    daemon.start()
+    faults = {row["file"]: row["reason"] for row in daemon.get("/health").json()["quarantined"]}
+    assert faults["sum.lispy.json"] == (
+        "it is a cartridge that gives no agent: it does not define agent-name as text"
+    )
+    assert "waits for input" in faults["asks.lispy.json"]
+    assert faults["torn.lispy.json"].startswith("it is not JSON")
+    shown = " ".join(daemon.cli("agents", "list").stdout.split())
+    assert "it is a cartridge that gives no agent" in shown

@@ -241,7 +241,7 @@ def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDa
     (agents / "post_agent.py").write_text(agent_source("Post") + '\nPASSWORD = "another-secret-7Y"\n')
     page.get_by_role("button", name="Put away").click()
     page.get_by_role("button", name="Pack Rose").click()
-    expect(stopped.locator("li")).to_have_count(2), "what was allowed once is asked again"
+    expect(stopped.locator("li")).to_have_count(2)  # what was allowed once is asked again
     stopped.get_by_role("button", name="Leave it unpacked").click()
     expect(page.locator(".egg-line")).to_be_hidden()
 
@@ -271,4 +271,4 @@ def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Pa
     assert soul.read_text() == before
     expect(page.locator(".soul")).to_contain_text("You are Rose")
     expect(part.locator("li")).to_have_count(2)
-    expect(part.locator("li").first).to_contain_text("before it went back")
+    expect(part.locator("li").first).to_contain_text("before it went back to today, ")

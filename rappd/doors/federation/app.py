@@ -10,33 +10,65 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.problem import Problem
+from neighborhoods.trust.presented import pin_of
 from rappd.doors.answer import plain, problem
-from rappd.doors.federation import envelopes, line, pairing
-from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES
+from rappd.doors.federation import eggs, envelopes, line, pairing
+from rappd.doors.federation.entrance import Entrance
+from rappd.doors.federation.envelopes import FOR_BATCHES
+from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 from rappd.limits import RateLimit
 from rappd.machines.machines import Machines
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 5 << 20
+
+class DoorRunner(web.AppRunner):
+    """The application behind its entrance."""
+
+    def __init__(self, app: web.Application, entrance: Entrance) -> None:
+        # Bodies are not unpacked: what is small on the way must not be large in memory.
+        super().__init__(
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=2.0,
+            keepalive_timeout=75.0,
+            auto_decompress=False,
+        )
+        self._entrance = entrance
+
+    def open(self, listener: socket.socket) -> None:
+        """After ``setup``: serves at a socket that listens already."""
+        assert self.server is not None
+        self._entrance.open(listener, self.server)
+
+    async def cleanup(self) -> None:
+        """Ends the door."""
+        await self._entrance.close()
+        await super().cleanup()
 
 
 async def serve(machines: Machines, listener: socket.socket) -> web.AppRunner:
     """Serves at a socket that listens already."""
-    runner = web.AppRunner(build(machines), access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    app = build(machines)
+    runner = DoorRunner(app, app[ENTRANCE])
     await runner.setup()
-    await web.SockSite(runner, listener, ssl_context=machines.trust.context, backlog=256).start()
+    runner.open(listener)
     return runner
 
 
 def build(machines: Machines) -> web.Application:
     """Every route of the door."""
-    app = web.Application(middlewares=[guard], client_max_size=MOST_BYTES)
+    app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[MACHINES] = machines
+    app[ENTRANCE] = Entrance(
+        machines.trust.context, lambda shown: machines.book.by_pin(pin_of(shown)) is not None
+    )
     app[HELLO_LIMIT] = RateLimit(60, 60)
+    app[SIGNED_LIMIT] = RateLimit(600, 60)
     app[pairing.PAIRING] = machines.pairings
     app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
-    for table in (envelopes, line, pairing):
+    for table in (envelopes, line, pairing, eggs):
         app.add_routes(table.routes)
     return app
 

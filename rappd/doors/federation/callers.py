@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from neighborhoods.trust.presented import presented_certificate
-from rappd.doors.federation.keys import MACHINES
+from rappd.doors.federation.keys import ENTRANCE, MACHINES
 from rappd.gate import Caller
 
 _SCHEME = "bearer "
@@ -22,6 +22,13 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
     machines = request.app[MACHINES]
     found, name = machines.credentials.who(token, certificate)
+    if found.peer or found.caps:
+        prove(request)
     if found.peer:
         machines.heard(found.peer, "")
     return found, name
+
+
+def prove(request: web.Request) -> None:
+    """Whoever is at the other end of this connection may stay."""
+    request.app[ENTRANCE].prove(request.protocol)

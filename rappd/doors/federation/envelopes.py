@@ -3,135 +3,150 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from envelopes import emergence, wire
-from envelopes.errors import EnvelopeError, Malformed
+from envelopes.errors import Malformed
 from envelopes.problem import Problem
-from envelopes.record import ACK, HELLO, HELP, Envelope
+from envelopes.record import ACK, HELLO, Envelope
+from neighborhoods.carriers.fitting import fitting
+from neighborhoods.carriers.line import Streamed
 from rappd.doors.answer import ok
-from rappd.doors.federation.callers import caller
-from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES
+from rappd.doors.federation.bodies import body_of
+from rappd.doors.federation.callers import caller, prove
+from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.doors.federation.streaming import in_pieces, wants_pieces
 from rappd.errors import NotFound
 from rappd.gate import Caller
 from rappd.machines.machines import Machines
-from rappd.machines.receiving import Work, stream_envelope
+from rappd.machines.refusals import Stranger
 
 routes = web.RouteTableDef()
 
-
-class WrongMedia(EnvelopeError):
-    """A body that is not announced as JSON in UTF-8."""
-
-    code = "media_type"
-    status = 415
+FOR_STRANGERS = 256 << 10
+"""Bytes that whoever has proven nothing yet may send at once."""
+FOR_BATCHES = 5 << 20
 
 
 @routes.post("/envelopes")
 async def one(request: web.Request) -> web.StreamResponse:
-    """One envelope in, its reply out; the status mirrors an ERROR's code, 202 goes with an ACK."""
+    """One envelope in, its reply out; the status mirrors an ERROR's code, 202 goes with an ACK.
+
+    With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
+    """
     machines = request.app[MACHINES]
     try:
-        who, name = caller(request)
-        envelope = _named(wire.decode(await _body(request)), name)
-    except (EnvelopeError, Problem) as problem:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES + 1 if known else FOR_STRANGERS))
+    except Problem as problem:
         return _answer(_refusal(machines, problem))
-    if envelope.verb == HELLO and not who.peer:
-        request.app[HELLO_LIMIT].take(request.remote or "")
-    reply = await _reply(machines, envelope, who)
-    return _answer(reply)
+    try:
+        envelope, armed = await by.armed(envelope)
+    except Problem as problem:
+        return _answer(machines.receiver.refuse(envelope, problem))
+    reply = await machines.receiver.receive(envelope, armed, stream=wants_pieces(request))
+    if isinstance(reply, Streamed):
+        return await in_pieces(request, reply.pieces())
+    return _answer(reply or envelope.reply(ACK, {"state": "done"}))
 
 
 @routes.post("/envelopes/batch")
 async def batch(request: web.Request) -> web.Response:
     """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
     machines = request.app[MACHINES]
-    who, name = caller(request)
-    found = wire.decode_batch(await _body(request))
-    replies = await asyncio.gather(*(_accepted(machines, one, who, name) for one in found))
-    return web.Response(body=wire.encode_batch(replies), headers=_HEADERS)
+    try:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        found = wire.decode_batch(await body_of(request, FOR_BATCHES if known else FOR_STRANGERS))
+    except Problem as problem:
+        return _answer(_refusal(machines, problem))
+    replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
+    body = b"[%b]" % b",".join(map(fitting, replies))
+    return web.Response(body=body, headers=_HEADERS)
 
 
 @routes.get("/envelopes/{id}")
 async def fetch(request: web.Request) -> web.StreamResponse:
     """What became of an envelope of the caller's: its reply, or an ACK while it is under way."""
     machines = request.app[MACHINES]
-    who, name = caller(request)
-    sender = _sender(request, who, name)
-    ident = request.match_info["id"]
-    if machines.receiver.find(sender, ident) is not None:
-        return _answer(Envelope(ident, machines.id, sender, ACK, {"state": "started"}))
+    sender, ident = _own(request), request.match_info["id"]
+    if (work := machines.receiver.find(sender, ident)) is not None:
+        return _answer(Envelope(ident, work.recipient, sender, ACK, {"state": "started"}))
     reply = await machines.receiver.recorded(sender, ident)
     if reply is None:
-        raise NotFound("No such envelope of yours.", do="Send it again.")
+        raise _unknown()
     return _answer(reply)
 
 
 @routes.get("/envelopes/{id}/stream")
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
-    machines = request.app[MACHINES]
-    who, name = caller(request)
-    sender, ident = _sender(request, who, name), request.match_info["id"]
-    work = machines.receiver.find(sender, ident)
-    recorded = await machines.receiver.recorded(sender, ident) if work is None else None
-    if work is None and recorded is None:
-        raise NotFound("No such envelope of yours.", do="Send it again.")
-    response = web.StreamResponse(
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
     after = request.headers.get("Last-Event-ID", "0")
-    with contextlib.suppress(ConnectionError):
-        last = recorded or await _follow(response, machines, work, sender, ident, after)
-        await response.write(b"event: end\ndata: %s\n\n" % emergence.encode(last))
-        await response.write_eof()
-    return response
+    pieces = await request.app[MACHINES].receiver.pieces(
+        _own(request),
+        request.match_info["id"],
+        int(after[:9]) if after.isascii() and after.isdecimal() else 0,
+    )
+    if pieces is None:
+        raise _unknown()
+    return await in_pieces(request, pieces)
 
 
 @routes.get("/agents/{id}/capabilities")
 async def capabilities(request: web.Request) -> web.Response:
     """What of an agent, or of a whole brainstem, this caller may use (Rulebook §5)."""
     who, _ = caller(request)
+    if not who.peer and not who.caps:
+        raise _stranger()
     found = await request.app[MACHINES].catalogue.capabilities(request.match_info["id"], who)
     if found is None:
         raise NotFound("There is nothing of that name for you.", do="Ask the owner to share it.")
     return ok(found)
 
 
-async def _follow(
-    response: web.StreamResponse, machines: Machines, work: Work | None, sender: str, ident: str, after: str
-) -> Envelope:
-    assert work is not None
-    asked = Envelope(ident, sender, machines.id, HELP, {})
-    async for number, event in work.live.follow(int(after[:9]) if after.isdecimal() else 0):
-        piece = emergence.encode(stream_envelope(asked, number, orjson.loads(event)))
-        await response.write(b"id: %d\ndata: %s\n\n" % (number, piece))
-    return machines.receiver.outward(asked, await asyncio.shield(work.task))
+@dataclass(slots=True, frozen=True)
+class _By:
+    """By whom a request is; ``name`` is what a token without a machine of its own is called."""
+
+    request: web.Request
+    who: Caller
+    name: str
+
+    async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
+        """The envelope as whose it is, and what its sender may do by all that it shows."""
+        app = self.request.app
+        if not self.who.peer and not self.who.caps:
+            (app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]).take(
+                self.request.remote or ""
+            )
+        armed = await app[MACHINES].credentials.armed(envelope, self.who)
+        if armed.peer and not self.who.peer:
+            prove(self.request)
+        if self.name and not armed.peer:
+            envelope = Envelope(
+                envelope.id,
+                self.name,
+                envelope.recipient,
+                envelope.verb,
+                envelope.data,
+                envelope.extensions,
+            )
+        return envelope, armed
 
 
-async def _accepted(machines: Machines, found: Envelope | Malformed, who: Caller, name: str) -> Envelope:
+async def _accepted(machines: Machines, by: _By, found: Envelope | Malformed) -> Envelope:
     if isinstance(found, Malformed):
         return _refusal(machines, found)
-    envelope = _named(found, name)
+    envelope = found
     try:
-        armed = await machines.credentials.armed(envelope, who)
+        envelope, armed = await by.armed(envelope)
     except Problem as problem:
         return machines.receiver.refuse(envelope, problem)
     return await machines.receiver.accept(envelope, armed)
-
-
-async def _reply(machines: Machines, envelope: Envelope, who: Caller) -> Envelope:
-    try:
-        armed = await machines.credentials.armed(envelope, who)
-    except Problem as problem:
-        return machines.receiver.refuse(envelope, problem)
-    reply = await machines.receiver.receive(envelope, armed)
-    return reply or envelope.reply(ACK, {"state": "done"})
 
 
 def _refusal(machines: Machines, problem: Problem) -> Envelope:
@@ -139,30 +154,27 @@ def _refusal(machines: Machines, problem: Problem) -> Envelope:
     return wire.refusal_of(shaped, sender=machines.id)
 
 
-def _sender(request: web.Request, who: Caller, name: str) -> str:
+def _own(request: web.Request) -> str:
     """Whose envelopes the caller may ask for: its own. `?from=` names one of several agents of it."""
-    asked = request.query.get("from", "")
+    who, name = caller(request)
     if name:
         return name
-    own = f"brainstem_{who.peer[:16]}"
-    return asked if who.peer and asked.endswith(f"_{who.peer[:16]}") else own
+    if not who.peer:
+        raise _stranger()
+    asked = request.query.get("from", "")
+    return asked if asked.endswith(f"_{who.peer[:16]}") else f"brainstem_{who.peer[:16]}"
 
 
-def _named(envelope: Envelope, name: str) -> Envelope:
-    """Whoever has a token and no machine of its own is called by the token, whatever it says."""
-    if not name:
-        return envelope
-    return Envelope(envelope.id, name, envelope.recipient, envelope.verb, envelope.data, envelope.extensions)
+def _stranger() -> Stranger:
+    return Stranger("Only paired machines may ask that.", do="rappd peers pair")
 
 
-async def _body(request: web.Request) -> bytes:
-    if not wire.is_content_type(request.headers.get("Content-Type")):
-        raise WrongMedia("The body is not application/json in UTF-8.", do=f"Send {emergence.CONTENT_TYPE}.")
-    return await request.read()
+def _unknown() -> NotFound:
+    return NotFound("No such envelope of yours.", do="Send it again.")
 
 
 def _answer(reply: Envelope) -> web.Response:
-    return web.Response(body=emergence.encode(reply), status=wire.http_status(reply), headers=_HEADERS)
+    return web.Response(body=fitting(reply), status=wire.http_status(reply), headers=_HEADERS)
 
 
 _HEADERS: dict[str, Any] = {"Content-Type": emergence.CONTENT_TYPE}

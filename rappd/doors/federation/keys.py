@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from rappd.doors.federation.entrance import Entrance
 from rappd.limits import RateLimit
 from rappd.machines.machines import Machines
 
 MACHINES = web.AppKey("machines", Machines)
+ENTRANCE = web.AppKey("entrance", Entrance)
 HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
 """How often strangers at one address may say HELLO."""
+SIGNED_LIMIT = web.AppKey("signed_limit", RateLimit)
+"""How often they may show something else, for it takes time to verify."""

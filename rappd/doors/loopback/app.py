@@ -22,6 +22,7 @@ from rappd.doors.loopback import (
     rapps,
     services,
     sources,
+    tokens,
     twins,
 )
 from rappd.doors.loopback.guard import guard
@@ -34,7 +35,7 @@ def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
-    tables += [twins, buddies, eggs, peers, legacy]
+    tables += [twins, buddies, eggs, peers, legacy, tokens]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

@@ -91,6 +91,8 @@ async def hatch(request: web.Request) -> web.Response:
 async def pack(request: web.Request) -> web.Response:
     """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
 
+    `to` seals it for that peer, and then there is no link.
+
     `link` fetches the egg with a plain GET for an hour: whoever drags one out of the page lets the browser
     ask, which sends no proof.
     """
@@ -106,6 +108,8 @@ async def pack(request: web.Request) -> web.Response:
         allow=frozenset(str(one) for one in allow) if isinstance(allow, list) else frozenset(),
         overwrite=body.get("overwrite") is True,
     )
+    if text.get("to"):
+        return ok(await request.app[HOUSE].passing.pack_for(order, text["to"]))
     done = await request.app[HOUSE].eggs.pack(order)
     return ok(done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))})
 
@@ -178,6 +182,29 @@ async def revoke(request: web.Request) -> web.Response:
     """Ends the trust in a key."""
     verbs = request.app[HOUSE].eggs.verbs
     return ok(await asyncio.to_thread(verbs.revoke_signer, request.match_info["fingerprint"]))
+
+
+@routes.post("/eggs/send")
+@operator_only
+async def send(request: web.Request) -> web.Response:
+    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    return ok(await house.passing.send(_egg(house, body), text_field(body, "peer")))
+
+
+@routes.get("/eggs/arrived")
+@operator_only
+async def arrived(request: web.Request) -> web.Response:
+    """Eggs that other machines sent, and nobody hatched yet."""
+    return ok(await request.app[HOUSE].passing.arrived())
+
+
+@routes.delete("/eggs/arrived/{id}")
+@operator_only
+async def throw_away(request: web.Request) -> web.Response:
+    """Throws away an egg that another machine sent."""
+    return ok(await request.app[HOUSE].passing.discard(request.match_info["id"]))
 
 
 @routes.delete("/eggs/{id}")

@@ -22,18 +22,18 @@ export function checkpoints(key, name, changed) {
     load: async () => (await get(path)).checkpoints ?? [],
     draw: (found) =>
       found.length
-        ? h("ul", { class: "lines" }, [...found].reverse().map(row))
+        ? h("ul", { class: "rows", role: "list" }, [...found].reverse().map((one) => row(one, found)))
         : h("p", { class: "soft" }, "None yet. A checkpoint keeps a twin as it is, to go back to."),
   });
 
-  const row = (one) =>
+  const row = (one, every) =>
     h(
       "li",
       { class: "line-row" },
       h(
         "div",
         {},
-        h("p", {}, words(one)),
+        h("p", {}, words(one, every)),
         h("p", { class: "soft" }, [one.files !== null && count(one.files, "file"), bytes(one.size)].filter(Boolean).join(", ")),
       ),
       h(
@@ -108,4 +108,7 @@ export function checkpoints(key, name, changed) {
 
 const when = ({ at }) => `${onDay(at)}, ${clock(at)}`;
 
-const words = (one) => [when(one), one.note || (one.before && "before it went back")].filter(Boolean).join(": ");
+function words(one, every) {
+  const to = every.find(({ id }) => one.before && id === one.before);
+  return `${when(one)}${to ? `: before it went back to ${when(to)}` : one.note && `: ${one.note}`}`;
+}

@@ -27,7 +27,7 @@ export function likelySecrets(findings, { pack, dismiss }) {
       findings.length === 1 ? "A likely secret would travel." : `${findings.length} likely secrets would travel.`,
     ),
     h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words("Move them to `.env`, and pack again.")),
-    h("ul", { class: "lines" }, findings.slice(0, SHOWN).map(row)),
+    h("ul", { class: "rows", role: "list" }, findings.slice(0, SHOWN).map(row)),
     findings.length > SHOWN && h("p", { class: "soft" }, `And ${findings.length - SHOWN} more.`),
     left,
     h("button", { type: "button", class: "quiet", onclick: dismiss }, "Leave it unpacked"),

@@ -462,8 +462,8 @@ def test_what_is_unfit_ends_with_5_while_the_daemon_runs(
         "bad.egg": ("bad_egg", whole[: len(whole) // 2]),
         "hostile.egg": ("hostile_egg", HOSTILE[0].octets),
         "unknown.egg": ("unknown_egg", b'{"a": 1}'),
-        "buddy.rappter.egg": ("bad_cartridge", json.dumps(buddy).encode()),
-        "program.lispy.json": ("bad_cartridge", json.dumps(lispy).encode()),
+        "buddy.rappter.egg": ("bad_egg", json.dumps(buddy).encode()),
+        "program.lispy.json": ("bad_egg", json.dumps(lispy).encode()),
         "nobody.egg": ("bad_egg", built([Crafted(name.encode(), octets) for name, octets in nobody.items()])),
     }
     for name, (code, octets) in files.items():
@@ -472,7 +472,7 @@ def test_what_is_unfit_ends_with_5_while_the_daemon_runs(
         assert (done.returncode, json.loads(done.stderr)["code"]) == (5, code), name
     for arguments, code in (
         (("egg", "pack", "gardener"), "secret_found"),
-        (("twins", "show", "rappid:nonsense"), "bad_rappid"),
+        (("cartridge", "run", str(tmp_path / "program.lispy.json")), "bad_cartridge"),
         (("agents", "add", str(tmp_path / "unknown.egg")), "bad_file"),
     ):
         done = idle.cli(*arguments, "--json")
@@ -487,7 +487,7 @@ def _refusals() -> Iterator[type[Problem]]:
     sys.modules.setdefault("make_reference", made)
     spec.loader.exec_module(made)
     for one in made._problems():
-        if one.__module__.startswith("twins.") or one.code in ("needs_yes", "secret_found"):
+        if one.__module__.startswith("twins.") or one.code in ("needs_yes", "secret_found", "bad_image"):
             yield one
 
 

@@ -1,0 +1,50 @@
+"""Eggs that are sealed for one machine: sealing one for a peer, opening one that is for this machine."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rappd.errors import NotFound
+from rappd.home import Home
+from rappd.operations.waiting_eggs import WaitingEggs
+from twins.eggs.sealing import is_sealed, open_file, seal_file
+
+SUFFIX = ".age"
+_CHUNK = 1 << 20
+
+
+def sealed_for(path: Path, recipient: str) -> Path:
+    """Seals an egg beside itself, ``NAME.egg.age``, and returns that file. The plain one stays. Blocks."""
+    target = path.with_name(path.name + SUFFIX)
+    seal_file(path, target, recipient)
+    return target
+
+
+def unsealed(path: Path, home: Home, waiting: WaitingEggs) -> Path:
+    """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
+
+    Raises ``NotForThisMachine``, ``BadEgg``, ``NotFound``.
+    """
+    try:
+        if not is_sealed(path):
+            return path
+    except OSError:
+        return path  # whoever reads it says what is wrong with it
+    secret = home.keys / "sealing.txt"
+    if not secret.exists():
+        raise NotFound("This machine never had a key for sealed eggs.", do="rappd start makes one.")
+    part = waiting.part()
+    try:
+        open_file(path, part, secret.read_text())
+        return waiting.keep(part, _digest(part), path.name.removesuffix(SUFFIX))
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,160 @@
+"""What lets others call this machine without pairing: tokens for programs, permissions for machines."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from envelopes.capabilities import check as check_capability
+from envelopes.capability_tokens import mint_root, narrow
+from envelopes.errors import BadCapability
+from envelopes.record import is_uuid, new_id
+from envelopes.tokens import MOST_CAPABILITIES, mint_issued_token
+from neighborhoods.needs import IssuedToken
+from rappd.errors import Mistyped, NotFound
+from rappd.machines.machines import Machines
+
+DAYS = 90
+MOST_DAYS = 3650
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+class TokenVerbs:
+    """Texts are made here, shown once, and never kept: what is kept is what each allows, and until when."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    async def listing(self) -> dict[str, Any]:
+        """What was issued, the latest first."""
+        m = await self._ready()
+        return {"tokens": [self._row(token) for token in await m.token_rows.tokens()]}
+
+    async def issue(self, name: str, caps: Sequence[str], days: float) -> dict[str, Any]:
+        """A token for a program that has no key of its own; ``name`` is what it is called here."""
+        m = await self._ready()
+        if not _LABEL.fullmatch(name):
+            raise Mistyped(
+                f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
+            )
+        allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
+        token = _kept(new_id(), name, allowed, now, seconds)
+        text = await asyncio.to_thread(
+            mint_issued_token, m.identity, name=name, caps=allowed, now=now, seconds=seconds, jti=token.jti
+        )
+        await m.credentials.issue(token)
+        return {"token": {**self._row(token), "text": text}}
+
+    async def capability(
+        self, to: str, caps: Sequence[str], days: float, uses: int | None = None
+    ) -> dict[str, Any]:
+        """A permission for the machine ``to``, a peer or a whole fingerprint, which it may pass on narrower."""
+        m = await self._ready()
+        holder = self._fingerprint(to)
+        allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
+        token = _kept(new_id(), holder, allowed, now, seconds)
+        text = await asyncio.to_thread(
+            mint_root,
+            m.identity,
+            to=holder,
+            caps=allowed,
+            now=now,
+            seconds=seconds,
+            uses=_uses(uses),
+            jti=token.jti,
+        )
+        await m.credentials.issue(token)
+        return {"token": {**self._row(token), "uses": uses, "text": text}}
+
+    async def narrow(
+        self, chain: str | Sequence[str], to: str, caps: Sequence[str], days: float, uses: int | None = None
+    ) -> dict[str, Any]:
+        """Passes on, to the machine ``to``, part of what another machine permitted to this one.
+
+        Raises ``BadToken`` for a chain that does not hold or was given to another machine, ``BadCapability``
+        when nothing of ``caps`` is in it.
+        """
+        m = await self._ready()
+        holder, now = self._fingerprint(to), time.time()
+        links = await asyncio.to_thread(
+            narrow,
+            chain,
+            m.identity,
+            to=holder,
+            caps=_allowed(caps),
+            now=now,
+            expires=int(now) + _seconds(days),
+            uses=_uses(uses),
+        )
+        return {"token": {"to": holder, "chain": links}}
+
+    async def revoke(self, jti: str) -> dict[str, Any]:
+        """Takes one back, at once. One that another machine made is taken back by its whole ID."""
+        m = await self._ready()
+        wanted = jti.strip().lower()
+        known = [one for one in await m.token_rows.tokens() if one.jti == wanted]
+        if not known and not is_uuid(wanted):
+            raise NotFound(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
+        await m.credentials.revoke(wanted)
+        return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
+
+    def _row(self, token: IssuedToken) -> dict[str, Any]:
+        is_machine = _FINGERPRINT.fullmatch(token.name) is not None
+        return {
+            "jti": token.jti,
+            "name": self._name(token.name),
+            "to": token.name if is_machine else "",
+            "kind": "machine" if is_machine else "program",
+            "caps": list(token.caps),
+            "issued_at": token.issued_at / 1e6,
+            "expires_at": token.expires_at / 1e6,
+            "revoked_at": token.revoked_at / 1e6 if token.revoked_at else None,
+            "used_at": token.used_at / 1e6 if token.used_at else None,
+        }
+
+    def _name(self, kept: str) -> str:
+        """A label, or what the machine of a fingerprint is called here."""
+        if not _FINGERPRINT.fullmatch(kept):
+            return kept
+        peer = self._machines.book.get(kept)
+        return peer.name if peer is not None else kept[:16]
+
+    def _fingerprint(self, to: str) -> str:
+        wanted = to.strip().lower()
+        return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.book.find(to).fingerprint
+
+    async def _ready(self) -> Machines:
+        async with asyncio.timeout(30):
+            await self._machines.ready.wait()
+        return self._machines
+
+
+def _allowed(caps: Sequence[str]) -> tuple[str, ...]:
+    if not caps:
+        raise BadCapability(
+            "It would allow nothing.", do="Say what it may do: HELP.brainstem, HELP.brainstem.Clock, EGG."
+        )
+    if len(caps) > MOST_CAPABILITIES:
+        raise BadCapability(f"{len(caps)} are too many.", do=f"Name {MOST_CAPABILITIES} at most.")
+    return tuple(dict.fromkeys(check_capability(one) for one in caps))
+
+
+def _seconds(days: float) -> int:
+    if not 0 < days <= MOST_DAYS:
+        raise Mistyped(f"It lasts up to {MOST_DAYS} days.", do=f'Send {{"days": {DAYS}}}.')
+    return max(1, int(days * 86_400))
+
+
+def _uses(uses: int | None) -> int | None:
+    if uses is not None and not 1 <= uses <= 1 << 53:
+        raise Mistyped("It can be used once or more often.", do='Send {"uses": 10}.')
+    return uses
+
+
+def _kept(jti: str, name: str, caps: tuple[str, ...], now: float, seconds: int) -> IssuedToken:
+    at = int(now * 1_000_000)
+    return IssuedToken(jti, name, caps, at, (int(now) + seconds) * 1_000_000)
