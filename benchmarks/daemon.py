@@ -33,14 +33,20 @@ class {name}Agent(BasicAgent):
 """
 
 
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 class BenchDaemon:
     """Starts on ``start``, ends with the block."""
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.environment = {
             **os.environ,
             "RAPP_HOME": str(home),
@@ -58,9 +64,28 @@ class BenchDaemon:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process is not None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends it, if it runs."""
+        if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(30)
+
+    def control(self, method: str, path: str, body: Any = None) -> Any:
+        """A request as the owner, through the control socket."""
+        connection = http.client.HTTPConnection("rappd", timeout=60)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.connect(str(self.home / "rappd.sock"))
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None)
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+            if answer.status != 200:
+                raise RuntimeError(str(found))
+            return found
+        finally:
+            connection.close()
 
     def drop(self, name: str, source: str) -> None:
         """Puts an agent file into the workspace."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,10 +31,11 @@ class EchoAgent(BasicAgent):
 def run() -> list[tuple[str, str]]:
     """Latency at one call at a time, rate at 32, against a2a-sdk's SendMessage; 1,000 queued calls delivered."""
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_run(Path(folder)))
+        rows, mine = asyncio.run(_run(Path(folder)))
+    return [*rows, *_a2a(mine)]
 
 
-async def _run(folder: Path) -> list[tuple[str, str]]:
+async def _run(folder: Path) -> tuple[list[tuple[str, str]], tuple[float, float]]:
     from rappd.home import Home
     from rappd.house import House
     from rappd.settings.load import Settings
@@ -64,23 +63,23 @@ async def _run(folder: Path) -> list[tuple[str, str]]:
         runner = await serve(house.machines, listener)
         try:
             await _pair(house, worker, door, own)
-            rows = await _calls(house)
-            rows += await _queue(house, worker, folder)
+            rows, mine = await _calls(house)
+            rows += await _queue(house, worker)
         finally:
             await runner.cleanup()
             await house.close()
-    rows += _a2a(rows)
-    return rows
+    return rows, mine
 
 
 async def _pair(house: Any, worker: BenchDaemon, door: int, own: int) -> None:
     there = worker.control("GET", "/peers")["self"]["fingerprint"]
     await house.peers.pair(f"127.0.0.1:{door}", fingerprint=there, whose="mine")
     own_key = house.identity.fingerprint
-    worker.control("POST", "/pairings", {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"})
+    asked = {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"}
+    await asyncio.to_thread(worker.control, "POST", "/pairings", asked)
 
 
-async def _calls(house: Any) -> list[tuple[str, str]]:
+async def _calls(house: Any) -> tuple[list[tuple[str, str]], tuple[float, float]]:
     async def one(text: str) -> None:
         done = await house.calls.call("worker", agent="Echo", args={"text": text})
         if done["call"].get("result") != text:
@@ -105,21 +104,28 @@ async def _calls(house: Any) -> list[tuple[str, str]]:
         started = time.perf_counter()
         await asyncio.gather(*(several(60) for _ in range(32)))
         rates.append(32 * 60 / (time.perf_counter() - started))
-    rows.append(("32 calls at a time", f"{statistics.median(rates):,.0f}/s (both daemons on this machine)"))
-    return rows
+    rate = statistics.median(rates)
+    rows.append(("32 calls at a time", f"{rate:,.0f}/s (both daemons on this machine)"))
+    return rows, (took[200], rate)
 
 
-async def _queue(house: Any, worker: BenchDaemon, folder: Path) -> list[tuple[str, str]]:
-    worker.stop()
+async def _queue(house: Any, worker: BenchDaemon) -> list[tuple[str, str]]:
+    await asyncio.to_thread(worker.stop)
     peer = house.machines.book.find("worker")
     from envelopes.record import HELP, Envelope, new_id
 
     started = time.perf_counter()
     for number in range(1000):
-        asked = Envelope(new_id(), house.machines.id, f"brainstem_{peer.prefix}", HELP, {"agent": "Echo", "args": {"text": str(number)}})
+        asked = Envelope(
+            new_id(),
+            house.machines.id,
+            f"brainstem_{peer.prefix}",
+            HELP,
+            {"agent": "Echo", "args": {"text": str(number)}},
+        )
         await house.calls.keep(peer, house.gate.begin(asked, "brainstem", session=asked.id))
     queued = time.perf_counter() - started
-    worker.start()
+    await asyncio.to_thread(worker.start)
     started = time.perf_counter()
     delivered = None
     while True:
@@ -134,7 +140,10 @@ async def _queue(house: Any, worker: BenchDaemon, folder: Path) -> list[tuple[st
     answered = time.perf_counter() - started
     return [
         ("1,000 calls put into the outbox", f"{queued:.2f} s, one by one"),
-        ("1,000 queued calls delivered after the peer is ready", f"{delivered:.2f} s, all answered after {answered:.2f} s"),
+        (
+            "1,000 queued calls delivered after the peer is ready",
+            f"{delivered:.2f} s, all answered after {answered:.2f} s",
+        ),
     ]
 
 
@@ -148,9 +157,13 @@ def _door(port: int) -> dict[str, str]:
     }
 
 
-def _a2a(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    script = Path(__file__).with_name("a2a_peer.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        return [("a2a-sdk SendMessage", f"not measured: {done.stderr.strip().splitlines()[-1:]}")]
-    return [("a2a-sdk SendMessage, plain HTTP, nothing durable", done.stdout.strip())]
+def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:
+    from benchmarks import a2a_peer
+
+    if lacking := a2a_peer.missing():
+        return [("a2a-sdk SendMessage", f"skipped, needs {lacking}")]
+    took, rate = a2a_peer.measure()
+    return [
+        ("a2a-sdk SendMessage, plain HTTP, nothing durable", f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"),
+        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1] / rate:.1f}x at 32"),
+    ]

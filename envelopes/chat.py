@@ -97,6 +97,7 @@ def request_from_envelope(envelope: Envelope) -> ChatRequest:
         data.get("session_id"),
         envelope.sender,
         envelope.id,
+        data.get("twin_chat_envelope"),
     )
 
 
@@ -141,7 +142,8 @@ def _twin_chat(found: object) -> dict[str, Any] | None:
     """
     if not isinstance(found, dict) or found.get("schema") != TWIN_CHAT:
         return None
-    if found.get("kind") == "console":
+    kind = found.get("kind")
+    if isinstance(kind, str) and kind.strip().lower() == "console":
         raise Malformed("A console message must be sealed", do="Send kind say.")
     kept = {key: found[key] for key in _TWIN_CHAT_TEXTS if isinstance(found.get(key), str)}
     return {

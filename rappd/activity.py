@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agents")
 
 _KEEP_WAITING = 500
+_LOOK_SECONDS = 1.0
 
 
 class Activity:
@@ -30,6 +32,10 @@ class Activity:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
+        self.machines: Callable[[], object] = lambda: None
+        """Gives a value that is another one whenever other machines look different on screens."""
+        self._seen: object = None
+        self._looked = 0.0
 
     def saw(self, envelope: Envelope, workspace: str) -> None:
         """A record was written down."""
@@ -50,7 +56,15 @@ class Activity:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)
         self._listeners.add(queue)
         try:
-            while (line := await queue.get()) is not None:
+            while True:
+                self._look()
+                try:
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        line = await queue.get()
+                except TimeoutError:
+                    continue
+                if line is None:
+                    return
                 yield line
         finally:
             self._listeners.discard(queue)
@@ -58,6 +72,15 @@ class Activity:
     def close(self) -> None:
         """Lets every listener go: an open page does not hold up the end."""
         self._put(None)
+
+    def _look(self) -> None:
+        """Looks at other machines, only while somebody listens, at most once a second for all of them."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS * 0.9:
+            return
+        self._looked, before, self._seen = now, self._seen, self.machines()
+        if before is not None and before != self._seen:
+            self._tell({"type": "machines"})
 
     def _tell(self, news: dict[str, Any]) -> None:
         self._put(orjson.dumps(news, default=str))

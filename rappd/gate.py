@@ -240,12 +240,18 @@ class Gate:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
-    async def note(self, envelope: Envelope, thread: str, *, workspace: str = "", once: bool = False) -> None:
-        """Writes down what another machine said, on a thread of this one. ``once``: unless it is there."""
-        if once and await self._store.answer_to(envelope.recipient, envelope.id) is not None:
+    def sent(self, envelope: Envelope, workspace: str) -> None:
+        """Writes down what goes to another machine. It is durable before anything is that follows from it."""
+        self._write(envelope, workspace)
+
+    async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
+        """Writes down what another machine answered, on a thread of this one.
+
+        ``late``: it may be the second time that it comes, and is written once.
+        """
+        if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        placed = _on(envelope, thread)
-        await self._commit(placed, workspace, answers=once)
+        await self._commit(_on(reply, thread), workspace, answers=True)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""

@@ -90,6 +90,7 @@ class House:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
+        self.activity.machines = self.machines.looks
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
         self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)

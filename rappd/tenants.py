@@ -159,7 +159,7 @@ class Tenants:
 
     async def _stop_when_answered(self, tenant: Tenant) -> None:
         until = time.monotonic() + MOST_PATIENCE
-        while tenant.under_way and time.monotonic() < until:
+        while tenant.under_way and time.monotonic() < until:  # noqa: ASYNC110 - it counts and tells nobody
             await asyncio.sleep(_LOOK_SECONDS)
         if self._open.get(tenant.name) is tenant:  # else somebody stopped it meanwhile
             try:

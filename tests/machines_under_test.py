@@ -1,4 +1,4 @@
-"""Two or more real daemons on loopback that trust each other, for tests."""
+"""Machines for tests: daemons on loopback whose doors for each other are open, and trust between them."""
 
 from __future__ import annotations
 
@@ -8,55 +8,58 @@ from typing import Any
 from daemon_under_test import RunningDaemon, free_port
 
 
-class Machine(RunningDaemon):
-    """A daemon with a door for other machines, spoken to as its owner."""
-
-    def __init__(self, folder: Path, name: str, **environment: str) -> None:
-        self.name = name
-        self.door = free_port()
-        super().__init__(
-            folder / name,
-            RAPPD_NAME=name,
-            RAPPD_PEERS_DOOR="on",
-            RAPPD_PEERS_PORT=str(self.door),
-            RAPPD_PEERS_ADDRESS="127.0.0.1",
-            RAPPD_PEERS_LOOPBACK="on",
+def machine(home: Path, name: str, **environment: str) -> RunningDaemon:
+    """A daemon, not started, that other machines of the test can reach."""
+    return RunningDaemon(
+        home,
+        **{
+            "RAPPD_NAME": name,
+            "RAPPD_PEERS_DOOR": "on",
+            "RAPPD_PEERS_PORT": str(free_port()),
+            "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+            "RAPPD_PEERS_LOOPBACK": "on",
+            "LLM_FAKE": "1",
             **environment,
-        )
-
-    def start(self) -> Machine:
-        super().start()
-        self.wait_for(self.door_is_open, 30, "its door for other machines")
-        return self
-
-    def door_is_open(self) -> bool:
-        return bool(self.owner("GET", "/peers")["door"]["open"])
-
-    def owner(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
-        answer = self.request(method, path, body, control=True)
-        assert answer.status == status, (method, path, answer.status, answer.body)
-        return answer.json()
-
-    @property
-    def fingerprint(self) -> str:
-        found: str = self.owner("GET", "/peers")["self"]["fingerprint"]
-        return found
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.door}"
-
-    def trusts(self, other: Machine, whose: str = "mine") -> None:
-        asked = {"peer": other.address, "fingerprint": other.fingerprint, "whose": whose}
-        assert self.owner("POST", "/pairings", asked)["pairing"]["state"] == "paired"
-
-    def call(self, peer: str, **asked: Any) -> Any:
-        return self.owner("POST", "/call", {"peer": peer, **asked})["call"]
-
-    def peer(self, name: str) -> Any:
-        return self.owner("GET", f"/peers/{name}")["peer"]
+        },
+    )
 
 
-def pair(one: Machine, other: Machine, whose: str = "mine") -> None:
-    one.trusts(other, whose)
-    other.trusts(one, whose)
+def peers_of(daemon: RunningDaemon) -> dict[str, Any]:
+    """What the machine tells its owner of others."""
+    found: dict[str, Any] = daemon.get("/peers", control=True).json()
+    return found
+
+
+def door_of(daemon: RunningDaemon) -> str:
+    """Where others reach it."""
+    return f"127.0.0.1:{peers_of(daemon)['door']['port']}"
+
+
+def key_of(daemon: RunningDaemon) -> str:
+    """Its whole fingerprint."""
+    return str(peers_of(daemon)["self"]["fingerprint"])
+
+
+def trust(one: RunningDaemon, other: RunningDaemon, whose: str = "mine") -> None:
+    """Pairs both, each by the other's fingerprint."""
+    for here, there in ((one, other), (other, one)):
+        body = {"peer": door_of(there), "fingerprint": key_of(there), "whose": whose}
+        answer = here.post("/pairings", body, control=True)
+        assert answer.status == 200, answer.body
+    for here in (one, other):
+        here.wait_for(lambda here=here: _knows(here), what="the peers to be here")
+
+
+def names_of(daemon: RunningDaemon) -> set[str]:
+    """The names of those it trusts."""
+    return {row["name"] for row in peers_of(daemon)["peers"] if row["paired"]}
+
+
+def _knows(daemon: RunningDaemon) -> bool:
+    return all(
+        row["presence"] == "here" and row["agents"] for row in peers_of(daemon)["peers"] if row["paired"]
+    )
+
+
+from paired_machines import Machine as Machine  # noqa: E402
+from paired_machines import pair as pair  # noqa: E402

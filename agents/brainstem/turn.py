@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,8 +32,12 @@ Allows = Callable[[Agent], bool]
 class Guests(Protocol):
     """Agents that live elsewhere and are tools of this turn, by names that no agent here has."""
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Their tool definitions as they are known now; one by the name of an agent here stands for that one's."""
+    def tools(self, taken: Container[str]) -> list[dict[str, Any]]:
+        """Their tool definitions as they are known now, none by a name that is ``taken``."""
+        ...
+
+    def known_better(self) -> list[dict[str, Any]]:
+        """Definitions that say more of agents here than these do themselves; they stand for theirs."""
         ...
 
     def holds(self, tool_name: str) -> bool:
@@ -146,9 +150,13 @@ class Brainstem:
         if ask.allows is None and ask.guests is None:
             return self.roster.tools(structural=ask.structural)
         own = {agent.tool_name: agent.tool() for agent in self._agents(ask)}
-        for tool in ask.guests.tools() if ask.guests else ():
-            own[tool["function"]["name"]] = tool
-        return list(own.values())
+        if ask.guests is None:
+            return list(own.values())
+        for tool in ask.guests.known_better():
+            if (name := tool["function"]["name"]) in own:
+                own[name] = tool
+        every = {agent.tool_name for agent in self.roster.serving()}  # also those that this turn may not use
+        return [*own.values(), *ask.guests.tools(every)]
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
@@ -186,7 +194,7 @@ class Brainstem:
             await self.soul.text(),
             contexts,
             agents,
-            self.roster.unavailable(),
+            self.roster.unavailable() if turn.ask.allows is None else (),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,

@@ -23,6 +23,7 @@ from neighborhoods.peer import Peer
 from rappd.gate import Caller, Gate
 from rappd.home import Home
 from rappd.machines.catalogue import Catalogue, own_id
+from rappd.machines.cut_off import cut_off, take_up
 from rappd.machines.receiving import Receiver
 from rappd.machines.stranger import say_hello
 from rappd.settings.load import Settings
@@ -124,8 +125,10 @@ class Machines:
         self.sightings.listen(self.presence.on_sighting)
         if self.settings.on("peers.nearby"):
             self.nearby.start()
+        left = await cut_off(self)
         self.ready.set()
         await self._catch_up()
+        await take_up(self, left)
 
     async def close(self) -> None:
         """What was acknowledged is kept; what is under way goes on after the next start."""
@@ -235,7 +238,17 @@ class Machines:
             ERROR,
             {"code": 504, "msg": "Nobody answered in time.", "reason": row.state},
         )
-        await self.gate.note(told, row.thread, once=True)
+        await self.gate.note(told, row.thread, late=True)
+
+    def looks(self) -> object:
+        """Another value whenever a screen would show other machines differently: who is there, who asks."""
+        if not self.ready.is_set():
+            return ()
+        asking = tuple((one.id, one.state) for one in self.pairings.asking())
+        here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.book.all())
+        said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
+        found = hash(tuple((one.fingerprint, one.name) for one in self.sightings.machines()))
+        return self.book.version, asking, here, said, found
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else; a failure is logged."""

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Any
 
-import orjson
-
 from agents.brainstem.nesting import too_deep
-from agents.contract import Quarantined, check_metadata, distinct, safe_tool_name
+from agents.contract import distinct, safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
 from agents.running import Ran
 from envelopes.problem import Problem
-from envelopes.record import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope
+from envelopes.record import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from neighborhoods.delivery.errors import Declined
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import NotPaired, PeerAway
 from neighborhoods.peer import Peer
-from rappd.errors import NotFound
-from rappd.gate import Passage
+from rappd.errors import NotFound, Refused
+from rappd.gate import Caller, Passage
 from rappd.machines.machines import Machines
-from rappd.operations.calls import CallVerbs, call_data, wire_address
+from rappd.machines.offered import OfferedAgent, names_told, offered_agents
+from rappd.operations.calls import CallVerbs, call_data, trace_of, wire_address
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""
-LONGEST_DESCRIPTION = 400
-MOST_PARAMETERS = 8_192
+MOST_TOOLS = 80
+"""Of all peers together: models take no more than some hundred tools."""
 MOST_NAMED = 50
 
-_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]+")
+Tool = dict[str, Any]
 
 
 class Reaching:
@@ -38,11 +37,24 @@ class Reaching:
     def __init__(self, machines: Machines, calls: CallVerbs) -> None:
         self._machines = machines
         self._calls = calls
-        self._tool: dict[str, Any] = {}
+        self._tool: Tool = {}
         self._tool_of = -1
+        self._known: dict[str, tuple[object, list[OfferedAgent]]] = {}
+
+    def allows(self, caller: Caller) -> bool:
+        """Whether turns of that caller may reach further machines: this machine's own, and its owner's.
+
+        A friend's may not: what peers let this machine do is not his.
+        """
+        if caller.caps is None:
+            return True
+        peer = self._machines.book.get(caller.peer) if caller.peer else None
+        return peer is not None and peer.whose == "mine"
 
     async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
+        if not self.allows(passage.caller):
+            raise Refused("Other machines are asked for this machine's owner only.", do="Ask them yourself.")
         if operation == "peers.list":
             return {"peers": [self._row(peer) for peer in self._machines.book.all()]}
         if operation != "peers.ask":
@@ -50,26 +62,40 @@ class Reaching:
         text = {key: value for key, value in arguments.items() if isinstance(value, str)}
         peer = self._machines.book.find(text.get("peer", ""))
         given = arguments.get("arguments")
+        said = self._machines.announced.get(peer.fingerprint, {}).get("agents")
         data = call_data(
-            text.get("text", ""), text.get("agent", ""), given if isinstance(given, dict) else {}
+            text.get("text", ""),
+            text.get("agent", ""),
+            given if isinstance(given, dict) else {},
+            said if isinstance(said, list) and not text.get("twin") else [],
         )
-        to = wire_address(peer, text.get("twin", ""))
-        reply = await self._ask(passage, peer, to, data)
+        reply = await self._ask(passage, peer, wire_address(peer, text.get("twin", "")), data)
         if reply.verb == ACK:
-            return {
-                "result": f"{peer.name} works on it; its answer will stand in this conversation's record."
-            }
+            return {"result": _at_it(peer)}
         if reply.verb == ERROR:
-            raise Declined(str(reply.data.get("msg", ""))[:500], answered=int(reply.data.get("code", 500)))
+            told = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
+            code = reply.data.get("code")
+            raise Declined(f"{peer.name}: {told}", answered=code if type(code) is int else 500)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
     def guests(self, passage: Passage) -> PeerAgents | None:
         """The agents of peers that the owner offers to the brainstem here; None when there are none."""
         if not len(self._machines.book):
             return None  # most turns of most machines: nothing is built for them
-        return PeerAgents(self, passage, self._machines)
+        return PeerAgents(self, passage)
 
-    def ask_peer_tool(self) -> dict[str, Any]:
+    def offered(self) -> list[tuple[Peer, OfferedAgent]]:
+        """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
+        m = self._machines
+        peers = [
+            peer
+            for peer in m.book.all()
+            if peer.offered and m.presence.presence(peer.fingerprint).state == "here"
+        ]
+        share = max(1, MOST_TOOLS // max(1, len(peers)))
+        return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
+
+    def ask_peer_tool(self) -> Tool:
         """AskPeer as a tool that knows the peers' names, so that a model, or none, can tell who is meant."""
         if self._tool_of != self._machines.book.version:
             names = [peer.name for peer in self._machines.book.all()][:MOST_NAMED]
@@ -80,20 +106,23 @@ class Reaching:
     async def ask_agent(self, passage: Passage, peer: Peer, agent: str, arguments: dict[str, Any]) -> Ran:
         """One call of a peer's agent; what goes wrong is its result."""
         started = time.monotonic()
-        to = wire_address(peer, "")
+        slush = None
         try:
-            reply = await self._ask(passage, peer, to, {"agent": agent, "args": arguments}, keep=False)
+            now = self._machines.book.get(peer.fingerprint)
+            if now is None or not now.offered:  # since the turn began
+                raise NotPaired(f"{peer.name}'s agents may not be used any more.")
+            data = {"agent": agent, "args": arguments}
+            reply = await self._ask(passage, now, wire_address(now, ""), data, keep=False)
         except Problem as problem:
             return Ran(False, str(problem), None, time.monotonic() - started)
-        text = (
-            reply.data.get("result")
-            if reply.verb == DONE
-            else reply.data.get("msg", f"{peer.name} is at it.")
-        )
-        slush = reply.data.get("data_slush")
+        if reply.verb == DONE:
+            result = reply.data.get("result", reply.data.get("response", ""))
+            slush = reply.data.get("data_slush")
+        else:
+            result = _at_it(peer) if reply.verb == ACK else reply.data.get("msg", "It failed.")
         return Ran(
-            reply.verb == DONE,
-            text if isinstance(text, str) else str(text),
+            reply.verb in (DONE, ACK),
+            result if isinstance(result, str) else str(result),
             slush if isinstance(slush, dict) and not too_deep(slush) else None,
             time.monotonic() - started,
         )
@@ -104,82 +133,98 @@ class Reaching:
         m = self._machines
         outer = passage.envelope.extensions
         asked = m.gate.ask(passage, sender=m.id, recipient=to, data=data)
-        path = outer.get(PATH)
+        came, begun = outer.get(PATH), passage.envelope.id
+        path = tuple(came) if isinstance(came, list) else ()
+        trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
-            reply = await self._calls.ask(
-                peer,
-                asked,
-                wait=WAIT,
-                path=tuple(path) if isinstance(path, list) else (),
-                trace=str(outer.get(TRACEPARENT) or ""),
-            )
+            reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
         except PeerAway as problem:
-            m.gate.answer(passage, asked, ERROR, {"code": 504, "msg": str(problem), "reason": problem.code})
+            m.gate.answer(passage, asked, ERROR, _told(problem))
             if not keep:
                 raise
-            await self._calls.keep(peer, asked)
+            await self._calls.keep(peer, asked, path=path, trace=trace)
             raise PeerAway(
-                f"{peer.name} is away; the question waits and goes by itself.", do="rappd outbox list"
+                f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
             ) from problem
         except Problem as problem:
-            told = {"code": problem.status, "msg": str(problem), "reason": problem.code}
-            m.gate.answer(passage, asked, ERROR, told)
+            m.gate.answer(passage, asked, ERROR, _told(problem))
             raise
-        m.gate.answer(passage, asked, reply.verb, reply.data)
+        except asyncio.CancelledError:  # nobody waits for the turn any more
+            m.gate.stopped(passage, asked)
+            m.spawn(self._calls.cancel(peer.fingerprint, asked.id))
+            raise
+        if reply.verb == ACK:  # its end is written down when it comes
+            await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)
+        else:
+            m.gate.answer(passage, asked, reply.verb, reply.data)
         return reply
+
+    def _agents_of(self, peer: Peer) -> list[OfferedAgent]:
+        """What a peer said last, checked once for each time that it says it."""
+        said = self._machines.announced.get(peer.fingerprint)
+        known = self._known.get(peer.fingerprint)
+        if known is None or known[0] is not said:
+            known = self._known[peer.fingerprint] = (said, offered_agents(said))
+        return known[1]
 
     def _row(self, peer: Peer) -> dict[str, Any]:
         m = self._machines
-        said = m.announced.get(peer.fingerprint, {}).get("capabilities", [])
         return {
             "name": peer.name,
             "presence": m.presence.presence(peer.fingerprint).state,
-            "agents": [tame(str(name), 64) for name in said[:100]],
+            "agents": names_told(m.announced.get(peer.fingerprint)),
         }
 
 
 class PeerAgents:
     """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.Guests``."""
 
-    def __init__(self, reaching: Reaching, passage: Passage, machines: Machines) -> None:
+    def __init__(self, reaching: Reaching, passage: Passage) -> None:
         self._reaching = reaching
         self._passage = passage
-        self._tools: dict[str, tuple[Peer, dict[str, Any], str]] = {}
-        for peer, row in _offered(machines):
-            name = distinct(safe_tool_name(f"{row['name']}_on_{peer.name}"), self._tools)
-            self._tools[name] = (peer, row, row["name"])
+        self._agents: dict[str, tuple[Peer, OfferedAgent]] = {}
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Tool definitions as peers announced them, tamed; and AskPeer's, which now names the peers."""
-        return [
-            self._reaching.ask_peer_tool(),
-            *self._announced(),
-        ]
-
-    def _announced(self) -> list[dict[str, Any]]:
+    def tools(self, taken: Container[str]) -> list[Tool]:
+        """Tool definitions as peers announced them, tamed, under names that are free."""
+        self._agents = {}
+        for peer, agent in self._reaching.offered():
+            name = distinct(safe_tool_name(f"{agent.name}_on_{peer.name}"), _Both(taken, self._agents))
+            self._agents[name] = (peer, agent)
         return [
             {
                 "type": "function",
                 "function": {
                     "name": name,
-                    "description": f"On the machine {peer.name}: {row['description']}",
-                    "parameters": row["parameters"],
+                    "description": f"On the machine {peer.name}: {agent.description}",
+                    "parameters": agent.parameters,
                 },
             }
-            for name, (peer, row, _) in self._tools.items()
+            for name, (peer, agent) in self._agents.items()
         ]
+
+    def known_better(self) -> list[Tool]:
+        """AskPeer, whose definition here names the peers."""
+        return [self._reaching.ask_peer_tool()]
 
     def holds(self, tool_name: str) -> bool:
         """Whether that is one of them."""
-        return tool_name in self._tools
+        return tool_name in self._agents
 
     async def call(self, tool_name: str, arguments: dict[str, Any]) -> Ran:
         """Asks the peer."""
-        peer, _, agent = self._tools[tool_name]
-        return await self._reaching.ask_agent(self._passage, peer, agent, arguments)
+        peer, agent = self._agents[tool_name]
+        return await self._reaching.ask_agent(self._passage, peer, agent.name, arguments)
 
 
-def _sharpened(names: list[str]) -> dict[str, Any]:
+class _Both(Container[str]):
+    def __init__(self, one: Container[str], other: Container[str]) -> None:
+        self._one, self._other = one, other
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._one or name in self._other
+
+
+def _sharpened(names: list[str]) -> Tool:
     tool = AskPeerAgent()
     parameters = tool.metadata["parameters"]
     peer = {**parameters["properties"]["peer"], "enum": names}
@@ -194,31 +239,9 @@ def _sharpened(names: list[str]) -> dict[str, Any]:
     }
 
 
-def _offered(machines: Machines) -> Iterable[tuple[Peer, dict[str, Any]]]:
-    """Agents of offered peers that are here. What a peer says of them is a stranger's text: it is checked."""
-    for peer in machines.book.all():
-        if not peer.offered or machines.presence.presence(peer.fingerprint).state != "here":
-            continue
-        rows = machines.announced.get(peer.fingerprint, {}).get("agents", [])
-        for row in rows[:100] if isinstance(rows, list) else ():
-            if (proper := _proper(row)) is not None:
-                yield peer, proper
+def _at_it(peer: Peer) -> str:
+    return f"{peer.name} works on it still; its answer will stand in this conversation's record."
 
 
-def _proper(row: object) -> dict[str, Any] | None:
-    if not isinstance(row, dict) or not isinstance(row.get("name"), str) or not row["name"]:
-        return None
-    name = tame(row["name"], 64)
-    try:
-        parameters = check_metadata(name, {"parameters": row.get("parameters")})
-    except Quarantined:
-        return None
-    if too_deep(parameters) or len(orjson.dumps(parameters)) > MOST_PARAMETERS:
-        return None
-    description = tame(str(row.get("description", "")), LONGEST_DESCRIPTION)
-    return {"name": row["name"], "description": description, "parameters": parameters}
-
-
-def tame(text: str, most: int) -> str:
-    """A stranger's text without what steers screens, and not too long."""
-    return _STEERING.sub(" ", text)[:most]
+def _told(problem: Problem) -> dict[str, Any]:
+    return {"code": problem.status, "msg": str(problem), "reason": problem.code}

@@ -7,9 +7,24 @@ import contextlib
 import time
 from typing import Any
 
+from msgspec.structs import replace
+
 from envelopes.emergence import encode
 from envelopes.problem import Problem
-from envelopes.record import ACK, DEADLINE, DONE, ERROR, HELP, PATH, THREAD, TRACEPARENT, Envelope, new_id
+from envelopes.record import (
+    ACK,
+    DEADLINE,
+    DONE,
+    ERROR,
+    HELP,
+    PATH,
+    STREAM,
+    THREAD,
+    TRACEPARENT,
+    Envelope,
+    new_id,
+)
+from envelopes.wire import is_uuid4
 from neighborhoods.carriers.line import OnStream
 from neighborhoods.delivery.errors import Retriable
 from neighborhoods.delivery.retrying import retried
@@ -52,28 +67,38 @@ class CallVerbs:
         async with asyncio.timeout(30):
             await m.ready.wait()
         if (entry := await self._legacy(selector)) is not None:
-            return await self._call_legacy(entry, text, wait)
+            if agent or twin:
+                raise Mistyped(
+                    f"{entry.name or entry.host} is a published brainstem: it takes a sentence, nothing else.",
+                    do=f'rappd call {entry.name or entry.host} "…"',
+                )
+            return await self._call_legacy(entry, text, min(max(0.1, wait), LONGEST_WAIT))
         peer = m.book.find(selector)
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
-        asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
-        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
-        await m.gate.note(placed, placed.thread, workspace=HOST)
+        placed = self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
         try:
             reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
         except PeerAway as problem:
             await self.keep(peer, placed)
-            return self._row(peer, placed, "queued", started, problem=problem)
+            return self.row(peer, placed, "queued", started, problem=problem)
         except Problem as problem:
-            await m.gate.note(_failed(placed, problem), placed.thread, workspace=HOST, once=True)
+            await m.gate.note(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         if reply.verb == ACK:
-            await m.outbox.put(
-                peer.fingerprint, self._outward(placed, wait, ()), _what(data), self._ttl(), accepted=True
-            )
-            return self._row(peer, placed, "accepted", started)
-        await m.gate.note(reply, placed.thread, workspace=HOST, once=True)
-        return self._row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
+            await self.keep(peer, placed, accepted=True)
+            return self.row(peer, placed, "accepted", started)
+        await m.gate.note(reply, placed.thread, workspace=HOST)
+        return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
+
+    def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
+        """A call as it is written down, on a thread of its own, before it is sent."""
+        m = self._machines
+        asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
+        asked = replace(asked, extensions={TRACEPARENT: trace_of(asked.id)})
+        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
+        m.gate.sent(placed, HOST)
+        return placed
 
     async def ask(
         self,
@@ -107,16 +132,29 @@ class CallVerbs:
                 return later
         return reply
 
-    async def keep(self, peer: Peer, asked: Envelope) -> None:
-        """Puts a HELP that could not be delivered into the outbox."""
-        wait = min(DEFAULT_WAIT, LONGEST_WAIT)
-        sent = self._outward(asked, wait, ())
-        await self._machines.outbox.put(peer.fingerprint, sent, _what(asked.data), self._ttl())
+    async def keep(
+        self,
+        peer: Peer,
+        asked: Envelope,
+        *,
+        path: tuple[str, ...] = (),
+        trace: str = "",
+        accepted: bool = False,
+    ) -> None:
+        """Puts a HELP that could not be delivered into the outbox; ``accepted``: one that is worked on."""
+        sent = self._outward(asked, DEFAULT_WAIT, path, trace)
+        await self._machines.outbox.put(
+            peer.fingerprint, sent, _what(asked.data), self._ttl(), accepted=accepted
+        )
 
-    async def cancel(self, peer: Peer, id: str) -> None:
-        """Tells a peer that nobody waits any more."""
+    async def cancel(self, selector: str, id: str) -> dict[str, Any]:
+        """Stops what a peer does for a call; that call is then answered so."""
         m = self._machines
+        peer = m.book.find(selector)
+        if not is_uuid4(id):
+            raise Mistyped("id is not the ID of a call.", do="Send the id that the call has.")
         await m.carrier.tell(peer, encode(Envelope(id, m.id, wire_address(peer, ""), "CANCEL", {})))
+        return {"stopping": {"id": id, "peer": peer.name}}
 
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
         """What waits for machines, and what lately came of it."""
@@ -153,9 +191,9 @@ class CallVerbs:
         m = self._machines
         data = call_data(text, "", None)
         name = entry.name or entry.host
-        asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)
+        asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
         placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
-        await m.gate.note(placed, placed.thread, workspace=HOST)
+        m.gate.sent(placed, HOST)
         started = time.monotonic()
         try:
             said = await ask_legacy(
@@ -167,10 +205,10 @@ class CallVerbs:
                 nonce=asked.id,
             )
         except Problem as problem:
-            await m.gate.note(_failed(placed, problem), placed.thread, workspace=HOST, once=True)
+            await m.gate.note(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         reply = placed.reply(DONE, {"result": said["response"], "response": said["response"]})
-        await m.gate.note(reply, placed.thread, workspace=HOST, once=True)
+        await m.gate.note(reply, placed.thread, workspace=HOST)
         row = {
             "id": asked.id, "peer": name, "state": "done", "thread": placed.thread, "legacy": True,
             "seconds": round(time.monotonic() - started, 3), "result": said["response"], "data": reply.data,
@@ -189,13 +227,13 @@ class CallVerbs:
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
         own = self._machines.identity.fingerprint[:16]
         extensions: dict[str, Any] = {THREAD: asked.thread, DEADLINE: round(wait, 3), PATH: [*path, own]}
-        extensions[TRACEPARENT] = trace or _new_trace(asked.id)
+        extensions[TRACEPARENT] = trace_of(asked.id, trace or str(asked.extensions.get(TRACEPARENT) or ""))
         return Envelope(asked.id, asked.sender, asked.recipient, HELP, asked.data, extensions)
 
     def _ttl(self) -> float:
         return max(1, self._machines.settings.number("peers.keep_hours")) * 3600.0
 
-    def _row(
+    def row(
         self,
         peer: Peer,
         asked: Envelope,
@@ -282,12 +320,14 @@ def _what(data: dict[str, Any]) -> str:
     return str(text or f"{data.get('agent', '')}")[:120]
 
 
-def _failed(asked: Envelope, problem: Problem) -> Envelope:
+def failed(asked: Envelope, problem: Problem) -> Envelope:
+    """The ERROR that is written down where no answer came."""
     data = {"code": problem.status, "msg": str(problem), "reason": problem.code}
     return Envelope(asked.id, asked.recipient, asked.sender, ERROR, data)
 
 
-def _new_trace(id: str) -> str:
-    """A W3C traceparent; the call's id is the trace."""
+def trace_of(id: str, outer: str = "") -> str:
+    """The W3C traceparent of a call: the trace of ``outer`` goes on; without one, the call's id begins it."""
     digits = id.replace("-", "").lower()
-    return f"00-{digits}-{digits[16:]}-01"
+    trace, flags = (outer.split("-")[1], outer.split("-")[3]) if outer else (digits, "01")
+    return f"00-{trace}-{digits[16:]}-{flags}"

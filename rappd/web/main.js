@@ -11,6 +11,7 @@ import { acceptDrops } from "./parts/drops.js";
 import { agentsChanged } from "./parts/incoming.js";
 import { keep, kept } from "./parts/keep.js";
 import { startKeys } from "./parts/keys.js";
+import { startMachines } from "./parts/machines-news.js";
 import { followNews } from "./parts/news.js";
 import { draftOf, partner } from "./parts/partner.js";
 import { rail } from "./parts/rail.js";
@@ -25,6 +26,7 @@ const ICONS = [
   "talk",
   "agents",
   "twins",
+  "machines",
   "activity",
   "settings",
   "mark",
@@ -33,6 +35,7 @@ const ICONS = [
   "chevron",
   "file",
   "down",
+  "more",
 ];
 const main = document.getElementById("main");
 let shown = null; // {place, view}
@@ -53,6 +56,7 @@ takeUp();
 desk.addEventListener("back", takeUp);
 agentsChanged.addEventListener("change", () => desk.look());
 twins.start();
+startMachines();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown.view.drops?.(target) ?? null),
 );

@@ -113,6 +113,10 @@ class Daemon(RunningDaemon):
     def start(self) -> Self:
         return self.launch().wait_ready()
 
+    def crash(self) -> None:
+        """Ends it as a power cut would."""
+        self.kill()
+
     def request(
         self,
         method: str,

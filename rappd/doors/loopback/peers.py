@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from aiohttp import web
 
+from envelopes.problem import Problem
+from envelopes.record import Envelope
+from neighborhoods.carriers.line import OnStream
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
+from rappd.live import LiveTurn
 from rappd.operations.peers import whose
 
 routes = web.RouteTableDef()
@@ -123,23 +128,52 @@ async def stop(request: web.Request) -> web.Response:
 @operator_only
 async def call(request: web.Request) -> web.Response:
     """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
+    return ok(await _call(request, await json_object(request)))
+
+
+@routes.post("/call/stream")
+@operator_only
+async def call_stream(request: web.Request) -> web.StreamResponse:
+    """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or
+    `error`. Whoever stops listening does not stop the call."""
     body = await json_object(request)
-    text = {key: value for key, value in body.items() if isinstance(value, str)}
-    args: Any = body.get("args")
-    if args is not None and not isinstance(args, dict):
-        raise BadBody("args is an object", do='Send {"args": {"city": "Rome"}}.')
-    wait = body.get("wait")
-    return ok(
-        await request.app[HOUSE].calls.call(
-            text_field(body, "peer"),
-            text=text.get("text", ""),
-            agent=text.get("agent", ""),
-            args=args,
-            twin=text.get("twin", ""),
-            wait=float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 30.0,
-            id=text.get("id", ""),
-        )
+    live = LiveTurn()
+    seen = 0
+
+    def on_stream(piece: Envelope) -> None:
+        nonlocal seen
+        number, event = piece.data.get("n"), piece.data.get("event")
+        if isinstance(number, int) and number > seen and isinstance(event, dict):
+            seen = number  # a repeat tells from the beginning
+            if event.get("type") not in ("done", "error"):
+                live.append(event)
+
+    async def run() -> None:
+        try:
+            live.append({"type": "done", **await _call(request, body, on_stream)})
+        except Problem as found:
+            live.append({"type": "error", **found.as_json(), "status": found.status})
+        finally:
+            live.finish()
+
+    request.app[HOUSE].spawn(run())
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
     )
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        async for number, event in live.follow():
+            await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
+        await response.write_eof()
+    return response
+
+
+@routes.post("/call/cancel")
+@operator_only
+async def cancel(request: web.Request) -> web.Response:
+    """Stops what a `peer` does for the call with that `id`."""
+    body = await json_object(request)
+    return ok(await request.app[HOUSE].calls.cancel(text_field(body, "peer"), text_field(body, "id")))
 
 
 @routes.get("/outbox")
@@ -161,3 +195,23 @@ async def retry(request: web.Request) -> web.Response:
 async def drop(request: web.Request) -> web.Response:
     """Nobody wants one any more."""
     return ok(await request.app[HOUSE].calls.drop(request.match_info["id"]))
+
+
+async def _call(
+    request: web.Request, body: dict[str, Any], on_stream: OnStream | None = None
+) -> dict[str, Any]:
+    text = {key: value for key, value in body.items() if isinstance(value, str)}
+    args: Any = body.get("args")
+    if args is not None and not isinstance(args, dict):
+        raise BadBody("args is an object", do='Send {"args": {"city": "Rome"}}.')
+    wait = body.get("wait")
+    return await request.app[HOUSE].calls.call(
+        text_field(body, "peer"),
+        text=text.get("text", ""),
+        agent=text.get("agent", ""),
+        args=args,
+        twin=text.get("twin", ""),
+        wait=float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 30.0,
+        id=text.get("id", ""),
+        on_stream=on_stream,
+    )

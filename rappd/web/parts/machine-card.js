@@ -1,13 +1,14 @@
 /** One machine in the list: who it is, whether it is here, and what can be done with it. */
 
-import { post } from "./api.js";
+import { post, remove } from "./api.js";
 import { fill, h } from "./dom.js";
 import { openAsk } from "./peer-ask.js";
 import { openPairing } from "./pairing-sheet.js";
 import { inline } from "./problem.js";
-import { facts, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./machine-words.js";
+import { facts, hostOf, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./machine-words.js";
 import { machines } from "./machines.js";
 import { toast } from "./toast.js";
+import { orTrouble } from "./troubles.js";
 
 /** The card of a row of `machines.rows`. `update(row)` when there is a newer one. */
 export function machineCard(row) {
@@ -66,7 +67,7 @@ export function askingCard(attempt) {
     "Not now",
   );
   async function notNow() {
-    await import("./api.js").then(({ remove }) => remove(`/pairings/${encodeURIComponent(attempt.attempt)}`));
+    await remove(`/pairings/${encodeURIComponent(attempt.attempt)}`);
     toast(`${nameOf(attempt)} was told no; nothing was paired.`);
     machines.touch();
   }
@@ -83,7 +84,7 @@ export function askingCard(attempt) {
       words,
       said
         ? ["Waiting for the yes on ", named(attempt), "."]
-        : [named(attempt), ` (${hostOfAsking(attempt)}) is asking.`],
+        : [named(attempt), ` (${hostOf(attempt)}) is asking.`],
     );
     fill(look, said ? "Look" : "Pair");
     for (const [button, verb] of [
@@ -128,6 +129,6 @@ async function forget(address, name) {
     machines.touch();
   };
   toast(`${name} is forgotten.`, {
-    actions: [{ label: "Undo", run: () => import("./troubles.js").then(({ orTrouble }) => orTrouble(back)) }],
+    actions: [{ label: "Undo", run: () => orTrouble(back) }],
   });
 }

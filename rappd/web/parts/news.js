@@ -8,7 +8,7 @@ import { troubles } from "./troubles.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
 
-/** Told to this: `event`, with the activity event as `detail`. */
+/** Told to this: `event`, with the activity event as `detail`; `machines`, when another machine came, went or asks. */
 export const news = new EventTarget();
 
 /**
@@ -42,6 +42,7 @@ export async function followNews(tryIt) {
 
 function take(data, tryIt) {
   if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data }));
+  if (data.type === "machines") news.dispatchEvent(new Event("machines"));
   if (data.type !== "agents") return;
   if (data.ok === false)
     troubles.add({

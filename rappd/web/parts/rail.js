@@ -3,6 +3,8 @@
 import { desk } from "./desk.js";
 import { fill, h, icon, unseen } from "./dom.js";
 import { openKeys } from "./keys.js";
+import { machines } from "./machines.js";
+import { menuButton } from "./menu.js";
 import { nameOf, partner } from "./partner.js";
 import { openPartners } from "./partner-sheet.js";
 import { twins } from "./twins.js";
@@ -18,13 +20,19 @@ export function rail(element, places) {
     const count = h("span", { class: "count" });
     const link = h(
       "a",
-      { href: `#/${place.id}`, class: "place" },
+      { href: `#/${place.id}`, class: place.rare ? "place rare" : "place" },
       icon(place.icon),
       h("span", {}, place.title),
       count,
     );
     links.set(place.id, { link, count, place });
   }
+  const rare = places.filter((place) => place.rare);
+  const more = menuButton("More", "More places", () =>
+    rare.map(({ id, title }) => ({ label: title, href: `#/${id}` })),
+  );
+  more.classList.add("more");
+  more.firstElementChild.prepend(icon("more"));
   fill(
     element,
     h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state),
@@ -32,6 +40,7 @@ export function rail(element, places) {
       "nav",
       { "aria-label": "Places" },
       [...links.values()].map(({ link }) => link),
+      more,
     ),
     h(
       "div",
@@ -67,10 +76,14 @@ export function rail(element, places) {
     for (const { link, place } of links.values())
       if (place.rest) link.href = `#/${[place.id, ...place.rest()].map(encodeURIComponent).join("/")}`;
   };
-  for (const source of [desk, twins, partner]) source.addEventListener("change", draw);
+  for (const source of [desk, twins, machines, partner]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {
+      more.classList.toggle(
+        "current",
+        rare.some((place) => place.id === id),
+      );
       for (const [known, { link }] of links) {
         if (known === id) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");

@@ -7,6 +7,7 @@ import { desk } from "../parts/desk.js";
 import { fill, h, icon, unseen } from "../parts/dom.js";
 import { news } from "../parts/news.js";
 import { operatorLine } from "../parts/operator-line.js";
+import { underWay } from "../parts/outbox-under-way.js";
 import { inline } from "../parts/problem.js";
 
 const VERBS = { HELP: "asked", DONE: "answered", ERROR: "refused", HELLO: "greeted" };
@@ -71,7 +72,11 @@ export function mount(main) {
 }
 
 function calls(body) {
-  const list = aging(body, {
+  const now = h("div", {});
+  const place = h("div", {});
+  fill(body, now, place);
+  const going = underWay(now);
+  const list = aging(place, {
     name: "activity",
     load: async () => (await get("/activity")).events,
     draw: (loaded) => {
@@ -86,6 +91,7 @@ function calls(body) {
   return {
     close() {
       news.removeEventListener("event", arrived);
+      going.close();
       list.close();
     },
   };

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machines_under_test import Machine, pair
+from paired_machines import Machine, pair
 
 
 @pytest.fixture(scope="module")

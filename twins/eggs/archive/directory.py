@@ -66,7 +66,7 @@ class Directory:
         """The record of a file that there is."""
         if self.plain is not None:
             plain, place = self.plain, self.plain.names.index(name)
-            return Entry(name, False, *(column[place] for column in plain[1:]))
+            return Entry._make((name, False, *(column[place] for column in plain[1:])))
         return next(entry for entry in self.entries if entry.name == name and not entry.folder)
 
     def next_after(self, entry: Entry) -> int:

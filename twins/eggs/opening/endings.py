@@ -46,11 +46,11 @@ def somebody(
         placing.put(who.member, (Role.IDENTITY, FILE))
     else:
         placing.made(made_file(who, rappid, found, name=name, kind=kind))
-    for member, place in places:
-        if member != who.member:
-            placing.put(member, place)
-        elif not who.complete:
-            placing.put(member, None)
+    placing.put_every(
+        (member, place if member != who.member else None)
+        for member, place in places
+        if member != who.member or not who.complete
+    )
     twin = destination is Destination.TWIN
     key = rappid.key if twin else ""
     parts = placing.parts()

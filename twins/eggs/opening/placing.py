@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from twins.eggs.archive.names import NameSet, safe_path, shown
 from twins.eggs.opened import Part, Role
 from twins.eggs.opening.found import Found, part_of
@@ -32,6 +34,24 @@ class Placing:
         if place is None or not self._take(place[1]):
             place = self._set_aside(name)
         self._parts.append(self._found.part(name, *place))
+
+    def put_every(self, places: Iterable[tuple[str, Place | None]]) -> None:
+        """Members with their places, in their order."""
+        if self._seen is None:
+            for name, place in places:
+                self.put(name, place)
+            return
+        names: list[str] = []
+        found: list[Place] = []
+        seen = self._seen
+        for name, place in places:
+            if place is None or place[1] in seen:
+                place = self._set_aside(name)
+            else:
+                seen.add(place[1])
+            names.append(name)
+            found.append(place)
+        self._parts += self._found.parts(names, found)
 
     def made(self, part: Part) -> None:
         """A part that is no member. One whose place is taken is not needed."""

@@ -1,0 +1,39 @@
+"""Calls that this machine made when it was stopped: they go to the outbox, which brings each its answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from envelopes import emergence
+from envelopes.record import PATH, THREAD, Envelope
+from rappd.store.call_rows import CallRows
+
+if TYPE_CHECKING:
+    from rappd.machines.machines import Machines
+
+DAY = 86_400
+_KNOWN_DAYS = 7
+"""Less than a peer remembers what it has done: sent again later, it might do it twice."""
+
+
+async def cut_off(m: Machines) -> list[Envelope]:
+    """Found before this machine makes new ones."""
+    since = time.time_ns() // 1000 - _KNOWN_DAYS * DAY * 1_000_000
+    return [emergence.decode(body) for body in await CallRows(m.store).unanswered(m.id, since)]
+
+
+async def take_up(m: Machines, calls: list[Envelope]) -> None:
+    """Sends them once more with the same id: the peer answers what it has done, and does what never came."""
+    seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
+    for asked in calls:
+        peer = m.book.by_prefix(asked.recipient.rpartition("_")[2])
+        if peer is None:
+            told = asked.refusal(500, "This machine was stopped before the answer came.", "interrupted")
+            await m.gate.note(told, asked.thread, late=True)
+            continue
+        kept = {name: value for name, value in asked.extensions.items() if name != THREAD}
+        sent = {THREAD: asked.thread, PATH: [m.identity.fingerprint[:16]], **kept}
+        again = Envelope(asked.id, asked.sender, asked.recipient, asked.verb, asked.data, sent)
+        what = str(asked.data.get("user_input") or asked.data.get("agent") or "")[:120]
+        await m.outbox.put(peer.fingerprint, again, what, seconds)

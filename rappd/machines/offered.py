@@ -1,0 +1,97 @@
+"""What peers say of their agents, made fit to be shown to people and models here: it is strangers' text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import orjson
+
+from agents.brainstem.nesting import too_deep
+from agents.contract import LONGEST_NAME, Quarantined, check_metadata
+from agents.listed import REACHING
+
+MOST_AGENTS = 50
+"""Of one peer."""
+MOST_LOOKED_AT = 500
+LONGEST_DESCRIPTION = 400
+MOST_PARAMETERS = 8_192
+"""Bytes of one agent's parameters."""
+
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_PROSE = frozenset({"description", "title"})
+
+
+class OfferedAgent(msgspec.Struct, frozen=True):
+    """One agent of a peer: its name there, and a schema that models accept."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+def offered_agents(announced: object) -> list[OfferedAgent]:
+    """The agents in a HELLO's data that can be tools; whatever is odd about one leaves that one out."""
+    rows = announced.get("agents") if isinstance(announced, dict) else None
+    found: dict[str, OfferedAgent] = {}
+    for row in rows[:MOST_LOOKED_AT] if isinstance(rows, list) else ():
+        agent = _proper(row)
+        if agent is not None:
+            found.setdefault(agent.name, agent)
+        if len(found) == MOST_AGENTS:
+            break
+    return list(found.values())
+
+
+def names_told(announced: object, most: int = 100) -> list[str]:
+    """The names of agents in a HELLO's data, for a list."""
+    said = announced.get("capabilities") if isinstance(announced, dict) else None
+    told = said[:most] if isinstance(said, list) else []
+    return [name for name in told if isinstance(name, str) and _NAME.fullmatch(name)]
+
+
+def tame(text: str, most: int) -> str:
+    """A stranger's text without what steers screens, and not too long."""
+    return _STEERING.sub(" ", text[: 2 * most]).strip()[:most]
+
+
+def _proper(row: object) -> OfferedAgent | None:
+    if not isinstance(row, dict):
+        return None
+    name, description, parameters = (row.get(key) for key in ("name", "description", "parameters"))
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in REACHING or too_deep(parameters):
+        return None  # who wants a machine of a peer's asks that peer in words
+    try:
+        if len(orjson.dumps(parameters)) > MOST_PARAMETERS:
+            return None
+        proper = check_metadata(name, {"parameters": _tamed(parameters)})
+    except (Quarantined, _Steers, TypeError):
+        return None
+    said = tame(description, LONGEST_DESCRIPTION) if isinstance(description, str) else ""
+    return OfferedAgent(name, said, proper)
+
+
+class _Steers(Exception):  # noqa: N818 - it leaves an agent out, and is no error
+    """A name or a value holds what steers screens, and cannot be changed without changing its meaning."""
+
+
+def _tamed(schema: Any) -> Any:
+    """A schema whose prose is tame. Raises ``_Steers``."""
+    if isinstance(schema, dict):
+        return {
+            _checked(key): tame(value, LONGEST_DESCRIPTION)
+            if key in _PROSE and isinstance(value, str)
+            else _tamed(value)
+            for key, value in schema.items()
+        }
+    if isinstance(schema, list):
+        return [_tamed(value) for value in schema]
+    return _checked(schema) if isinstance(schema, str) else schema
+
+
+def _checked(text: str) -> str:
+    if _STEERING.search(text):
+        raise _Steers
+    return text

@@ -1,0 +1,48 @@
+/** What is said of something that waits for another machine, or lately did. */
+
+import { h } from "./dom.js";
+import { span, tame, until } from "./machine-words.js";
+
+const WAITING = ["queued", "delivered", "accepted"];
+
+/** Whether a row waits still. */
+export const waits = ({ state }) => WAITING.includes(state);
+
+/** How a row stands, as nodes; `here` says whether its machine is. */
+export function standing(row, here) {
+  const [kind, mark, text] = sayings[row.state]?.(row, here) ?? ["soft", "·", tame(row.state)];
+  return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
+}
+
+/** "3 tries · goes when shed is back · ends in 22 h" */
+export function timing(row, here, now = Date.now() / 1000) {
+  if (!waits(row)) return "";
+  return [
+    row.tries > 0 && `${row.tries} ${row.tries === 1 ? "try" : "tries"}`,
+    next(row, here, now),
+    row.expires > now ? `ends in ${span(row.expires - now)}` : "ends now",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+const sayings = {
+  queued: (row, here) =>
+    here
+      ? ["warn", "!", "queued"]
+      : ["warn", "!", [bdi(row), ` is away; your call waits ${until(row.expires)}`]],
+  delivered: () => ["soft", "○", "on its way"],
+  accepted: (row) => ["soft", "○", [bdi(row), " works on it"]],
+  done: () => ["good", "✓", "done"],
+  failed: (row) => ["bad", "✗", row.trouble ? `failed: ${tame(row.trouble)}` : "failed"],
+  expired: () => ["bad", "✗", "ran out of time"],
+  dropped: () => ["soft", "·", "dropped"],
+};
+
+function next(row, here, now) {
+  if (row.state === "accepted") return "its answer comes by itself";
+  if (!here) return "goes by itself";
+  return (row.next ?? 0) <= now + 1 ? "goes now" : `next try in ${span(row.next - now)}`;
+}
+
+const bdi = (row) => h("bdi", {}, tame(row.to));

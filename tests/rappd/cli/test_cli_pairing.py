@@ -1,0 +1,269 @@
+"""``rappd peers pair`` between two real machines: words, fingerprints, codes, and every way it can end."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+
+import pytest
+from daemon_under_test import RunningDaemon
+from machines_under_test import door_of, key_of, machine, names_of, peers_of
+from terminal_under_test import Seen, Terminal
+
+Both = tuple[RunningDaemon, RunningDaemon]
+
+ASKS = """\
+On pi type: rappd peers pair desk
+
+  {words}
+
+Same words on pi? [y/N] y
+Whose is pi? [mine/friend] mine
+✓ Paired. Undo: rappd peers revoke pi"""
+ANSWERS = """\
+desk (127.0.0.1) is asking.
+
+  {words}
+
+Same words on desk? [y/N] y
+Whose is desk? [mine/friend] friend
+✓ Paired. Undo: rappd peers revoke desk"""
+DIFFER = "✗ The words differ; nothing was paired\n  → Retry once, then change network"
+
+
+@pytest.fixture(scope="module")
+def _both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("two")
+    desk, pi = machine(folder / "desk", "desk"), machine(folder / "pi", "pi")
+    desk.start()
+    pi.start()
+    assert desk.cli("peers", "add", door_of(pi)).returncode == 0
+    assert pi.cli("peers", "add", door_of(desk)).returncode == 0
+    yield desk, pi
+    desk.stop()
+    pi.stop()
+
+
+@pytest.fixture
+def both(_both: Both) -> Iterator[Both]:
+    """desk and pi, which know each other's address and trust nobody; afterwards, too."""
+    yield _both
+    for daemon in _both:
+        for name in names_of(daemon):
+            daemon.post(f"/peers/{name}/revoke", {}, control=True)
+        for one in peers_of(daemon)["asking"]:
+            daemon.request("DELETE", f"/pairings/{one['attempt']}", control=True)
+
+
+def asked(terminal: Terminal, what: str = "[y/N]") -> Seen:
+    seen = terminal.read_until(lambda seen: what in seen.text)
+    assert what in seen.text, seen.text
+    return seen
+
+
+def words_of(seen: Seen) -> str:
+    found = re.search(r"^  ([a-z]+(?:  [a-z]+){3})$", seen.text, re.MULTILINE)
+    assert found, seen.text
+    return found[1]
+
+
+def test_the_same_verb_on_both_sides_shows_the_same_words_and_pairs(both: Both) -> None:
+    desk, pi = both
+    asks = Terminal(desk, "peers", "pair", "pi")
+    words = words_of(asked(asks))
+    answers = Terminal(pi, "peers", "pair", "desk")
+    assert words_of(asked(answers)) == words
+    asks.type("y\n")
+    asked(asks, "[mine/friend]")
+    asks.type("mine\n")
+    asks.read_until(lambda seen: "Waiting for the yes on pi, 1:" in seen.raw)
+    assert names_of(desk) == names_of(pi) == set(), "one yes is not enough"
+    answers.type("y\n")
+    asked(answers, "[mine/friend]")
+    answers.type("friend\n")
+    ended, other = answers.to_end(), asks.to_end()
+    assert (ended.code, ended.text) == (0, ANSWERS.format(words=words))
+    assert (other.code, other.text) == (0, ASKS.format(words=words))
+    [row] = [row for row in peers_of(desk)["peers"] if row["paired"]]
+    assert (row["name"], row["whose"], row["scopes"]) == ("pi", "mine", ["*"])
+    [row] = [row for row in peers_of(pi)["peers"] if row["paired"]]
+    assert (row["name"], row["whose"], row["scopes"]) == ("desk", "friend", ["EGG"])
+
+
+def test_on_forty_columns_words_and_commands_are_whole(both: Both) -> None:
+    asks = Terminal(both[0], "peers", "pair", "pi", "--friend", columns=40)
+    seen = asked(asks)
+    assert "On pi type: rappd peers pair desk" in seen.lines
+    words_of(seen)
+    asks.send(signal.SIGINT)
+    asks.to_end()
+
+
+@pytest.mark.parametrize("said", ["n", "", "no"])
+def test_a_no_ends_it_on_both(both: Both, said: str) -> None:
+    desk, pi = both
+    asks = Terminal(desk, "peers", "pair", "pi", "--mine")
+    asked(asks)
+    answers = Terminal(pi, "peers", "pair", "desk", "--mine")
+    asked(answers)
+    answers.type(f"{said}\n")
+    for terminal in (answers, asks):
+        ended = terminal.to_end()
+        assert ended.code == 5
+        assert ended.text.endswith(DIFFER), "whoever is still being asked learns it, too"
+    assert names_of(desk) == names_of(pi) == set()
+
+
+def test_what_is_no_answer_is_asked_again(both: Both) -> None:
+    asks = Terminal(both[0], "peers", "pair", "pi")
+    asked(asks)
+    asks.type("perhaps\n")
+    asks.read_until(lambda seen: seen.text.count("[y/N]") == 2)
+    asks.type("y\n")
+    asked(asks, "[mine/friend]")
+    asks.type("ours\n")
+    asks.read_until(lambda seen: seen.text.count("[mine/friend]") == 2)
+    asks.send(signal.SIGINT)
+    assert asks.to_end().code == 130
+
+
+def test_ctrl_c_stops_it_on_the_daemon_and_on_the_other_side(both: Both) -> None:
+    desk, pi = both
+    asks = Terminal(desk, "peers", "pair", "pi")
+    asked(asks)
+    answers = Terminal(pi, "peers", "pair")
+    assert "desk (127.0.0.1) is asking." in asked(answers).text, "who alone asks need not be named"
+    asks.send(signal.SIGINT)
+    ended = asks.to_end()
+    assert ended.code == 130
+    assert "Stopped; nothing was paired." in ended.lines
+    other = answers.to_end()
+    assert other.code == 5
+    assert "✗ The pairing was stopped; nothing was paired\n  → Start anew on both machines" in other.text
+    assert peers_of(pi)["asking"] == []
+
+
+def test_ctrl_c_while_waiting_for_the_other_side(both: Both) -> None:
+    asks = Terminal(both[0], "peers", "pair", "pi", "--mine")
+    asked(asks)
+    asks.type("y\n")
+    asks.read_until(lambda seen: "Waiting for the yes" in seen.raw)
+    asks.send(signal.SIGINT)
+    assert asks.to_end().code == 130
+    assert "Traceback" not in asks.seen.text
+    both[1].wait_for(lambda: peers_of(both[1])["asking"] == [], what="the other side to hear of it")
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--yes",), ("--json",), ("--mine", "--yes")], ids=lambda more: " ".join(more) or "nothing"
+)
+def test_nothing_trusts_without_a_terminal_but_a_fingerprint_or_a_code(
+    both: Both, more: tuple[str, ...]
+) -> None:
+    done = both[0].cli("peers", "pair", "pi", *more)
+    assert done.returncode == 5
+    assert done.stdout == ""
+    assert both[0].cli("peers", "pair", "--code").returncode == 5
+    assert peers_of(both[1])["asking"] == [], "the other machine was not even asked"
+
+
+def test_yes_never_trusts_on_a_terminal_either(both: Both) -> None:
+    seen = Terminal(both[0], "peers", "pair", "pi", "--mine", "--yes").to_end()
+    assert (seen.code, seen.lines[0]) == (5, "✗ --yes never trusts a machine")
+
+
+def test_a_fingerprint_trusts_at_once_on_its_own_side(both: Both) -> None:
+    desk, pi = both
+    wrong = desk.cli("peers", "pair", "pi", "--fingerprint", key_of(desk), "--json")
+    assert wrong.returncode == 5
+    assert json.loads(wrong.stderr)["code"] == "key_changed"
+    assert names_of(desk) == set()
+    done = desk.cli("peers", "pair", "pi", "--mine", "--fingerprint", key_of(pi).upper())
+    assert done.returncode == 0, done.stderr
+    first, then = done.stdout.splitlines()
+    assert re.fullmatch(r"✓ Paired\. Undo: \S*rappd peers revoke pi", first)
+    assert names_of(desk) == {"pi"}
+    assert names_of(pi) == set()
+    there = then.partition("rappd ")[2].split()
+    assert pi.cli(*there).returncode == 0, "the line that it tells to type there"
+    assert names_of(pi) == {"desk"}
+    [row] = peers_of(pi)["peers"]
+    assert row["whose"] == "friend", "the smaller trust, when nobody said more"
+
+
+def shown_code(terminal: Terminal) -> str:
+    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
+    found = re.search(r"rappd peers pair desk --code (\d{3}(?:-[a-z]+){3})\n", seen.text)
+    assert found, seen.text
+    return found[1]
+
+
+def test_a_code_is_shown_here_and_typed_there(both: Both) -> None:
+    desk, pi = both
+    shows = Terminal(desk, "peers", "pair", "--code", "--mine")
+    done = pi.cli("peers", "pair", "desk", "--code", shown_code(shows), "--json")
+    assert done.returncode == 0, done.stderr
+    states = [json.loads(line)["pairing"]["state"] for line in done.stdout.splitlines()]
+    assert states[-1] == "paired"
+    assert len(states) == len(set(states)), "each state once"
+    ended = shows.to_end()
+    assert (ended.code, ended.lines[-1]) == (0, "✓ Paired. Undo: rappd peers revoke pi")
+    assert (names_of(desk), names_of(pi)) == ({"pi"}, {"desk"})
+
+
+def test_a_wrong_code_burns_the_right_one(both: Both) -> None:
+    desk, pi = both
+    shows = Terminal(desk, "peers", "pair", "--code", "--mine")
+    code = shown_code(shows)
+    other = "111" if code[:3] != "111" else "112"
+    done = pi.cli("peers", "pair", "desk", "--code", other + code[3:], "--json")
+    assert done.returncode == 5
+    error = json.loads(done.stderr)
+    assert error["error"] == "The code was wrong; nothing was paired."
+    ended = shows.to_end()
+    assert ended.code == 5
+    assert "✗ Somebody tried another code; nothing was paired" in ended.text
+    assert pi.cli("peers", "pair", "desk", "--code", code).returncode == 5, "it is void now"
+    assert names_of(desk) == names_of(pi) == set()
+
+
+def test_as_json_each_change_is_one_object(both: Both) -> None:
+    desk, pi = both
+    asks = Terminal(desk, "peers", "pair", "pi", "--mine", "--json")
+    asked(asks)
+    answers = Terminal(pi, "peers", "pair", "desk", "--mine")
+    asked(answers)
+    answers.type("y\n")
+    asks.type("y\n")
+    assert answers.to_end().code == 0
+    ended = asks.to_end()
+    assert ended.code == 0
+    objects = [json.loads(line)["pairing"] for line in ended.lines if line.startswith("{")]
+    states = [row["state"] for row in objects]
+    assert (states[0], states[-1]) in (("words", "paired"), ("asking", "paired"))
+    assert "words" in states
+    assert all(row["peer"] == "pi" and set(row) >= {"attempt", "words", "seconds_left"} for row in objects)
+
+
+def test_who_is_asked_for_and_who_is_not_there(both: Both) -> None:
+    desk = both[0]
+    nobody = Terminal(desk, "peers", "pair", "kitchen").to_end()
+    assert nobody.code == 4
+    assert nobody.lines[-2:] == [
+        '✗ No machine "kitchen" answers', "  → rappd peers list, or rappd peers add ADDRESS",
+    ]  # fmt: skip
+    closed = Terminal(desk, "peers", "pair", "127.0.0.1:9").to_end()
+    assert (closed.code, closed.lines[-2]) == (4, '✗ No machine "127.0.0.1:9" answers')
+    itself = Terminal(desk, "peers", "pair", door_of(desk)).to_end()
+    assert (itself.code, itself.lines[-2]) == (9, "✗ That is this machine itself")
+    assert desk.cli("peers", "pair", "pi", "--code", "1-2", "--fingerprint", "x").returncode == 2
+
+
+def test_phones_have_another_verb(both: Both) -> None:
+    done = both[0].cli("pair", "pi")
+    assert done.returncode == 2
+    what, do = done.stderr.splitlines()
+    assert what == "✗ `rappd pair` is for phones"
+    assert re.fullmatch(r"  → For machines: \S*rappd peers pair pi", do)
