@@ -129,8 +129,9 @@ class Callbacks:
             # No structure changes by it; what the other machine allows is for that one to say.
             try:
                 return await reach(operation, arguments)
-            except Problem as problem:
-                raise CallbackRefused(str(problem), do=problem.do) from problem
+            except Problem as problem:  # the agent is told the text alone
+                advice = f" — {problem.do}" if problem.do else "."
+                raise CallbackRefused(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
         if not operator:
             log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
             raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")

@@ -149,14 +149,13 @@ class Brainstem:
     def _tools(self, ask: Ask) -> list[dict[str, Any]]:
         if ask.allows is None and ask.guests is None:
             return self.roster.tools(structural=ask.structural)
-        own = {agent.tool_name: agent.tool() for agent in self._agents(ask)}
+        allowed = self._agents(ask)
         if ask.guests is None:
-            return list(own.values())
-        for tool in ask.guests.known_better():
-            if (name := tool["function"]["name"]) in own:
-                own[name] = tool
-        every = {agent.tool_name for agent in self.roster.serving()}  # also those that this turn may not use
-        return [*own.values(), *ask.guests.tools(every)]
+            return [agent.tool() for agent in allowed]
+        better = {tool["function"]["name"]: tool for tool in ask.guests.known_better()}
+        own = [better.get(agent.tool_name, agent.tool()) if agent.trusted else agent.tool() for agent in allowed]
+        taken = {agent.tool_name for agent in self.roster.serving()}  # also those that this turn may not use
+        return [*own, *ask.guests.tools(taken)]
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit

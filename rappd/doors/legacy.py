@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import orjson
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.chat import decode_request, reply_body, request_envelope
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 
 PORT = 7071
 MOST_BYTES = 1 << 20
+MOST_A_MINUTE = 120
+_WIDEST = {4: 16, 6: 48}
+"""The shortest prefix that is listed: an office, a home, but not half the world."""
 _ALLOWED = web.AppKey("allowed", tuple)
 _CAPS = web.AppKey("caps", tuple)
 _LIMIT = web.AppKey("limit", RateLimit)
@@ -47,13 +51,19 @@ class LegacyDoor:
         self._runner: web.AppRunner | None = None
         self.listening: list[str] = []
 
+    def check(self, allowed: Iterable[str]) -> None:
+        """Raises ``Refused`` for what is no address of another machine."""
+        for text in allowed:
+            network(text)
+
     async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
-        """Listens at ``own`` addresses for callers from ``allowed`` ones. Raises ``Conflict``, ``BadAddress``."""
-        await self.close()
+        """Listens at ``own`` addresses for callers from ``allowed`` ones; what was open is closed first.
+
+        Raises ``Conflict`` where it cannot listen, ``Refused`` for a bad address; then what was open stays.
+        """
         networks = tuple(network(text) for text in allowed)
-        sockets = [_listen(address) for address in own]
-        if not sockets:
-            raise Conflict("This machine has no network address to listen at.", do="rappd doctor")
+        await self.close()
+        sockets = _listeners(own)
         runner = web.AppRunner(
             _build(self._house, networks, tuple(caps)),
             access_log=None,
@@ -76,13 +86,15 @@ class LegacyDoor:
 
 
 def network(text: str) -> Network:
-    """An address, or a network as ``192.168.1.0/24``. Raises ``Refused`` for none, and for everybody."""
+    """An address, or a network as ``192.168.1.0/24``. Raises ``Refused`` for none, and for half the world."""
     try:
         found = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:
         raise Refused(f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20") from error
-    if found.prefixlen == 0 or found.is_loopback:
+    if found.is_loopback or found.is_multicast or found.is_unspecified:
         raise Refused(f"{text} is not the address of another machine.", do="List single machines.")
+    if found.prefixlen < _WIDEST[found.version]:
+        raise Refused(f"{text} is too many machines at once.", do="List single machines.")
     return found
 
 
@@ -90,9 +102,10 @@ def _build(house: House, allowed: tuple[Network, ...], caps: tuple[str, ...]) ->
     app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
     app[HOUSE] = house
     app[_ALLOWED], app[_CAPS] = allowed, caps
-    app[_LIMIT] = RateLimit(120, 60)
+    app[_LIMIT] = RateLimit(MOST_A_MINUTE, 60)
     app.router.add_post("/chat", _chat)
     app.router.add_get("/health", _health)
+    app.on_response_prepare.append(_say_less)
     return app
 
 
@@ -105,18 +118,33 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return problem(found)
     except web.HTTPException as found:
         return plain(found.status, found.reason, "refused")
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
     except Exception:
-        log.exception("%s %s failed at the legacy door", request.method, request.path[:100])
+        log.exception("%s %s failed at the legacy door", request.method, ascii(request.path[:100]))
         return plain(500, "Something went wrong inside.", "failed")
 
 
+async def _say_less(request: web.Request, response: web.StreamResponse) -> None:
+    """Who calls need not know what serves him."""
+    response.headers["Server"] = "rappd"
+
+
 def _admit(request: web.Request) -> None:
-    remote = ipaddress.ip_address((request.remote or "0.0.0.0").partition("%")[0])  # noqa: S104
-    if not any(remote in one for one in request.app[_ALLOWED]):
-        raise Refused("This door is not for you.", do="Ask the owner of this machine.")
-    if request.headers.get("Origin") is not None:
+    remote = _remote(request)
+    if remote is None or not any(remote in one for one in request.app[_ALLOWED]):
+        raise Refused("Not allowed.")
+    if request.headers.get("Origin") is not None or request.headers.get("Sec-Fetch-Site") is not None:
         raise Refused("Web pages may not use this door.")
     request.app[_LIMIT].take(str(remote))
+
+
+def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address((request.remote or "").partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 async def _chat(request: web.Request) -> web.Response:
@@ -125,7 +153,7 @@ async def _chat(request: web.Request) -> web.Response:
     asked.turn_id = None  # ids are for those who prove who they are
     check_depth([asked.session_id, asked.history])
     session = asked.session_id if asked.session_id is not None else new_id()
-    asked.user_guid = f"legacy {request.remote}"
+    claimed, asked.user_guid = asked.user_guid, f"legacy {_remote(request)}"  # whom they speak for is a claim
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{house.host.name}"):
         raise Refused("Not allowed.", do="Ask the owner of this machine.")
@@ -134,12 +162,27 @@ async def _chat(request: web.Request) -> web.Response:
         return refusal(reply)
     modes = house.host.modes
     body = reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
-    return web.Response(body=orjson.dumps(body), content_type=JSON)
+    return web.Response(body=orjson.dumps(body | {"user_guid": claimed}), content_type=JSON)
 
 
 async def _health(request: web.Request) -> web.Response:
     """As published servers answer, and no word of what is here."""
     return ok({"status": "ok", "version": __version__, "agents": []})
+
+
+def _listeners(own: Iterable[str]) -> list[socket.socket]:
+    """A socket at each address, or none. Raises ``Conflict``."""
+    sockets: list[socket.socket] = []
+    try:
+        for address in own:
+            sockets.append(_listen(address))
+    except Conflict:
+        for listener in sockets:
+            listener.close()
+        raise
+    if not sockets:
+        raise Conflict("This machine has no network address to listen at.", do="rappd doctor")
+    return sockets
 
 
 def _listen(address: str) -> socket.socket:

@@ -20,6 +20,7 @@ from neighborhoods.delivery.waiting_calls import WaitingCalls
 from neighborhoods.discovery.addresses import join
 from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
 from neighborhoods.peer import Peer
+from rappd.errors import Conflict
 from rappd.gate import Caller, Gate
 from rappd.home import Home
 from rappd.machines.catalogue import Catalogue, own_id
@@ -54,6 +55,8 @@ log = logging.getLogger(__name__)
 DONE_KEPT_SECONDS = 8 * 86_400
 """How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
 PROBE_SECONDS = 5.0
+READY_SECONDS = 30.0
+TIDY_SECONDS = 6 * 3600.0
 
 
 class TakesEggs(Protocol):
@@ -129,6 +132,15 @@ class Machines:
         self.ready.set()
         await self._catch_up()
         await take_up(self, left)
+
+    async def available(self) -> Machines:
+        """Itself, once ``start`` is through. Raises ``Conflict`` when that takes too long."""
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self.ready.wait()
+        except TimeoutError:
+            raise Conflict("Other machines cannot be reached yet.", do="rappd logs") from None
+        return self
 
     async def close(self) -> None:
         """What was acknowledged is kept; what is under way goes on after the next start."""
@@ -289,9 +301,15 @@ class Machines:
         ]
         await self.receiver.resume(by_prefix.get, rows)
         await self.outbox.resume()
-        at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
-        await self.inbox_rows.forget_before(at)
-        await self.outbox_rows.forget_before(at)
+        self.spawn(self._tidy())
+
+    async def _tidy(self) -> None:
+        """Forgets, now and then, what nobody asks for any more."""
+        while True:
+            at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
+            await self.inbox_rows.forget_before(at)
+            await self.outbox_rows.forget_before(at)
+            await asyncio.sleep(TIDY_SECONDS)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -73,7 +73,7 @@ def _proper(row: object) -> OfferedAgent | None:
     return OfferedAgent(name, said, proper)
 
 
-class _Steers(Exception):  # noqa: N818 - it leaves an agent out, and is no error
+class _Steers(Exception):
     """A name or a value holds what steers screens, and cannot be changed without changing its meaning."""
 
 

@@ -64,8 +64,7 @@ class CallVerbs:
         ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
         """
         m = self._machines
-        async with asyncio.timeout(30):
-            await m.ready.wait()
+        await m.available()
         if (entry := await self._legacy(selector)) is not None:
             if agent or twin:
                 raise Mistyped(
@@ -159,7 +158,7 @@ class CallVerbs:
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
         """What waits for machines, and what lately came of it."""
         m = self._machines
-        await m.ready.wait()
+        await m.available()
         rows = await m.outbox.listing(waiting=waiting)
         return {"outbox": [outbox_row(m.book, row) for row in rows if row.verb == HELP]}
 

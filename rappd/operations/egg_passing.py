@@ -49,7 +49,7 @@ class EggPassing:
 
         For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
         """
-        await self._machines.ready.wait()
+        await self._machines.available()
         peer = self._machines.book.find(selector)
         await asyncio.to_thread(self._note_handover, order, peer)
         wanted = order.into
@@ -67,7 +67,7 @@ class EggPassing:
         Raises ``PeerAway``: eggs are not kept in the outbox.
         """
         m = self._machines
-        await m.ready.wait()
+        await m.available()
         peer = m.book.find(selector)
         if not await asyncio.to_thread(path.is_file):
             raise NotFound(f"There is no file {path}.", do="Look at the path.")

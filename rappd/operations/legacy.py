@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from agents.listed import needs_trust
 from envelopes.capabilities import check as check_capability
+from envelopes.capabilities import covers
 from neighborhoods.discovery.interfaces import interfaces
-from rappd.errors import Conflict, Mistyped
+from rappd.errors import Conflict, Mistyped, RappdError, Refused
 from rappd.settings.load import Settings
+
+log = logging.getLogger(__name__)
+
+TALK = "HELP.brainstem"
+LOOK_SECONDS = 10.0
+"""How soon the door follows when this machine's addresses change."""
 
 
 class Door(Protocol):
     """What listens."""
 
     listening: list[str]
+
+    def check(self, allowed: Iterable[str]) -> None:
+        """Raises ``RappdError`` for what is no address of another machine."""
+        ...
 
     async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
         """Listens at ``own`` addresses for callers from ``allowed`` ones."""
@@ -35,33 +48,40 @@ class LegacyVerbs:
     ) -> None:
         self._settings = settings
         self._write = write
+        self._changing = asyncio.Lock()
+        self._at: list[str] = []
+        self._trouble = ""
         self.door: Door | None = None
 
     async def reopen(self) -> None:
-        """At a start: as it was left."""
-        settings = self._settings()
-        if settings.items("legacy.addresses"):
-            await self._open(settings.items("legacy.addresses"), settings.items("legacy.scopes"))
+        """From a start on: as it was left, at the addresses that the machine has by then. Never returns."""
+        while True:
+            async with self._changing:
+                await self._follow()
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def open(self, addresses: Sequence[str], scopes: Sequence[str] = ()) -> dict[str, Any]:
         """Opens it to these addresses alone. Without ``scopes`` they may talk, and use no agent."""
         if not addresses:
             raise Mistyped("To whom?", do="rappd peers legacy open 192.168.1.20")
-        proper = [check_capability(one) for one in scopes] or ["HELP.brainstem"]
-        await self._open(addresses, proper)
-        await self._write("legacy.addresses", ",".join(addresses))
-        await self._write("legacy.scopes", ",".join(proper))
+        proper = [TALK, *(one for one in dict.fromkeys(map(_proper, scopes)) if one != TALK)]
+        async with self._changing:
+            await self._open(addresses, proper)
+            await self._write("legacy.scopes", ",".join(proper))
+            await self._write("legacy.addresses", ",".join(addresses))
         return self.show()
 
     async def close(self) -> dict[str, Any]:
         """Closes it for good."""
-        if self.door is not None:
-            await self.door.close()
-        await self._write("legacy.addresses", "")
+        async with self._changing:
+            await self._write("legacy.addresses", "")
+            self._at, self._trouble = [], ""
+            if self.door is not None:
+                await self.door.close()
         return self.show()
 
     def show(self) -> dict[str, Any]:
-        """Whether it is open, where, and to whom."""
+        """Whether it is open, where, and to whom; ``trouble`` says why not where it should be."""
         settings = self._settings()
         listening = list(self.door.listening) if self.door else []
         return {
@@ -70,14 +90,51 @@ class LegacyVerbs:
                 "listening": listening,
                 "addresses": list(settings.items("legacy.addresses")),
                 "scopes": list(settings.items("legacy.scopes")),
+                "trouble": self._trouble,
             }
         }
+
+    async def _follow(self) -> None:
+        """Opens what should be open and is not, or is elsewhere than this machine now is."""
+        settings = self._settings()
+        addresses, scopes = settings.items("legacy.addresses"), settings.items("legacy.scopes")
+        if not addresses or self.door is None:
+            return
+        if self.door.listening and await asyncio.to_thread(_own_addresses) == self._at:
+            return
+        try:
+            await self._open(addresses, [one for one in scopes if _fits(one)])
+        except RappdError as problem:
+            if str(problem) != self._trouble:
+                log.warning("the legacy door stays closed: %s", problem)
+            self._trouble = str(problem)
 
     async def _open(self, addresses: Sequence[str], scopes: Sequence[str]) -> None:
         if self.door is None:
             raise Conflict("This daemon has no such door.", do="rappd start")
+        self.door.check(addresses)
         own = await asyncio.to_thread(_own_addresses)
         await self.door.open(addresses, scopes, own=own)
+        self._at, self._trouble = own, ""
+
+
+def _proper(capability: str) -> str:
+    """A capability that this door may give. Raises ``BadCapability``, ``Refused``."""
+    proper = check_capability(capability)
+    if not _fits(proper):
+        raise Refused(
+            f"{proper} is not given at this door: nobody proves there who he is.",
+            do="--may HELP.brainstem.Clock",
+        )
+    return proper
+
+
+def _fits(capability: str) -> bool:
+    """Talk and single agents here, none of which changes structure or speaks to other machines."""
+    agent = capability.removeprefix(f"{TALK}.")
+    return capability == TALK or (
+        covers([f"{TALK}.*"], capability) and agent.isprintable() and agent != "*" and not needs_trust(agent)
+    )
 
 
 def _own_addresses() -> list[str]:

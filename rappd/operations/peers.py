@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import Any
 
@@ -166,9 +165,7 @@ class PeerVerbs:
         return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
 
     async def _ready(self) -> Machines:
-        async with asyncio.timeout(30):
-            await self._machines.ready.wait()
-        return self._machines
+        return await self._machines.available()
 
     def _silent(self, rung: str) -> str:
         off = rung == "nearby" and not self._machines.settings.on("peers.nearby")

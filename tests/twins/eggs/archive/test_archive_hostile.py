@@ -177,3 +177,27 @@ def test_bombs_add_up_over_the_archives_inside(tmp_path: Path) -> None:
         archive.nested("0.egg").close()
         with pytest.raises(HostileEgg, match="times its size"):
             archive.nested("1.egg")
+
+
+@pytest.mark.parametrize("hostile", [one for one in HOSTILE if not one.late], ids=repr)
+def test_what_a_glance_lets_pass_is_refused_before_it_is_used(
+    hostile: Hostile, tmp_path: Path, handles: None
+) -> None:
+    path = put(tmp_path, hostile.octets)
+    with pytest.raises(BadEgg) as refused, Archive.open(path, glance=True) as archive:
+        archive.look_through()
+    assert hostile.says in str(refused.value)
+    with pytest.raises(BadEgg), Archive.open(path, glance=True) as archive:
+        archive.verify()
+
+
+def test_a_glance_reads_a_file_as_it_is_read_after_a_look_through(tmp_path: Path) -> None:
+    path = put(tmp_path, hostile_corpus.honest())
+    with Archive.open(path, glance=True) as archive:
+        assert {name: archive.read(name) for name in archive.names} == hostile_corpus.HONEST
+        assert {name: archive.size_of(name) for name in archive.names} == {
+            name: len(content) for name, content in hostile_corpus.HONEST.items()
+        }
+        assert "nothing" not in archive
+        with pytest.raises(BadEgg, match="holds no nothing"):
+            archive.read("nothing")
