@@ -153,7 +153,9 @@ class Brainstem:
         if ask.guests is None:
             return [agent.tool() for agent in allowed]
         better = {tool["function"]["name"]: tool for tool in ask.guests.known_better()}
-        own = [better.get(agent.tool_name, agent.tool()) if agent.trusted else agent.tool() for agent in allowed]
+        own = [
+            better.get(agent.tool_name, agent.tool()) if agent.trusted else agent.tool() for agent in allowed
+        ]
         taken = {agent.tool_name for agent in self.roster.serving()}  # also those that this turn may not use
         return [*own, *ask.guests.tools(taken)]
 

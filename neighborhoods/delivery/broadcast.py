@@ -33,6 +33,7 @@ class Heard(msgspec.Struct, frozen=True):
     seconds: float
     reply: Envelope | None = None
     trouble: str = ""
+    problem: Problem | None = None
 
 
 class FirstDone(msgspec.Struct, frozen=True):
@@ -135,7 +136,7 @@ class _Race:
         try:
             reply = await self._call(peer)
         except Problem as problem:
-            return Heard(peer, "failed", self._loop.time() - self._began, trouble=str(problem))
+            return Heard(peer, "failed", self._loop.time() - self._began, trouble=str(problem), problem=problem)
         outcome: Literal["answered", "refused"] = "answered" if reply.verb == self._wanted else "refused"
         trouble = "" if outcome == "answered" else str(reply.data.get("msg", f"It answered {reply.verb}."))
         return Heard(peer, outcome, self._loop.time() - self._began, reply, trouble)

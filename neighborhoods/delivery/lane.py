@@ -58,7 +58,8 @@ class Bench(msgspec.Struct, frozen=True):
 class Lane:
     """Sends what is due to one peer, a batch at a time, rests while it is away, asks for late answers.
 
-    ``trouble`` says why nothing goes out, "" while all is well. ``stopped``: only ``clear`` helps.
+    ``trouble`` says why nothing goes out, "" while all is well. ``stopped``: only ``clear`` helps, and, after
+    another key answered, a sign of life that proves the peer's own.
     """
 
     def __init__(self, peer: str, bench: Bench, ended: Callable[[Lane], None], *, ask_now: bool) -> None:
@@ -74,6 +75,7 @@ class Lane:
         self._failures = 0
         self._failed_at = self._rests_until = float("-inf")
         self._at_work = self._heard_at_work = False
+        self._misled = False  # another key answered; only the peer's own can settle that
         self._firm = False  # the peer itself said until when it wants to be left alone
         self._asked_at = float("-inf")
         self._asks_at = self._loop.time() + (0.0 if ask_now else self._pace.ask_every)
@@ -95,6 +97,8 @@ class Lane:
         if self._at_work:  # a way of our own to it, or news that matter only if this try fails
             self._heard_at_work = True
             return
+        if self._misled:
+            self.clear()  # whoever stood in its place does so no more, or not at every address
         if not self._firm:
             self._failures = 0
             self._rests_until = min(self._rests_until, self._failed_at + self._pace.try_gap)
@@ -104,6 +108,7 @@ class Lane:
     def clear(self, *, ask: bool = False) -> None:
         """Whatever held it back is over: paired again, or a person wants it tried."""
         self.trouble, self.stopped, self._firm, self._failures = "", False, False, 0
+        self._misled = False
         self._rests_until = float("-inf")
         if ask:
             self._asks_at = self._loop.time()
@@ -226,6 +231,7 @@ class Lane:
         """Stops or rests, as the error asks for."""
         if isinstance(error, KeyChanged | NotPaired):
             self._stop(str(error))
+            self._misled = isinstance(error, KeyChanged)
         elif isinstance(error, Retriable):
             self._rest(error.retry_after, str(error))
         else:

@@ -78,12 +78,18 @@ class NoSuchAgent(NotFound):
     "--wait", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds to wait."
 )
 @click.option("--yes", is_flag=True, help="Send over plain http without asking.")
+@click.option("--first", "many", flag_value="first", help="Ask PEER,PEER or all; the first answer counts.")
+@click.option("--all", "many", flag_value="all", help="Ask PEER,PEER or all; every answer within --wait.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def call(target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, as_json: bool) -> int:
+def call(
+    target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, many: str | None, as_json: bool
+) -> int:
     """Ask another machine. Away, it gets the call later; an answer is never lost, nor asked for twice.
 
     pi is its brainstem, pi/gardener a twin there, pi:Clock one agent.
     """
+    if many and not text and " " in target.strip():  # a sentence alone: it is for everybody
+        target, text = "all", (target,)
     where, agent = (target, "") if "://" in target else target.partition(":")[::2]
     peer, twin = (where, "") if "://" in where else where.partition("/")[::2]
     if given and not agent:
@@ -96,6 +102,10 @@ def call(target: str, text: tuple[str, ...], given: str, wait: float, yes: bool,
         "wait": wait,
         **({"args": _arguments(given)} if given else {}),
     }
+    if many:
+        from rappd.cli.call_many import call_many
+
+        return call_many(many, peer, body, as_json)
     daemon = Daemon(Home.here(), timeout=wait + _SPARE_SECONDS)
     if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, as_json):
         note("Nothing was sent.")

@@ -30,8 +30,9 @@ Row = dict[str, Any]
 @click.option("--yes", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
 def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, as_json: bool) -> None:
-    """Agree to trust another machine: type it on both, compare four words.
+    """Agree to trust another machine, by four words.
 
+    The same is typed on both machines. Both show four words; the same words mean nobody is in between.
     NAME is one that `rappd peers list` shows; it can be left out when just one machine asks.
     Without a terminal only --fingerprint or --code CODE can trust.
     """

@@ -10,6 +10,7 @@ import click
 from rappd.cli.daemon import Daemon
 from rappd.cli.pairing import pair
 from rappd.cli.peer_screens import called, may_here, show_peer, show_peers
+from rappd.cli.peers_legacy import hello, legacy
 from rappd.cli.progress import progress
 from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame, tell
 from rappd.cli.verbs import Verbs
@@ -84,8 +85,9 @@ def rename(peer: str, new_name: str, as_json: bool) -> None:
 @click.option("--remove", "how", flag_value="remove", help="Share these no longer.")
 @_JSON
 def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) -> None:
-    """What a peer may do here, from its next request on; without CAPABILITY, shows it.
+    """What a peer may do here: show it, or change it.
 
+    A change counts from its next request on.
     HELP.brainstem.Clock is one agent, HELP.brainstem a talk, HELP.brainstem.* both and every agent,
     EGG sending eggs. "mine" is everything, "friend" only eggs.
     """
@@ -211,4 +213,5 @@ def _done(found: dict[str, Any], what: str, as_json: bool) -> None:
         say(f"{mark('good')} {tame(what)}")
 
 
-peers.add_command(pair)
+for _each in (pair, legacy, hello):
+    peers.add_command(_each)

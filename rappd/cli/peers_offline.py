@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -86,15 +87,19 @@ def outbox_on_disk(home: Home) -> Answer:
 
 def tokens_on_disk(home: Home) -> Answer:
     """What ``GET /tokens`` tells."""
+    from rappd.store.peer_rows import PeerRows
     from rappd.store.token_rows import TokenRows
 
     async def look(store: Store) -> Answer:
         rows = await TokenRows(store).tokens()
+        machines = {peer.fingerprint: peer.name for peer in await PeerRows(store).peers()}
         return {
             "tokens": [
                 {
                     "jti": row.jti,
-                    "name": row.name,
+                    "name": machines.get(row.name, row.name[:16]) if _is_machine(row.name) else row.name,
+                    "to": row.name if _is_machine(row.name) else "",
+                    "kind": "machine" if _is_machine(row.name) else "program",
                     "caps": list(row.caps),
                     "issued_at": row.issued_at / 1e6,
                     "expires_at": row.expires_at / 1e6,
@@ -150,6 +155,11 @@ def _row(peer: Peer, waiting: int) -> Answer:
         "paired_at": peer.paired_at / 1e6,
         "seen_at": peer.seen_at / 1e6 if peer.seen_at else None,
     }
+
+
+def _is_machine(name: str) -> bool:
+    """Whether a permission names a machine by its fingerprint, and no program."""
+    return re.fullmatch("[0-9a-f]{64}", name) is not None
 
 
 def _self(home: Home, name: str) -> Answer:

@@ -11,7 +11,7 @@ import click
 
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import ago
-from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame
+from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame, wrapped
 from rappd.cli.tables import table
 from rappd.cli.verbs import Verbs
 from rappd.errors import Ambiguous, NeedsYes, NotFound
@@ -47,8 +47,9 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
         print_json(found)
         return
     row = found["token"]
-    note(f"{mark('good', sys.stderr)} {tame(row['name'])} may {_may(row)} until {_day(row['expires_at'])}.")
-    note("Shown this once; whoever has it may do that:")
+    what = f"{tame(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
+    note(f"{mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
+    note(wrapped("Shown this once; whoever has it may do that:", 0, stream=sys.stderr))
     say(str(row["text"]))
 
 

@@ -175,7 +175,7 @@ def _listeners(own: Iterable[str]) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     try:
         for address in own:
-            sockets.append(_listen(address))
+            sockets.append(_listen(address))  # noqa: PERF401 - those before one that fails are closed
     except Conflict:
         for listener in sockets:
             listener.close()

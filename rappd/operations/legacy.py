@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from agents.listed import needs_trust
 from envelopes.capabilities import check as check_capability
-from envelopes.capabilities import covers
 from neighborhoods.discovery.interfaces import interfaces
 from rappd.errors import Conflict, Mistyped, RappdError, Refused
 from rappd.settings.load import Settings
@@ -131,10 +130,8 @@ def _proper(capability: str) -> str:
 
 def _fits(capability: str) -> bool:
     """Talk and single agents here, none of which changes structure or speaks to other machines."""
-    agent = capability.removeprefix(f"{TALK}.")
-    return capability == TALK or (
-        covers([f"{TALK}.*"], capability) and agent.isprintable() and agent != "*" and not needs_trust(agent)
-    )
+    talk, dot, agent = capability.rpartition(".")
+    return capability == TALK or (talk == TALK and bool(dot) and agent != "*" and not needs_trust(agent))
 
 
 def _own_addresses() -> list[str]:

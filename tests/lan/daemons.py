@@ -10,18 +10,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-import pytest
-
 from daemon_under_test import Answer, RunningDaemon
+
 from lan.network import Lan, Machine
 
 COUNTING = '''
@@ -184,14 +182,10 @@ class Daemon(RunningDaemon):
         return Counter(line[6:] for line in text.splitlines() if line.startswith(word))
 
 
-Measured = Callable[[str, float], None]
-"""(what, seconds): prints a figure (shown by ``-s``). Figures are told, not asserted."""
-
-
-@pytest.fixture
-def measured(request: pytest.FixtureRequest) -> Measured:
-    """For the test that asks for it."""
-    return lambda what, seconds: print(f"\n  {request.node.name}: {what} {seconds:.2f} s", end="")
+def measured(what: str, seconds: float) -> None:
+    """Prints a figure (shown by ``-s``). Figures are told, not asserted."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition("::")[2].removesuffix(" (call)")
+    print(f"\n  {test}: {what} {seconds:.2f} s", end="")
 
 
 def daemons(lan: Lan, folder: Path, *names: str, **environment: str) -> list[Daemon]:
@@ -225,11 +219,6 @@ def results(futures: Iterable[Future[Any]]) -> list[Any]:
 def new_key() -> str:
     """A key no other call has."""
     return uuid4().hex
-
-
-def until(moment: float) -> None:
-    """Sleeps up to a moment of ``time.monotonic()``."""
-    time.sleep(max(0.0, moment - time.monotonic()))
 
 
 def signal_all(daemon: Daemon, number: int, *, but_itself: bool = False) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lan.daemons import Daemon, Measured, at_once, measured, new_key, pair, results, signal_all  # noqa: F401
+from lan.daemons import Daemon, at_once, measured, new_key, pair, results, signal_all
 from lan.network import Lan, require
 
 ROUNDS = int(os.environ.get("RAPPD_CRASH_ROUNDS", "3"))
@@ -48,9 +48,7 @@ Asked = dict[str, str]
 
 
 @pytest.mark.parametrize("killed", ["the one called", "the caller", "both"])
-def test_killed_at_any_moment(
-    both: tuple[Daemon, Daemon], chance: random.Random, measured: Measured, killed: str
-) -> None:
+def test_killed_at_any_moment(both: tuple[Daemon, Daemon], chance: random.Random, killed: str) -> None:
     desk, pi = both
     victims = {"the one called": [pi], "the caller": [desk], "both": [desk, pi]}[killed]
     asked: Asked = {}
@@ -69,7 +67,7 @@ def test_killed_at_any_moment(
 
 
 def test_the_one_called_is_killed_while_it_empties_a_queue(
-    both: tuple[Daemon, Daemon], chance: random.Random, measured: Measured
+    both: tuple[Daemon, Daemon], chance: random.Random
 ) -> None:
     desk, pi = both
     asked: Asked = {}
@@ -86,7 +84,7 @@ def test_the_one_called_is_killed_while_it_empties_a_queue(
     measured("all is settled after", _settled(both, asked))
 
 
-def test_a_call_that_is_cut_off_says_so(both: tuple[Daemon, Daemon], measured: Measured) -> None:
+def test_a_call_that_is_cut_off_says_so(both: tuple[Daemon, Daemon]) -> None:
     desk, pi = both
     once, again = new_key(), new_key()
     asked = {once: "Count", again: "Again"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lan.daemons import Daemon, Measured, at_once, measured, new_key, pair, results  # noqa: F401
+from lan.daemons import Daemon, at_once, measured, new_key, pair, results
 from lan.network import Lan, require
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
@@ -26,7 +26,7 @@ def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, Daem
         yield desk, pi
 
 
-def test_calls_over_a_bad_link_are_each_done_once(far: tuple[Daemon, Daemon], measured: Measured) -> None:
+def test_calls_over_a_bad_link_are_each_done_once(far: tuple[Daemon, Daemon]) -> None:
     desk, pi = far
     keys = [new_key() for _ in range(50)]
     pi.machine.weather(delay=0.2, loss=0.05)
@@ -43,7 +43,7 @@ def test_calls_over_a_bad_link_are_each_done_once(far: tuple[Daemon, Daemon], me
         assert desk.ends(row["thread"]) == [{"result": f"counted {key}"}]
 
 
-def test_a_thousand_calls_wait_for_who_is_away(far: tuple[Daemon, Daemon], measured: Measured) -> None:
+def test_a_thousand_calls_wait_for_who_is_away(far: tuple[Daemon, Daemon]) -> None:
     desk, pi = far
     pi.crash()
     keys = [new_key() for _ in range(1000)]

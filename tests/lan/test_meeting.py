@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lan.daemons import Daemon, Measured, at_once, daemons, measured, new_key, pair, results
+from lan.daemons import Daemon, at_once, daemons, measured, new_key, pair, results
 from lan.network import Lan, require
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
@@ -32,9 +32,7 @@ def paired(five: tuple[list[Daemon], float]) -> tuple[Daemon, Daemon]:
     return desk, pi
 
 
-def test_five_machines_are_found_and_none_is_trusted(
-    five: tuple[list[Daemon], float], measured: Measured
-) -> None:
+def test_five_machines_are_found_and_none_is_trusted(five: tuple[list[Daemon], float]) -> None:
     every, ready = five
     for one in every:
         others = {other.name for other in every} - {one.name}
@@ -49,7 +47,7 @@ def test_five_machines_are_found_and_none_is_trusted(
 
 
 def test_calls_go_on_when_one_is_renamed_restarted_and_moved(
-    five: tuple[list[Daemon], float], paired: tuple[Daemon, Daemon], measured: Measured
+    five: tuple[list[Daemon], float], paired: tuple[Daemon, Daemon]
 ) -> None:
     (desk, pi), shed = paired, five[0][2]
     assert desk.call("pi", new_key())["state"] == "done"
@@ -76,9 +74,7 @@ def test_calls_go_on_when_one_is_renamed_restarted_and_moved(
 
 
 @pytest.mark.parametrize("how", ["its link goes down", "the network parts in silence"])
-def test_what_waits_goes_by_itself_when_they_meet_again(
-    paired: tuple[Daemon, Daemon], measured: Measured, how: str
-) -> None:
+def test_what_waits_goes_by_itself_when_they_meet_again(paired: tuple[Daemon, Daemon], how: str) -> None:
     desk, pi = paired
     lan, since = pi.machine.lan, time.monotonic()
     for one, other in ((desk, "pi"), (pi, "desk")):

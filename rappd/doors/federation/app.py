@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -22,6 +23,28 @@ from rappd.machines.machines import Machines
 log = logging.getLogger(__name__)
 
 
+class _InOneLine(logging.Filter):
+    """What strangers send wrongly is no fault of this program: a line now and then, and no traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._last < 1.0:
+            return False
+        self._last = now
+        found = record.exc_info[1] if record.exc_info else None
+        record.msg, record.args = "%s (%s)", (record.getMessage()[:200], type(found).__name__)
+        record.exc_info, record.levelno, record.levelname = None, logging.INFO, "INFO"
+        return True
+
+
+_PROTOCOL = logging.getLogger(f"{__name__}.http")
+_PROTOCOL.addFilter(_InOneLine())
+
+
 class DoorRunner(web.AppRunner):
     """The application behind its entrance."""
 
@@ -34,6 +57,7 @@ class DoorRunner(web.AppRunner):
             shutdown_timeout=2.0,
             keepalive_timeout=75.0,
             auto_decompress=False,
+            logger=_PROTOCOL,
         )
         self._entrance = entrance
 

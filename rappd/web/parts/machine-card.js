@@ -14,13 +14,14 @@ import { orTrouble } from "./troubles.js";
 export function machineCard(row) {
   const title = h("h3", {});
   const now = h("p", {});
+  const wrong = h("p", {});
   const soft = h("p", { class: "soft" });
   const actions = h("div", { class: "card-actions" });
   const trouble = h("div", {});
   const element = h(
     "li",
     { class: "card machine", "data-key": selectorOf(row) },
-    h("div", { class: "card-words" }, title, now, soft),
+    h("div", { class: "card-words" }, title, now, wrong, soft),
     actions,
     trouble,
   );
@@ -32,7 +33,8 @@ export function machineCard(row) {
     if (state !== told) {
       told = state;
       const away = troubleOf(row);
-      fill(now, presence(row), away && [" ", h("span", { class: "sign bad" }, "✗ "), away]);
+      fill(now, presence(row));
+      fill(wrong, away && [h("span", { class: "sign bad" }, "✗ "), away]);
       fill(soft, facts(row));
     }
     const text = JSON.stringify([row.name, row.paired, row.legacy, row.presence === "found"]);

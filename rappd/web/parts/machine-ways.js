@@ -44,7 +44,7 @@ export function ways(rungs) {
 /** What is in the way, in lines above the list; null when nothing is. */
 export function hindrances(rungs, door) {
   const lines = rungs
-    .filter(({ trouble }) => trouble)
+    .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
     .map(({ rung, trouble }) => `${TITLES[rung] ?? tame(rung)}: ${tame(trouble)}`);
   if (door.known && !door.open) lines.push("The door for other machines is closed; they cannot reach this one.");
   if (!lines.length) return null;

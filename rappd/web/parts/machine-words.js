@@ -59,9 +59,8 @@ export function presence(row) {
 /** "nearby · 3 agents · 4 calls wait" */
 export function facts(row) {
   if (row.legacy) return ["a published brainstem, over plain http", tame(row.address)].join(" · ");
-  const reached = row.reached && (row.presence === "away" ? `last by ${by(row.reached)}` : by(row.reached));
   return [
-    reached,
+    row.reached && by(row.reached),
     !row.paired && tame(row.address),
     row.paired && (row.whose === "mine" ? "yours" : "a friend's"),
     row.paired && row.presence === "here" && count(row.agents ?? 0, "agent"),

@@ -16,7 +16,7 @@ export function outboxView(place) {
   const waiting = listOf("ul", "cards", ({ id }) => id, (row) => outboxRow(row));
   const over = listOf("ul", "cards", ({ id }) => id, (row) => outboxRow(row));
   const none = h("p", { class: "plain" }, "Nothing waits for another machine. What you ask of one that is away waits here.");
-  const later = h("h2", {}, "Lately");
+  const later = h("h2", { class: "lately" }, "Lately");
   const body = h("div", {}, none, waiting.element, later, over.element);
 
   const draw = () => {

@@ -36,7 +36,7 @@ class Egg extends EventTarget {
     if (this.state === "packing") return;
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
-      const answer = await post("/eggs/pack", { twin: row.key, allow });
+      const answer = await post("/eggs/pack", { twin: row.key, ...(allow.length > 0 && { allow }) });
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
       say(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {

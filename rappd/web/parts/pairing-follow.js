@@ -15,7 +15,7 @@ export function followPairing(row, changed) {
   const control = new AbortController();
   let now = row;
   const take = (newer) => {
-    if (!isLive(now) && now !== row) return now;
+    if (!isLive(now)) return now;
     now = newer;
     changed(now);
     return now;
@@ -24,15 +24,19 @@ export function followPairing(row, changed) {
 
   async function watch() {
     while (isLive(now) && !control.signal.aborted) {
+      const asked = performance.now();
       try {
         const path = `${pathOf(now.attempt)}?state=${now.state}`;
         const { pairing } = await ask(path, { signal: control.signal });
-        if (!control.signal.aborted) take(pairing);
+        if (control.signal.aborted) return;
+        const same = pairing.state === now.state;
+        take(pairing);
+        if (same && performance.now() - asked < AGAIN_MS) await pause();
       } catch (found) {
         if (found.name === "AbortError") return;
         if (!(found instanceof Problem)) throw found;
         if (found.status === 404) return take({ ...now, ...lost(found) });
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS)); // the daemon is away: its banner says so
+        await pause(); // the daemon is away: its banner says so
       }
     }
   }
@@ -51,4 +55,5 @@ export function followPairing(row, changed) {
   };
 }
 
+const pause = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
 const lost = (found) => ({ state: "stopped", trouble: found.message, do: found.todo, seconds_left: 0 });

@@ -26,7 +26,7 @@ export function openPairing(row) {
   const pairing = followPairing(row, draw);
   const dialog = openSheet({
     title: "",
-    build: () => h("div", { class: "sheet-body" }, body, clock.element, trouble, spoken),
+    build: () => h("div", { class: "sheet-body" }, clock.element, body, trouble, spoken),
     closed: () => {
       pairing.close();
       clock.close();
@@ -37,6 +37,27 @@ export function openPairing(row) {
   dialog.classList.add("pairing-sheet");
   const heading = dialog.querySelector("h2");
   const close = () => dialog.close();
+  const views = {
+    asking: (now) => (now.code && now.role === "answers" ? showCode(now) : asking(now)),
+    words: (now) => [
+      h(
+        "p",
+        {},
+        now.role === "answers" && [named(now), ` (${hostOf(now)}) is asking. `],
+        "Compare these four words with the ones on ",
+        named(now),
+        ".",
+      ),
+      fourWords(now),
+      questions(now),
+    ],
+    waiting: (now) => [
+      now.words.length > 0 && fourWords(now, true),
+      h("p", { class: "waiting" }, "Now say yes on ", named(now), "."),
+      buttons(stopButton()),
+    ],
+    over: (now) => (now.state === "paired" ? paired(now) : ended(now)),
+  };
   draw(row);
 
   /** Words one by one, with a pause after each. */
@@ -63,28 +84,6 @@ export function openPairing(row) {
     if (state !== "paired") toast("Stopped; nothing was paired.");
     machines.touch();
   }
-
-  const views = {
-    asking: (now) => (now.code && now.role === "answers" ? showCode(now) : asking(now)),
-    words: (now) => [
-      h(
-        "p",
-        {},
-        now.role === "answers" && [named(now), ` (${hostOf(now)}) is asking. `],
-        "Compare these four words with the ones on ",
-        named(now),
-        ".",
-      ),
-      fourWords(now),
-      questions(now),
-    ],
-    waiting: (now) => [
-      now.words.length > 0 && fourWords(now, true),
-      h("p", { class: "waiting" }, "Now say yes on ", named(now), "."),
-      buttons(stopButton()),
-    ],
-    over: (now) => (now.state === "paired" ? paired(now) : ended(now)),
-  };
 
   function asking(now) {
     const own = machines.self;
@@ -164,8 +163,10 @@ export function openPairing(row) {
     ];
   }
 
-  const stopButton = () =>
-    h("button", { type: "button", class: "secondary", onclick: () => inline(trouble, () => pairing.stop()) }, "Stop");
+  function stopButton() {
+    const stop = () => inline(trouble, () => pairing.stop());
+    return h("button", { type: "button", class: "secondary", onclick: stop }, "Stop");
+  }
   return dialog;
 }
 

@@ -18,10 +18,10 @@ import { toast } from "./toast.js";
 export function peerPage(place, fingerprint) {
   const path = `/peers/${encodeURIComponent(fingerprint)}`;
   const words = h("div", { class: "card-words" });
-  const ends = h("div", {});
+  const ends = h("div", { class: "ends-part" });
   const body = h("div", {});
   const trouble = h("div", {});
-  const asking = h("div", {});
+  const asking = h("div", { class: "ask-part" });
   let ask = null;
   let here = "";
   fill(

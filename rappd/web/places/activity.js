@@ -5,6 +5,7 @@ import { aging } from "../parts/aging.js";
 import { clock, day, moment, shortly } from "../parts/clock.js";
 import { desk } from "../parts/desk.js";
 import { fill, h, icon, unseen } from "../parts/dom.js";
+import { machines } from "../parts/machines.js";
 import { news } from "../parts/news.js";
 import { operatorLine } from "../parts/operator-line.js";
 import { underWay } from "../parts/outbox-under-way.js";
@@ -146,7 +147,11 @@ function who(id) {
   if (id === NOBODY_SPECIAL) return "you";
   const [, name, key] = /^(.+)_([0-9a-f]{4})[0-9a-f]*$/.exec(id) ?? [];
   if (!name) return id;
-  if (!desk.health?.node?.endsWith(`_${key}`)) return `${name}_${key}`;
+  if (!desk.health?.node?.endsWith(`_${key}`)) {
+    const peer = machines.paired.find((row) => row.short === key);
+    if (!peer) return `${name}_${key}`;
+    return name === "brainstem" ? peer.name : `${name} on ${peer.name}`;
+  }
   return name === "brainstem" ? desk.name : name;
 }
 

@@ -10,7 +10,7 @@ import { peerPage } from "../parts/peer-page.js";
 import { troublesView } from "../parts/troubles.js";
 
 const VIEWS = [
-  ["", "Here"],
+  ["", "All"],
   ["outbox", "Outbox"],
 ];
 

@@ -94,7 +94,7 @@ def test_text_fills_the_one_required_text_of_an_agent(both: Both) -> None:
 def test_a_twin_of_the_other_machine_answers(both: Both) -> None:
     desk, pi = both
     assert called(desk, "pi/Gardener", "hello")["state"] == "done"
-    [talked] = [row for row in json.loads(pi.cli("twins", "list", "--json").stdout)["twins"]]
+    [talked] = json.loads(pi.cli("twins", "list", "--json").stdout)["twins"]
     assert talked["last_talk"] is not None
     assert error(desk, "pi/nobody", "hello", exits=4)["error"] == 'No twin "nobody" here.'
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from daemon_under_test import RunningDaemon, agent_source, free_port
 from terminal_under_test import BIN, Terminal, lives, on_terminal
 
 from agents.worker.ancestry import descendants
@@ -22,7 +22,8 @@ FIRST = """\
 
   Talk      {url}   or: rappd chat
   Thinking  offline brain, no model  rappd config set provider.url URL
-  Agents    8 ready                  drop files into ~/newcomer/brainstem/agents
+  Agents    9 ready                  drop files into ~/newcomer/brainstem/agents
+  Machines  {door}
   Data      ~/newcomer               private
 
 Ctrl-C stops it. In the background: rappd start --detach"""
@@ -63,13 +64,30 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
     url = re.search(r"http://127\.0\.0\.1:\d+/#k=[\w-]+", text)
     four = re.search(r"desk_([0-9a-f]{4}) is awake", text)
     assert url and four
-    assert text == FIRST.format(url=url[0], four=four[1])
+    door = "door closed              rappd config set peers.door on"
+    assert text == FIRST.format(url=url[0], four=four[1], door=door)
     below = descendants(terminal.process.pid)
     terminal.send(signal.SIGINT)
     ended = terminal.to_end()
     assert ended.code == 0
     assert "Traceback" not in ended.text
     newcomer.wait_for(lambda: not any(map(lives, below)), what="every process to end")
+
+
+def test_the_first_start_tells_that_other_machines_may_only_say_hello(newcomer: RunningDaemon) -> None:
+    port = str(free_port())
+    newcomer.environment |= {
+        "RAPPD_PEERS_DOOR": "on",
+        "RAPPD_PEERS_PORT": port,
+        "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+    }
+    for nearby, told in (("off", "not announced"), ("on", "announced nearby")):
+        newcomer.environment |= {"RAPPD_NEARBY": nearby, "RAPPD_PEERS_LOOPBACK": "on"}
+        terminal = Terminal(newcomer, "start", RAPP_HOME=str(newcomer.home.parent / nearby))
+        value = f"{told}, :{port}"
+        assert f"  Machines  {value:<23}  strangers may only say hello" in _awake(terminal).split("\n")
+        terminal.send(signal.SIGTERM)
+        assert terminal.to_end().code == 0
 
 
 def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: RunningDaemon) -> None:
@@ -87,7 +105,7 @@ def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: R
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  8 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  offline brain  9 agents"), (80, ""), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -174,7 +192,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
 def test_detach_then_stop_leaves_no_process_and_the_second_stop_says_so(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
-    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 8)
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 9)
     newcomer.chat("what can you do?")
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
     all_of_it = [pid, *descendants(pid)]
@@ -225,7 +243,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is awake on port {busy.port}"
     assert "  Thinking  fake model, fake-llm" in seen.lines
-    assert "  Agents    10 ready, 1 file with faults" in seen.lines
+    assert "  Agents    11 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port
     assert "url" not in told, "a status is no key"

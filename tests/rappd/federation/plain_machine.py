@@ -196,12 +196,12 @@ class PlainMachine:
     def post(self, envelope: Any, **more: Any) -> Reply:
         return self.request("POST", "/envelopes", envelope, **more)
 
-    def raw(self, octets: bytes, *, timeout: float = 10) -> bytes:
+    def raw(self, octets: bytes, *, certificate: bool = True, timeout: float = 10) -> bytes:
         """Whatever comes back for these bytes, until the other side has nothing more to say."""
         host, _, port = self.daemon_address.rpartition(":")
         plain = socket.create_connection((host, int(port)), timeout)
         found = b""
-        with self.context().wrap_socket(plain) as line:
+        with self.context(certificate=certificate).wrap_socket(plain) as line:
             line.settimeout(timeout)
             line.sendall(octets)
             try:

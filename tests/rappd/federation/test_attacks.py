@@ -36,9 +36,7 @@ def test_a_token_of_ones_own_counts_with_or_without_the_certificate(mine: PlainM
     assert mine.post(mine.help(), token=mine.token(bound=True)).verb == "DONE"
 
 
-def test_a_token_over_another_machines_connection_is_refused(
-    mine: PlainMachine, other: PlainMachine
-) -> None:
+def test_a_token_over_another_machines_connection_is_refused(mine: PlainMachine, other: PlainMachine) -> None:
     for token in (mine.token(), mine.token(bound=True)):
         refused(other.post(mine.help(), token=token), "bad_token")
     refused(mine.post(mine.help(), certificate=False, token=mine.token(bound=True)), "bad_token")
@@ -98,9 +96,7 @@ def test_clocks_two_minutes_apart(mine: PlainMachine) -> None:
         refused(mine.post(mine.signed(mine.help(), at=time.time() + skew)), "bad_signature")
 
 
-def test_a_signature_over_another_body_or_by_another_machine(
-    mine: PlainMachine, other: PlainMachine
-) -> None:
+def test_a_signature_over_another_body_or_by_another_machine(mine: PlainMachine, other: PlainMachine) -> None:
     signed = mine.signed(mine.help("Clock"))
     swapped = {**signed, "data": {"agent": "Secret", "args": {}}}
     refused(mine.post(swapped), "bad_signature")
@@ -115,7 +111,12 @@ def test_a_signature_over_another_body_or_by_another_machine(
 
 def test_nobody_speaks_in_the_name_of_another_peer(house: House, mine: PlainMachine) -> None:
     other = house.peer("liar")
-    for verb, data in (("HELP", {"agent": "Clock"}), ("HELLO", {}), ("DONE", {"result": "x"}), ("CANCEL", {})):
+    for verb, data in (
+        ("HELP", {"agent": "Clock"}),
+        ("HELLO", {}),
+        ("DONE", {"result": "x"}),
+        ("CANCEL", {}),
+    ):
         refused(other.post(other.envelope(verb, data, sender=mine.id)), "wrong_sender", 403)
     batch = other.request("POST", "/envelopes/batch", [other.help(sender=mine.id)])
     assert batch.json[0]["data"]["reason"] == "wrong_sender"

@@ -245,9 +245,7 @@ def test_uses_of_a_chain_are_counted_for_each_link(house: House) -> None:
         second.post(second.signed(second.help(_x_cap=chain)), certificate=False).status for _ in range(2)
     ]
     assert statuses == [200, 403]
-    statuses = [
-        first.post(first.signed(first.help(_x_cap=root)), certificate=False).status for _ in range(2)
-    ]
+    statuses = [first.post(first.signed(first.help(_x_cap=root)), certificate=False).status for _ in range(2)]
     assert statuses == [200, 403]
 
 

@@ -1,0 +1,70 @@
+"""The gate in process, with the store: records that pass it in a second, as they are and signed."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 256
+TURNS = 12_000
+
+
+def run() -> list[tuple[str, str]]:
+    """A HELP and its DONE are two records. Signed: each HELP verified, each DONE signed."""
+    import uvloop
+
+    rows = []
+    for title, signed, once in (
+        ("HELP and DONE", False, False),
+        ("HELP and DONE, each begun once and synced to the disk", False, True),
+        ("HELP and DONE, a signature verified and made for each pair", True, False),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            rate = uvloop.run(_pass(Path(folder), signed=signed, once=once))
+        rows.append((title, f"{rate:,.0f} records/s"))
+    return rows
+
+
+async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
+    from envelopes.keys import IdentityKey, agent_id
+    from envelopes.record import HELP, Envelope, new_id
+    from envelopes.signatures import sign, verify
+    from rappd.gate import Caller, Gate
+    from rappd.store.store import Store
+
+    store = await Store.open(folder / "rappd.db")
+    gate = Gate(store)
+    key, peer = IdentityKey.generate(), IdentityKey.generate()
+    own, theirs = agent_id("brainstem", key.fingerprint), agent_id("brainstem", peer.fingerprint)
+
+    async def handler(passage: Any) -> dict[str, Any]:
+        return {"result": passage.envelope.data["prompt"]}
+
+    gate.route(own, "brainstem", handler)
+    caller = Caller("federation", peer=peer.fingerprint, caps=("*",))
+    turns = TURNS // 4 if signed else TURNS
+    asked = [Envelope(new_id(), theirs, own, HELP, {"prompt": "hello"}) for _ in range(turns)]
+    if signed:
+        now = time.time()
+        asked = [sign(one, peer, now) for one in asked]
+    waiting = iter(asked)
+
+    async def work() -> None:
+        for one in waiting:
+            if signed:
+                verify(one, time.time())
+            if once:
+                reply = await gate.once(one, caller)
+            else:
+                reply = await gate.turn(one, caller, session="bench")
+            if signed:
+                sign(reply, key, time.time())
+
+    started = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    seconds = time.perf_counter() - started
+    await store.close()
+    return 2 * turns / seconds

@@ -1,0 +1,109 @@
+"""``rappd peers legacy`` and ``rappd peers hello``: machines that prove nothing, and a word to all that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.progress import progress
+from rappd.cli.screen import interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.tables import table
+from rappd.cli.verbs import Verbs
+from rappd.errors import NeedsYes
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_TALK = "HELP.brainstem"
+
+
+@click.group(cls=Verbs)
+def legacy() -> None:
+    """A door in the clear for published brainstems: open, show, close."""
+
+
+@legacy.command("open")
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@click.option(
+    "--may", multiple=True, metavar="CAPABILITY", help="An agent they may use, as HELP.brainstem.Clock."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: bool) -> int:
+    """Let published brainstems at these addresses talk here, over plain http.
+
+    They may talk, and use no agent but those named. Whoever is on the network can read along.
+    """
+    daemon = Daemon(Home.here())
+    if not yes:
+        daemon.get("/legacy")  # nobody is asked for nothing
+        who = ", ".join(tame(one) for one in addresses)
+        if as_json or not interactive():
+            raise NeedsYes(f"Talk with {who} would go over plain http; nothing was opened.", do="Add --yes.")
+        question = f"Talk with {who} goes over plain http: others can read along. Open?"
+        if not click.confirm(question, default=False, err=True):
+            note("Nothing was opened.")
+            return NeedsYes.exit_code
+    found = daemon.post("/legacy", {"addresses": list(addresses), "scopes": list(may)})
+    _show(found, as_json)
+    return 0
+
+
+@legacy.command()
+@_JSON
+def show(as_json: bool) -> None:
+    """Whether it is open, where, and to whom."""
+    _show(Daemon(Home.here()).get("/legacy"), as_json)
+
+
+@legacy.command()
+@_JSON
+def close(as_json: bool) -> None:
+    """Close it, for good."""
+    _show(Daemon(Home.here()).delete("/legacy"), as_json)
+
+
+@click.command()
+@_JSON
+def hello(as_json: bool) -> int:
+    """Say hello to every peer; shows who answers, and how fast."""
+    with progress() as line:
+        line("Saying hello…")
+        found = Daemon(Home.here()).post("/peers/hello")
+    rows = found["hello"]
+    if as_json:
+        print_json(found)
+    elif not rows:
+        say("No machine is paired with this one.")
+    else:
+        table(
+            ["PEER", "ANSWER", "AGENTS"],
+            [[row["name"], _heard(row), str(row["agents"]) if row["answered"] else "-"] for row in rows],
+            shrink=1,
+            marks=["good" if row["answered"] else "bad" for row in rows],
+        )
+    answered = sum(row["answered"] for row in rows)
+    return 0 if answered == len(rows) else 7 if answered else 1
+
+
+def _heard(row: dict[str, Any]) -> str:
+    return f"{max(1, round(row['ms']))} ms" if row["answered"] else str(row["trouble"]).rstrip(".")
+
+
+def _show(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    row = found["legacy"]
+    if not row["addresses"]:
+        say("The legacy door is closed.")
+        return
+    if row["open"]:
+        say(f"{mark('good')} Open at {', '.join(row['listening'])}, plain http: others can read along.")
+    else:
+        tell("note", f"It should be open, and is not: {row.get('trouble') or 'rappd is starting.'}")
+    agents = [one.rpartition(".")[2] for one in row["scopes"] if one != _TALK]
+    say(f"  For   {tame(', '.join(row['addresses']))}")
+    used = f", and use {tame(', '.join(agents))}" if agents else ", and use no agent"
+    say(f"  They  may talk{used}")

@@ -1,0 +1,85 @@
+"""Machines that call each other, for tests: real daemons on loopback, spoken to as their owners do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from daemon_under_test import RunningDaemon, free_port
+
+
+class Caller(RunningDaemon):
+    """A daemon with a door for other machines."""
+
+    def __init__(self, folder: Path, name: str, **environment: str) -> None:
+        self.name = name
+        self.door = free_port()
+        super().__init__(
+            folder / name,
+            **{
+                "RAPPD_NAME": name,
+                "RAPPD_PEERS_DOOR": "on",
+                "RAPPD_PEERS_PORT": str(self.door),
+                "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+                "RAPPD_PEERS_LOOPBACK": "on",
+                **environment,
+            },
+        )
+
+    def start(self) -> Caller:
+        super().start()
+        self.wait_for(lambda: self.owner("GET", "/peers")["door"]["open"], 30, "its door for machines")
+        return self
+
+    def owner(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
+        answer = self.request(method, path, body, control=True)
+        assert answer.status == status, (method, path, answer.status, answer.body, self.log[-2000:])
+        return answer.json()
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.owner("GET", "/peers")["self"]["fingerprint"])
+
+    def trusts(self, other: Caller, whose: str = "mine") -> None:
+        asked = {"peer": f"127.0.0.1:{other.door}", "fingerprint": other.fingerprint, "whose": whose}
+        assert self.owner("POST", "/pairings", asked)["pairing"]["state"] == "paired"
+
+    def row(self, name: str) -> Any:
+        return self.owner("GET", f"/peers/{name}")["peer"]
+
+    def knows(self, *names: str) -> None:
+        """Waits until these peers are here and have said what they can do."""
+        for name in names:
+            self.wait_for(
+                lambda name=name: self.row(name)["presence"] == "here" and self.row(name)["agents"] is not None,
+                30,
+                f"{name} to be here",
+            )
+
+    def misses(self, name: str) -> None:
+        """Waits until a peer counts as away."""
+        self.wait_for(lambda: self.row(name)["presence"] == "away", 60, f"{name} to be away")
+
+    def threads(self) -> list[list[Any]]:
+        """The events of every thread."""
+        return [self.events(row["id"]) for row in self.owner("GET", "/threads?limit=1000")["threads"]]
+
+    def events(self, thread: str) -> list[Any]:
+        found: list[Any] = self.owner("GET", f"/threads/{thread}")["events"]
+        return found
+
+    def talk(self, text: str, *, operator: bool = True, **fields: Any) -> dict[str, Any]:
+        """One turn, as its owner says it, or whoever uses the machine."""
+        answer = self.request("POST", "/chat", {"user_input": text, **fields}, control=operator)
+        assert answer.status == 200, answer.body
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def call(self, peer: str, **asked: Any) -> Any:
+        return self.owner("POST", "/call", {"peer": peer, **asked})["call"]
+
+
+def pair(one: Caller, other: Caller, whose: str = "mine", back: str = "") -> None:
+    """Both trust each other: ``one`` calls the other ``whose``, which calls it ``back``."""
+    one.trusts(other, whose)
+    other.trusts(one, back or whose)

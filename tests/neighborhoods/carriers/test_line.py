@@ -1,0 +1,215 @@
+"""Two ends of a line that ask each other, and what they must not do: answer answers, or wait for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from envelopes.emergence import decode, encode
+from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope, new_id
+from neighborhoods.carriers.line import MOST_AT_ONCE, Answer, Line, Streamed
+from neighborhoods.errors import NotPaired, PeerAway
+
+HERE, THERE = "brainstem_0000000000000001", "brainstem_0000000000000002"
+
+
+class End:
+    """One end of a pipe with the shape of a WebSocket."""
+
+    def __init__(self) -> None:
+        self.incoming: asyncio.Queue[aiohttp.WSMessage] = asyncio.Queue()
+        self.other: End | None = None
+        self.closed = False
+        self.sent: list[Envelope] = []
+
+    async def send_str(self, data: str) -> None:
+        if self.closed:
+            raise ConnectionResetError
+        if data.startswith("{"):
+            self.sent.append(decode(data.encode()))
+        assert self.other is not None
+        self.other.incoming.put_nowait(aiohttp.WSMessage(aiohttp.WSMsgType.TEXT, data, None))
+
+    async def receive(self) -> aiohttp.WSMessage:
+        return await self.incoming.get()
+
+    async def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            assert self.other is not None
+            self.other.closed = True
+            for end in (self, self.other):
+                end.incoming.put_nowait(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None))
+
+
+class Both:
+    def __init__(self, here: Answer, there: Answer) -> None:
+        self.ends = End(), End()
+        self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
+        self.here, self.there = Line(self.ends[0], here, name="pi"), Line(self.ends[1], there, name="desk")
+        self.tasks = [asyncio.ensure_future(line.run()) for line in (self.here, self.there)]
+
+    async def __aenter__(self) -> Both:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.here.close()
+        await asyncio.gather(*self.tasks)
+
+    async def quiet(self) -> int:
+        """How many frames there were, once nothing more is said."""
+        count = -1
+        while count != (count := len(self.ends[0].sent) + len(self.ends[1].sent)):
+            await asyncio.sleep(0.05)
+        return count
+
+
+async def like_a_daemon(envelope: Envelope) -> Envelope | None:
+    match envelope.verb:
+        case "HELP":
+            return envelope.reply(DONE, {"result": envelope.data.get("n")})
+        case "HELLO":
+            return envelope.reply(HELLO, {})
+        case "ACK" | "STREAM":
+            return envelope.reply(ACK, {})  # wrongly; the line does not let it go on
+        case "ERROR":
+            return envelope.refusal(403, "no", "refused")
+    return envelope.reply(ACK, {})
+
+
+def asked(verb: str = HELP, **data: Any) -> Envelope:
+    return Envelope(new_id(), HERE, THERE, verb, data)
+
+
+async def test_both_ask_at_once_and_each_gets_its_own() -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        ours, theirs = [asked(n=n) for n in range(50)], [asked(n=-n) for n in range(50)]
+        got = await asyncio.gather(
+            *(both.here.ask(encode(one), one.id, wait=10) for one in ours),
+            *(both.there.ask(encode(one), one.id, wait=10) for one in theirs),
+        )
+        assert [one.data["result"] for one in got] == [*range(50), *(-n for n in range(50))]
+
+
+@pytest.mark.parametrize("verb", [ACK, ERROR, DONE, HELLO, STREAM, CANCEL, "PLEASE"])
+async def test_no_word_keeps_two_lines_talking(verb: str) -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        await both.here.tell(encode(asked(verb, code=500)))
+        assert await both.quiet() <= 3
+
+
+async def test_an_answer_that_comes_too_late_is_not_answered_for_ever() -> None:
+    async def late(envelope: Envelope) -> Envelope | None:
+        await asyncio.sleep(0.2)
+        return await like_a_daemon(envelope)
+
+    for verb in (HELLO, HELP):
+        async with Both(like_a_daemon, late) as both:
+            one = asked(verb)
+            with pytest.raises(PeerAway):
+                await both.here.ask(encode(one), one.id, wait=0.05)
+            await asyncio.sleep(0.3)
+            assert await both.quiet() <= 3
+
+
+async def test_what_is_no_envelope_costs_one_refusal() -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        await both.ends[0].send_str("no envelope")
+        assert await both.quiet() <= 2
+        one = asked(n=1)
+        assert (await both.here.ask(encode(one), one.id, wait=10)).data["result"] == 1
+
+
+async def test_more_than_fits_is_put_off_and_answers_still_come_through() -> None:
+    """Each end has all it can work on, and every piece of work asks the other end something."""
+    both: Both
+
+    async def here(envelope: Envelope) -> Envelope | None:
+        return envelope.reply(DONE, {"result": "deep"})
+
+    async def there(envelope: Envelope) -> Envelope | None:
+        await full.wait()
+        inner = Envelope(new_id(), THERE, HERE, HELP, {})
+        answer = await both.there.ask(encode(inner), inner.id, wait=20)
+        return envelope.reply(DONE, {"result": answer.data["result"]})
+
+    full = asyncio.Event()
+    async with Both(here, there) as both:
+        many = [asked(n=n) for n in range(MOST_AT_ONCE + 5)]
+        waiting = [asyncio.ensure_future(both.here.ask(encode(one), one.id, wait=30)) for one in many]
+        done, _ = await asyncio.wait(waiting[MOST_AT_ONCE:], timeout=20)
+        assert {one.result().data["reason"] for one in done} == {"busy"}
+        assert {one.result().data["code"] for one in done} == {503}
+        full.set()
+        got = await asyncio.gather(*waiting[:MOST_AT_ONCE])
+        assert {one.data["result"] for one in got} == {"deep"}
+
+
+async def test_a_problem_is_an_error_and_a_fault_tells_nothing_of_the_inside() -> None:
+    async def answer(envelope: Envelope) -> Envelope | None:
+        if envelope.data.get("n") == 1:
+            raise NotPaired("Not any more.", do="Pair anew.")
+        raise RuntimeError("inside")
+
+    async with Both(like_a_daemon, answer) as both:
+        one, two = asked(n=1), asked(n=2)
+        got = await both.here.ask(encode(one), one.id, wait=10)
+        assert (got.data["code"], got.data["reason"], got.data["do"]) == (401, "not_paired", "Pair anew.")
+        got = await both.here.ask(encode(two), two.id, wait=10)
+        assert got.data["code"] == 500
+        assert "inside" not in got.data["msg"].replace("went wrong inside", "")
+
+
+async def test_pieces_come_before_the_end() -> None:
+    async def answer(envelope: Envelope) -> Envelope | None:
+        async def pieces() -> AsyncIterator[tuple[int, Envelope]]:
+            for number in (1, 2):
+                yield number, envelope.reply(STREAM, {"n": number})
+            yield 3, envelope.reply(DONE, {"result": "x"})
+
+        begun = envelope.reply(ACK, {})
+        return Streamed(
+            begun.id, begun.sender, begun.recipient, begun.verb, begun.data, begun.extensions, pieces=pieces
+        )
+
+    heard: list[int] = []
+    async with Both(like_a_daemon, answer) as both:
+        one = asked()
+        got = await both.here.ask(
+            encode(one), one.id, wait=10, on_stream=lambda piece: heard.append(piece.data["n"])
+        )
+        assert (got.verb, heard) == (DONE, [1, 2])
+
+
+async def test_what_is_too_large_to_be_sent_is_an_error_and_the_line_lives() -> None:
+    async def answer(envelope: Envelope) -> Envelope | None:
+        return envelope.reply(DONE, {"result": "x" * (envelope.data["n"])})
+
+    async with Both(like_a_daemon, answer) as both:
+        one, two = asked(n=2 << 20), asked(n=2)
+        assert (await both.here.ask(encode(one), one.id, wait=10)).data["reason"] == "answer_too_large"
+        assert (await both.here.ask(encode(two), two.id, wait=10)).data["result"] == "xx"
+
+
+async def test_whoever_waits_is_told_when_the_line_ends() -> None:
+    async def never(envelope: Envelope) -> Envelope | None:
+        await asyncio.sleep(60)
+        return None
+
+    async with Both(like_a_daemon, never) as both:
+        one = asked()
+        waiting = asyncio.ensure_future(both.here.ask(encode(one), one.id, wait=60))
+        await asyncio.sleep(0.05)
+        with pytest.raises(PeerAway):
+            await both.here.ask(encode(one), one.id, wait=1)
+        await both.there.close()
+        with pytest.raises(PeerAway) as found:
+            await waiting
+        assert found.value.maybe_sent
+        assert not both.here.open
+        with pytest.raises(PeerAway):
+            await both.here.ask(encode(one), one.id, wait=1)
