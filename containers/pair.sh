@@ -10,7 +10,16 @@ homes=${HOMES:-/homes}
 on() {
     machine=$1
     shift
-    RAPP_HOME=$homes/$machine rappd "$@"
+    RAPP_HOME=$homes/$machine rappd "$@" </dev/null
+}
+
+patiently() {
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 30 ] || return 1
+        sleep 1
+    done
 }
 
 fingerprint() {
@@ -18,18 +27,16 @@ fingerprint() {
 }
 
 pair() {
-    tries=0
-    until on "$1" peers pair "$2" --fingerprint "$3" --mine; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 30 ] || return 1
-        sleep 1
-    done
+    on "$1" peers pair "$2" --fingerprint "$3" --mine
 }
 
+keys=$(for name in "$@"; do
+    key=$(patiently fingerprint "$name")
+    echo "$name $key"
+done)
+
 for here in "$@"; do
-    for there in "$@"; do
-        if [ "$here" != "$there" ]; then
-            pair "$here" "$there" "$(fingerprint "$there")"
-        fi
+    echo "$keys" | while read -r there key; do
+        [ "$here" = "$there" ] || patiently pair "$here" "$there" "$key"
     done
 done

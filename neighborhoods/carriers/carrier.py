@@ -141,6 +141,11 @@ class Carrier:
         self._lines.pop(fingerprint, None)
         await _end(self._every.pop(fingerprint, set()))
 
+    async def give_up(self, peer: Peer) -> None:
+        """Nobody answers on what is open to a peer: it ends, and the next call looks for the way anew."""
+        self._ways.forget(peer)
+        await self.part_from(peer.fingerprint)
+
     async def close(self) -> None:
         """Ends every line."""
         self._lines.clear()
@@ -167,13 +172,18 @@ class Carrier:
 
         async def connect(address: str) -> aiohttp.ClientWebSocketResponse:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await self._session().ws_connect(
-                    f"https://{address}/line",
-                    ssl=context,
-                    protocols=(PROTOCOL,),
-                    heartbeat=HEARTBEAT,
-                    max_msg_size=MAX_FRAME + 1024,
-                )
+                try:
+                    return await self._session().ws_connect(
+                        f"https://{address}/line",
+                        ssl=context,
+                        protocols=(PROTOCOL,),
+                        heartbeat=HEARTBEAT,
+                        max_msg_size=MAX_FRAME + 1024,
+                    )
+                except aiohttp.WSServerHandshakeError as error:
+                    if error.status == 401:  # by a connection that is older than the end of the trust
+                        raise _not_trusted(peer) from error
+                    raise
 
         socket = await self._ways.first(peer, connect)
         line = Line(socket, self._requests(peer), name=peer.name)

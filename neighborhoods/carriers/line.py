@@ -29,7 +29,8 @@ PROTOCOL = "rappd.1"
 HEARTBEAT = 10.0
 MOST_AT_ONCE = 256
 """Requests of the other side that are worked on at once; whatever comes beyond is told to come later."""
-MOST_ASKED_BEFORE = 1024
+MOST_KNOWN = 1024
+"""Ids that were lately asked or answered here."""
 MAX_FRAME = MAX_BYTES
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
@@ -74,7 +75,7 @@ class Line:
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
         self._streams: dict[str, OnStream] = {}
-        self._asked_before: dict[str, None] = {}
+        self._known: dict[str, None] = {}
         self._working: dict[asyncio.Task[None], Envelope] = {}
 
     @property
@@ -104,9 +105,7 @@ class Line:
         finally:
             self._asked.pop(id, None)
             self._streams.pop(id, None)
-            self._asked_before[id] = None
-            while len(self._asked_before) > MOST_ASKED_BEFORE:
-                del self._asked_before[next(iter(self._asked_before))]
+            self._remember(id)
 
     async def tell(self, envelope: bytes) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
@@ -153,14 +152,21 @@ class Line:
             if not future.done():
                 future.set_result(envelope)
             return
-        if envelope.verb == ACK or (envelope.verb == HELLO and envelope.id in self._asked_before):
-            return  # a HELLO that comes too late looks like a question
+        if envelope.verb == ACK or (envelope.verb == HELLO and envelope.id in self._known):
+            return  # a HELLO that answers looks like one that asks
+        if envelope.verb == HELLO:
+            self._remember(envelope.id)
         if len(self._working) >= MOST_AT_ONCE:
             await self.tell(encode(envelope.refusal(503, "Too much is asked at once.", "busy")))
             return
         task = asyncio.ensure_future(self._work(envelope))
         self._working[task] = envelope
         task.add_done_callback(self._worked)
+
+    def _remember(self, id: str) -> None:
+        self._known[id] = None
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     async def _work(self, envelope: Envelope) -> None:
         try:

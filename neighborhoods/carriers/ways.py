@@ -48,6 +48,10 @@ class Ways:
         """Where the peer was last reached since the start, or ""."""
         return self._worked.get(peer.fingerprint, "")
 
+    def forget(self, peer: Peer) -> None:
+        """The address that worked last comes first no more."""
+        self._worked.pop(peer.fingerprint, None)
+
     async def first(self, peer: Peer, attempt: Callable[[str], Awaitable[_T]]) -> _T:
         """What ``attempt(address)`` gives at the first address that leads to the peer.
 

@@ -20,7 +20,7 @@ from rappd.cli.screen import command, dim, mark, print_json, say
 def demo(as_json: bool) -> None:
     """Watch three machines meet, help, and lose nothing.
 
-    They run on this machine for half a minute, in a temporary folder, and touch nothing of yours.
+    They run on this machine for some seconds, in a temporary folder, and touch nothing of yours.
     """
     from rappd.demo.story import tell
 

@@ -54,7 +54,8 @@ log = logging.getLogger(__name__)
 
 DONE_KEPT_SECONDS = 8 * 86_400
 """How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 4.0
+"""Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
 READY_SECONDS = 30.0
 TIDY_SECONDS = 6 * 3600.0
 
@@ -216,6 +217,9 @@ class Machines:
             reply = await self.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
         except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
             self.troubles[fingerprint] = str(problem)
+            raise
+        except PeerAway:
+            self.spawn(self.carrier.give_up(peer))  # a line to where it was would be believed for long
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:

@@ -75,7 +75,8 @@ class Reaching:
         if reply.verb == ERROR:
             told = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
             code = reply.data.get("code")
-            raise Declined(f"{peer.name}: {told}", answered=code if type(code) is int else 500)
+            answered, do = code if type(code) is int else 500, str(reply.data.get("do") or "")[:200]
+            raise Declined(f"{peer.name}: {told}", answered=answered, do=do)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
     def guests(self, passage: Passage) -> PeerAgents | None:

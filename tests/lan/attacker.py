@@ -42,7 +42,8 @@ SHOWN: TlsMaterial = make_certificate(KEY, now=datetime.now(UTC))
 
 
 def say(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
+    sys.stdout.write(json.dumps(what) + "\n")  # in one piece: several threads say something
+    sys.stdout.flush()
 
 
 def server_context() -> ssl.SSLContext:

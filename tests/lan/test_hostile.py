@@ -295,8 +295,11 @@ def test_who_is_revoked_is_out_at_once(three: Three, attack: Attack) -> None:
         question = encode(asking(desk, pi, key)).decode()
         return attacker.ask("POST", "/envelopes", body=question, certificate=certificate(desk))
 
-    assert desk.call("pi", new_key())["state"] == "done"  # a line is open
-    assert send()[0] == 200  # and a connection
+    assert send()[0] == 200  # the attacker has a connection
+    late = desk.call("pi", new_key(), seconds=2, wait=0.3)
+    assert late["state"] == "accepted"  # a line is open
+    desk.ask("POST", f"/outbox/{late['id']}/retry")  # and, for the answer, a connection beside it
+    desk.wait_for(lambda: desk.ends(late["thread"]), 30, "the answer")
     pi.ask("POST", "/peers/desk/revoke")
     before = pi.begun()
     status, _ = send()

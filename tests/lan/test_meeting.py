@@ -73,54 +73,50 @@ def test_calls_go_on_when_one_is_renamed_restarted_and_moved(
     pi.start()
 
 
-@pytest.mark.parametrize("how", ["its link goes down", "the network parts in silence"])
-def test_what_waits_goes_by_itself_when_they_meet_again(paired: tuple[Daemon, Daemon], how: str) -> None:
-    desk, pi = paired
-    lan, since = pi.machine.lan, time.monotonic()
-    for one, other in ((desk, "pi"), (pi, "desk")):
-        one.wait_for(lambda one=one, other=other: one.presence(other) == "here", 40, "both to be here")
-    if how == "its link goes down":
-        pi.machine.down()
-    else:
-        lan.part(pi.machine)
+def test_what_waits_goes_by_itself_when_they_meet_again(
+    five: tuple[list[Daemon], float], paired: tuple[Daemon, Daemon]
+) -> None:
+    """The pi's link goes down, and the attic is cut off in silence, at the same time."""
+    (desk, pi), (shed, attic), lan = paired, five[0][2:4], paired[0].machine.lan
+    pair(shed, attic)
+    every = [(desk, pi), (pi, desk), (shed, attic), (attic, shed)]
+    _presences(every, "here")
+    pi.machine.down()
+    lan.part(attic.machine)
     since = time.monotonic()
-    with at_once(4) as pool:
-        keys = [new_key() for _ in range(8)]
-        back = new_key()
-        calls = [pool.submit(desk.call, "pi", key, wait=2) for key in keys]
-        rows = results([*calls, pool.submit(pi.call, "desk", back, wait=2)])
+    asked = [(one, other, new_key()) for one, other in every for _ in range(4)]
+    with at_once(16) as pool:
+        rows = results([pool.submit(one.call, other.name, key, wait=2) for one, other, key in asked])
     assert {row["state"] for row in rows} == {"queued"}
-    for one, other in ((desk, "pi"), (pi, "desk")):
-        one.wait_for(lambda one=one, other=other: one.presence(other) == "away", 60, "both to be away")
-    measured("both are away after", time.monotonic() - since)
-    assert desk.peers()["pi"]["waiting"] == 8
+    _presences(every[:2], "away")
+    measured("link down: both are away after", time.monotonic() - since)
+    _presences(every[2:], "away")
+    measured("cut off in silence: both are away after", time.monotonic() - since)
+    assert [one.peers()[other.name]["waiting"] for one, other in every] == [4] * 4
     pi.machine.up()
     lan.heal()
     since = time.monotonic()
-    for one in (desk, pi):
+    for one, _ in every:
         one.wait_for(lambda one=one: not one.waiting(), 60, "nothing to wait any more")
-    measured("healed, all is answered after", time.monotonic() - since)
-    for one, other in ((desk, "pi"), (pi, "desk")):
-        one.wait_for(lambda one=one, other=other: one.presence(other) == "here", 60, "both to be here")
-    measured("healed, both are here after", time.monotonic() - since)
-    assert [pi.begun()[key] for key in keys] == [1] * 8
-    assert desk.begun()[back] == 1
-    for row, key in zip(rows, keys, strict=False):
-        assert desk.ends(row["thread"]) == [{"result": f"counted {key}"}]
+    measured("healed: all is answered after", time.monotonic() - since)
+    _presences(every, "here")
+    measured("healed: all are here after", time.monotonic() - since)
+    for (one, other, key), row in zip(asked, rows, strict=True):
+        assert other.begun()[key] == 1
+        assert one.ends(row["thread"]) == [{"result": f"counted {key}"}]
 
 
 def test_where_nothing_is_announced_an_address_is_enough(lan: Lan, tmp_path: Path) -> None:
-    desk, pi = daemons(lan, tmp_path, "desk", "pi")
-    pi.stop()
+    machines = [lan.machine("desk"), lan.machine("pi")]
     for port in ("p1", "p2"):  # as in many guest networks
         slave = ["ip", "-n", lan.switch, "link", "set", port, "type", "bridge_slave"]
         subprocess.run([*slave, "mcast_flood", "off"], check=True)
-    desk.stop()
-    desk.start()
-    pi.start()
+    desk, pi = (Daemon(machine, tmp_path).launch() for machine in machines)
+    desk.wait_ready()
+    pi.wait_ready()
     added = desk.ask("POST", "/peers", {"address": pi.machine.address})["added"]
     assert (added["name"], added["fingerprint"], added["address"]) == ("pi", pi.fingerprint, pi.address)
-    time.sleep(3)
+    time.sleep(2)  # else they would have found each other by now
     listed = desk.ask("GET", "/peers")
     assert [rung["found"] for rung in listed["rungs"] if rung["rung"] == "nearby"] == [0]
     asked = {"peer": "pi", "fingerprint": pi.fingerprint, "whose": "mine"}
@@ -138,15 +134,23 @@ def test_where_nothing_is_announced_an_address_is_enough(lan: Lan, tmp_path: Pat
 
 def test_two_live_on_one_machine(lan: Lan, tmp_path: Path) -> None:
     both = lan.machine("desk")
-    one, two = Daemon(both, tmp_path, "one").start(), Daemon(both, tmp_path, "two").start()
-    third = Daemon(lan.machine("pi"), tmp_path).start()
-    assert one.port_for_peers == 7443 != two.port_for_peers
+    one, two = Daemon(both, tmp_path, "one").launch(), Daemon(both, tmp_path, "two").launch()
+    third = Daemon(lan.machine("pi"), tmp_path).launch()
+    for each in (one, two, third):
+        each.wait_ready()
+    assert 7443 in (one.port_for_peers, two.port_for_peers)
+    assert one.port_for_peers != two.port_for_peers
     third.wait_for(lambda: set(third.peers()) == {"one", "two"}, 30, "both")
     one.wait_for(lambda: set(one.peers()) == {"two", "pi"}, 30, "both others")
     for here, there in ((third, one), (third, two), (one, two)):
         pair(here, there)
     for here, there in ((third, "one"), (third, "two"), (one, "two"), (two, "one"), (two, "pi")):
         assert here.call(there, new_key())["state"] == "done"
+
+
+def _presences(every: list[tuple[Daemon, Daemon]], state: str) -> None:
+    for one, other in every:
+        one.wait_for(lambda one=one, other=other: one.presence(other.name) == state, 60, f"it to be {state}")
 
 
 def _comes(desk: Daemon, thread: str) -> bool:

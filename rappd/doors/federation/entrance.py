@@ -110,7 +110,7 @@ class Entrance:
 
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            transport, made = await loop.connect_accepted_socket(
+            transport, _ = await loop.connect_accepted_socket(
                 protocol, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
         except Exception as error:  # noqa: BLE001 - a stranger's handshake may fail in any way
@@ -126,7 +126,8 @@ class Entrance:
         visit.transport = transport
         shown = presented_certificate(transport.get_extra_info("ssl_object"))
         if shown is not None and self._is_peer(shown):
-            self.prove(made)
+            self._by_protocol.pop(visit.protocol, None)
+            self._strangers.pop(visit, None)
 
     def _may_come(self, address: str) -> bool:
         now = time.monotonic()

@@ -58,7 +58,7 @@ export function machinesView(place) {
     if (way !== drawn) {
       drawn = way;
       fill(troubles, !none && hindrances(machines.rungs, { ...machines.door, known: machines.known }));
-      fill(looked, looked.firstChild, ways(machines.rungs));
+      fill(looked, looked.firstChild, !none && ways(machines.rungs));
       fill(empty, none && nobody());
     }
     for (const { list, fits, heading } of groups) {

@@ -119,12 +119,12 @@ export function openPairing(row) {
 
   function questions(now) {
     whose.ask([`Whose is `, named(now), "?"]);
+    let told = false; // the buttons stay enabled: one that is disabled loses the keyboard
     const say = (same) => async () => {
       if (same && !whose.value) return whose.missing();
-      const both = [...body.querySelectorAll(".verdicts button")];
-      for (const one of both) one.disabled = true;
-      if (!(await inline(trouble, () => pairing.tell(same, same ? whose.value : ""))))
-        for (const one of both) one.disabled = false;
+      if (told) return;
+      told = true;
+      told = await inline(trouble, () => pairing.tell(same, same ? whose.value : ""));
     };
     return [
       whose.element,

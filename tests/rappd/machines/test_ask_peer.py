@@ -172,7 +172,7 @@ def test_who_is_away_is_asked_when_it_comes_back(tmp_path: Path) -> None:
         answer = desk.talk("ask pi how warm it is", session_id="s")
         assert "pi is away; the question waits and goes by itself" in answer["response"]
         (waiting,) = desk.owner("GET", "/outbox?waiting=1")["outbox"]
-        assert (waiting["peer"], waiting["state"]) == ("pi", "queued")
+        assert waiting["to"] == "pi"
         pi.start()
         desk.wait_for(lambda: "18.4" in str(desk.events(waiting["thread"])), 60, "the answer")
         talked = [e["data"].get("user_input") for e in desk.events(waiting["thread"])]
@@ -204,8 +204,8 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_
         pair(*two)
         two[0].knows("pi")
         answer = two[0].talk("go round")
-        assert answer["response"] == "desk heard: pi heard: Error: desk: This question came round again" \
-            " — Ask another machine."
+        told = "Error: desk: This question came round again — Ask another machine."
+        assert answer["response"] == f"desk heard: pi heard: {told}"
         assert [body["model"] for body in fake_model.asked] == ["desk", "pi", "pi", "desk"]
     finally:
         for one in two:
@@ -281,7 +281,7 @@ def test_an_impostor_asks_nobody_unless_its_owner_approved_it(tmp_path: Path, ap
         pair(desk, pi)
         desk.knows("pi")
         if approved:
-            desk.owner("POST", "/agents/approve", {"file": "ask_peer_agent.py"})
+            desk.owner("POST", "/agents/approve", {"filename": "ask_peer_agent.py"})
         ran = desk.owner("POST", "/agents/run", {"agent": "AskPeer"})
     finally:
         desk.stop()

@@ -1,0 +1,94 @@
+"""The way in, on both event loops: strangers make room for each other, who has proven something stays."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from neighborhoods.trust.contexts import ServerTrust, TlsFiles
+from rappd.doors.federation import entrance
+from rappd.doors.federation.entrance import STRANGERS_OF_ONE_ADDRESS, Entrance
+from tests.rappd.federation.plain_machine import PlainMachine
+
+
+class Echo(asyncio.Protocol):
+    """Says back what it hears; ``!`` proves whoever says it."""
+
+    door: Entrance
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if b"!" in data:
+            self.door.prove(self)
+        self.transport.write(data)
+
+
+async def talks(line: Any, octets: bytes = b"x") -> bool:
+    reader, writer = line
+    try:
+        writer.write(octets)
+        async with asyncio.timeout(5):
+            return bool(await reader.read(10) == octets)
+    except (OSError, TimeoutError):
+        return False
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_strangers_make_room_and_who_is_known_stays(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entrance, "BURST", 90)
+    monkeypatch.setattr(entrance, "A_SECOND", 0.0)
+    own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
+
+    async def go() -> None:
+        trust = ServerTrust(TlsFiles(own.pem, own.pem), [peer.der])
+        door = Echo.door = Entrance(trust.context, lambda shown: shown == peer.der)
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        host, port = listener.getsockname()
+        door.open(listener, Echo)
+
+        async def come(context: ssl.SSLContext) -> Any:
+            return await asyncio.open_connection(host, port, ssl=context)
+
+        known = await come(peer.context())
+        proven = await come(peer.context(certificate=False))
+        assert await talks(known)
+        assert await talks(proven, b"!")
+        first = await come(peer.context(certificate=False))
+        assert await talks(first)
+        crowd = [socket.create_connection((host, port)) for _ in range(STRANGERS_OF_ONE_ADDRESS)]
+        late = await come(peer.context(certificate=False))
+        assert await talks(late)
+        assert not await talks(first)
+        assert await talks(known)
+        assert await talks(proven)
+        for one in crowd:
+            one.close()
+        lines = [known, proven, first, late]
+        with suppress(OSError, ssl.SSLError):  # its share for this moment is used up
+            for _ in range(90):
+                lines.append(await come(peer.context(certificate=False)))
+        assert door.turned_away > 0
+        assert await talks(known)
+        await door.close()
+        assert not await talks(late)
+        assert await talks(known)
+        for _, writer in lines:
+            writer.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(go())
+    own.close()
+    peer.close()

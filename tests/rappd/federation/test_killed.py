@@ -1,0 +1,44 @@
+"""A daemon that is killed while it works for another machine: begun once, answered once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from daemon_under_test import agent_source
+
+from tests.rappd.federation.conftest import House
+
+IDEMPOTENT = '"name": self.name, "idempotent": True,'
+
+
+def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(make: Callable[..., House]) -> None:
+    house = make()
+    slow = """
+import pathlib, time
+with open(pathlib.Path(__file__).parent / "again.txt", "a") as file:
+    file.write("x" + chr(10))
+time.sleep(float(kwargs.get("seconds", 0)))
+return "again"
+""".strip().replace("\n", "\n        ")
+    source = agent_source("Again", slow).replace('"name": self.name,', IDEMPOTENT)
+    house.daemon.drop("again_agent.py", source)
+    house.start()
+    mine = house.peer("mine")
+    cut = mine.help("Counted", {"tell": "cut", "seconds": 3})
+    again = mine.help("Again", {"seconds": 3})
+    got = mine.request("POST", "/envelopes/batch", [cut, again])
+    assert [one["data"]["state"] for one in got.json] == ["accepted", "accepted"]
+    until = time.monotonic() + 20
+    while not (house.counted() and house.counted("again")) and time.monotonic() < until:
+        time.sleep(0.02)
+    house.daemon.kill()
+    house.start()
+    assert mine.waits_for(cut["id"], "ERROR")["data"]["reason"] == "interrupted"
+    assert mine.waits_for(again["id"], "DONE")["data"]["result"] == "again"
+    assert house.counted() == ["cut"]
+    assert len(house.counted("again")) == 2
+    repeat = mine.post(cut)
+    assert (repeat.status, repeat.data["reason"]) == (500, "interrupted")
+    assert [one["verb"] for one in house.records(cut["id"])] == ["HELP", "ERROR"]
+    assert [one["verb"] for one in house.records(again["id"])] == ["HELP", "DONE"]

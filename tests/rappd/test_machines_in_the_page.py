@@ -1,0 +1,244 @@
+"""Machines as their owners meet them: a page in a real browser on each of two and three real daemons."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from daemon_under_test import RunningDaemon, agent_source, free_port
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+
+PATIENCE = 60_000
+"""Milliseconds that a screen may take on a machine that is busy."""
+
+Open = Callable[[RunningDaemon], Page]
+Make = Callable[..., RunningDaemon]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        expect.set_options(timeout=PATIENCE)
+        yield browser
+        expect.set_options(timeout=None)
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Open]:
+    """Opens a daemon's Machines, as its operator; consoles must stay clean."""
+    pages: list[Page] = []
+    said: list[str] = []
+
+    def open_(daemon: RunningDaemon) -> Page:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        pages.append(page)
+        page.goto(daemon.post("/operator/key", control=True).json()["url"])
+        page.get_by_role("link", name="Machines").click()
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert [text for text in said if "Failed to load" not in text] == []
+
+
+@pytest.fixture
+def make(make_daemon: Make) -> Make:
+    """A factory of daemons whose doors for other machines are open on this one alone."""
+
+    def made(name: str, **environment: str) -> RunningDaemon:
+        doors = {"RAPPD_PEERS_DOOR": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_LOOPBACK": "on"}
+        shown = environment.pop("RAPPD_NAME", name)
+        port = str(free_port())
+        return make_daemon(name, RAPPD_NAME=shown, RAPPD_PEERS_PORT=port, LLM_FAKE="1", **doors, **environment)
+
+    return made
+
+
+def control(daemon: RunningDaemon, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    answer = daemon.request(method, path, body, control=True)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def address(daemon: RunningDaemon) -> str:
+    daemon.wait_for(lambda: control(daemon, "GET", "/peers")["door"]["open"], what="the door")
+    return f"127.0.0.1:{control(daemon, 'GET', '/peers')['door']['port']}"
+
+
+def pair_by_key(one: RunningDaemon, other: RunningDaemon) -> None:
+    for here, there in ((one, other), (other, one)):
+        key = control(there, "GET", "/peers")["self"]["fingerprint"]
+        control(here, "POST", "/pairings", {"peer": address(there), "fingerprint": key, "whose": "mine"})
+
+
+def ask_to_pair(desk: Page, pi: Page, at: str, name: str = "pi") -> tuple[Locator, Locator]:
+    """Adds the other's address, chooses Pair, and Pair over there; the two sheets with their words."""
+    desk.get_by_role("button", name="Add address").first.click()
+    desk.get_by_role("textbox", name="Address").fill(at)
+    desk.get_by_role("button", name="Add it").click()
+    desk.get_by_role("button", name=f"Pair with {name}").click()
+    expect(pi.locator(".asks")).to_contain_text("desk (127.0.0.1) is asking.")
+    pi.get_by_role("button", name="Pair with desk").click()
+    sheets = desk.locator("dialog"), pi.locator("dialog")
+    for sheet in sheets:
+        expect(sheet.locator(".four-words li")).to_have_count(4)
+    words = [sheet.locator(".four-words li").all_inner_texts() for sheet in sheets]
+    assert words[0] == words[1]
+    return sheets
+
+
+def say_same(sheet: Locator, whose: str) -> None:
+    sheet.get_by_label(whose).check()
+    sheet.get_by_role("button", name="Same").click()
+
+
+def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) -> None:
+    desk, pi = make("desk"), make("pi")
+    pi.drop("gauge_agent.py", agent_source("Gauge", 'return "12 mm of <b>rain</b>"', "Reads the rain gauge."))
+    desk.start()
+    pi.start()
+    at = address(pi)
+    one, other = opened(desk), opened(pi)
+    expect(one.locator("#main")).to_contain_text("Run make start on another machine")
+    here, there = ask_to_pair(one, other, at)
+    say_same(here, "Mine")
+    expect(here).to_contain_text("Now say yes on pi.")
+    assert [row for row in control(pi, "GET", "/peers")["peers"] if row["paired"]] == []
+    say_same(there, "Mine")
+    expect(here).to_contain_text("pi is paired.")
+    expect(there).to_contain_text("desk is paired.")
+    there.get_by_role("button", name="Close").last.click()
+    expect(other.locator(".machine", has_text="desk")).to_contain_text("● here")
+
+    here.get_by_role("button", name="See it").click()
+    expect(one.locator(".peer-agents")).to_contain_text("Gauge")
+    one.get_by_label("Who answers").select_option(label="Gauge")
+    one.get_by_label("What to ask").fill("how much rain?")
+    one.keyboard.press("Enter")
+    expect(one.locator(".peer-result").first).to_have_text("12 mm of <b>rain</b>")
+    expect(one.locator(".peer-call")).to_contain_text("done on pi in")
+
+    pi.kill()
+    one.get_by_label("What to ask").fill("and now?")
+    one.keyboard.press("Enter")
+    expect(one.locator(".peer-call").first).to_contain_text("Queued: pi is away. Goes by itself.")
+    expect(one.locator(".twin-head")).to_contain_text("○ away since")
+    one.get_by_role("link", name="Outbox 1").click()
+    row = one.locator(".waiting-row")
+    expect(row).to_contain_text("and now?")
+    expect(row).to_contain_text("pi is away; your call waits until")
+    one.get_by_role("link", name="Activity").click()
+    expect(one.locator(".under-way li")).to_contain_text("and now?")
+
+    pi.start()
+    expect(one.locator(".under-way-part")).to_be_hidden()
+    one.get_by_role("link", name="Machines", exact=False).first.click()
+    expect(one.locator(".machine", has_text="pi")).to_contain_text("● here")
+    one.get_by_role("link", name="Outbox").click()
+    expect(one.locator("[data-id]")).to_contain_text("✓ done")
+    one.get_by_role("link", name="All").click()
+    one.get_by_role("link", name="pi", exact=True).click()
+    expect(one.locator(".peer-call").first).to_contain_text("12 mm of <b>rain</b>")
+
+
+def test_words_that_differ_pair_nobody_on_either_machine(make: Make, opened: Open) -> None:
+    desk, pi = make("desk").start(), make("pi").start()
+    one, other = opened(desk), opened(pi)
+    here, there = ask_to_pair(one, other, address(pi))
+    say_same(here, "Mine")
+    there.get_by_role("button", name="They differ").click()
+    for sheet in (here, there):
+        expect(sheet).to_contain_text("The words differ; nothing was paired")
+        expect(sheet).to_contain_text(re.compile("retry once, then change network", re.IGNORECASE))
+        sheet.get_by_role("button", name="Close").last.click()
+    expect(other.locator(".asks")).to_have_count(0)
+    for daemon in (desk, pi):
+        assert not any(row["paired"] for row in control(daemon, "GET", "/peers")["peers"])
+
+
+def test_three_machines_share_offer_and_revoke(make: Make, opened: Open) -> None:
+    desk, pi, shed = make("desk"), make("pi"), make("shed")
+    pi.drop("gauge_agent.py", agent_source("Gauge", 'return "12 mm"', "Reads the rain gauge."))
+    for daemon in (desk, pi, shed):
+        daemon.start()
+    pair_by_key(desk, pi)
+    pair_by_key(desk, shed)
+    one, other = opened(desk), opened(pi)
+    expect(one.locator("nav a[href='#/machines'].place")).to_contain_text("2 machines")
+    for name in ("pi", "shed"):
+        expect(one.locator(".machine", has_text=name)).to_contain_text("● here")
+
+    other.get_by_role("link", name="desk", exact=True).click()
+    scopes = other.locator(".scopes")
+    scopes.get_by_label("What is ticked").check()
+    expect(scopes.get_by_label("LearnNew")).to_have_count(0)
+    scopes.get_by_label("Send eggs").check()
+    scopes.get_by_role("button", name="Save").click()
+    expect(other.locator(".toast")).to_contain_text("desk may send eggs, nothing else.")
+    one.get_by_role("link", name="pi", exact=True).click()
+    one.get_by_label("What to ask").fill("rain?")
+    one.keyboard.press("Enter")
+    expect(one.locator(".peer-call .problem")).to_be_visible()
+
+    scopes.get_by_label("What is ticked").check()
+    scopes.get_by_label("Gauge").check()
+    scopes.get_by_role("button", name="Save").click()
+    expect(other.locator(".toast").last).to_contain_text("desk may do 2 things here.")
+    expect(one.locator(".peer-agents")).to_have_text(re.compile("^Gauge"))
+    one.get_by_role("switch", name="Use its agents here").check()
+    expect(one.locator(".toast").last).to_contain_text("desk may use pi's agents now.")
+    assert control(desk, "GET", "/peers/pi")["peer"]["offered"] is True
+
+    other.get_by_role("button", name="Revoke…").click()
+    other.locator("dialog").get_by_role("button", name="Revoke", exact=True).click()
+    expect(other.locator("#main")).to_contain_text("No other machine yet.")
+    one.get_by_label("Who answers").select_option(label="Gauge")
+    one.get_by_label("What to ask").fill("still?")
+    one.keyboard.press("Enter")
+    expect(one.locator(".peer-call").first).not_to_contain_text("Asking")
+    expect(one.locator(".peer-call .peer-result")).to_have_count(0)
+
+
+def test_a_code_pairs_a_machine_without_a_screen(make: Make, opened: Open) -> None:
+    desk, pi = make("desk").start(), make("pi").start()
+    one = opened(desk)
+    one.get_by_role("button", name="Pair by code").click()
+    one.get_by_role("menuitem", name="Show a code").click()
+    one.locator("dialog").get_by_label("Mine").check()
+    one.get_by_role("button", name="Show it").click()
+    code = one.locator(".shown-code").inner_text()
+    paired = pi.cli("peers", "pair", address(desk), "--code", code, "--mine", "--json")
+    assert paired.returncode == 0, paired.stderr
+    expect(one.locator("dialog")).to_contain_text("pi is paired.")
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=document.title=1>", "🥧 " + "n" * 50])
+def test_a_machine_with_a_hostile_name_is_paired_as_words(make: Make, opened: Open, name: str) -> None:
+    desk, pi = make("desk").start(), make("pi", RAPPD_NAME=name).start()
+    shown = control(pi, "GET", "/peers")["self"]["name"]
+    one = opened(desk)
+    one.get_by_role("button", name="Add address").first.click()
+    one.get_by_role("textbox", name="Address").fill(address(pi))
+    one.get_by_role("button", name="Add it").click()
+    expect(one.locator(".machine bdi")).to_contain_text(shown[:20])
+    one.locator(".machine").get_by_role("button", name="Pair with").click()
+    expect(one.locator("dialog .four-words li")).to_have_count(4)
+    assert one.locator("img").count() == 0
+    one.keyboard.press("Escape")
+    expect(one.locator(".toast", has_text="Stopped")).to_contain_text("nothing was paired.")
