@@ -61,7 +61,7 @@ SETTINGS = (
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call waits for a machine that is away.", live=True),
-    Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses of published brainstems that may use the legacy door; empty keeps it closed."),
+    Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy door; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
     Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),

@@ -208,8 +208,8 @@ def test_who_pairs_through_another_sees_other_words(three: Three, attack: Attack
     attacker = attack("mirror", desk.address, "7443")
     attacker.next("ready")
     answer = shed.request("POST", "/pairings", {"peer": f"{three.rogue.address}:7443", "whose": "mine"})
-    assert answer.status == 404
-    assert attacker.all("handed on")
+    assert (answer.status, "stands between" in answer.json()["error"]) == (404, True), answer.body
+    attacker.next("handed on")
 
 
 def test_a_stolen_token_or_envelope_is_worth_nothing(three: Three, attack: Attack) -> None:
@@ -305,7 +305,7 @@ def test_who_is_revoked_is_out_at_once(three: Three, attack: Attack) -> None:
     status, _ = send()
     assert status in (0, 401)
     answer = desk.request("POST", "/call", {"peer": "pi", "agent": "Count", "args": {"key": new_key()}})
-    assert answer.status == 403, answer.body
+    assert answer.status >= 400, answer.body
     assert answer.json()["code"] in ("not_paired", "peer_refused"), answer.body
     assert pi.begun() == before
     pair(desk, pi)

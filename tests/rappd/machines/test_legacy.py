@@ -1,0 +1,338 @@
+"""Published brainstems: called where they were written down, and let in by a door of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from calling_machines import Caller
+from daemon_under_test import RunningDaemon, agent_source
+from lan.daemons import Daemon
+from lan.network import Lan, require
+from loopback_server import LoopbackServer
+
+CLOCK = agent_source("Clock", 'return "noon"', "Tells the time.")
+
+
+class Published(LoopbackServer):
+    """A brainstem as it is published: no keys, ``/chat``, HTML for what it does not know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Callable[[web.Request], web.StreamResponse] | None = None
+        self.seconds = 0.0
+        self.elsewhere = 0
+
+    def routes(self, app: web.Application) -> None:
+        app.router.add_post("/chat", self._chat)
+        app.router.add_route("*", "/elsewhere", self._elsewhere)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(json.loads(await request.read()))
+        self.headers.append(dict(request.headers))
+        await asyncio.sleep(self.seconds)
+        if self.answer is not None:
+            return self.answer(request)
+        said = f"you said {self.asked[-1]['user_input']}"
+        return web.json_response({"response": said, "session_id": self.asked[-1]["session_id"], "agent_logs": ""})
+
+    async def _elsewhere(self, request: web.Request) -> web.StreamResponse:
+        self.elsewhere += 1
+        return web.json_response({"response": "from elsewhere"})
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    machine = Caller(tmp_path_factory.mktemp("legacy"), "desk", LLM_FAKE="1").start()
+    yield machine
+    machine.stop()
+
+
+@pytest.fixture
+def kitchen(desk: Caller) -> Iterator[Published]:
+    server = Published()
+    server.start()
+    assert desk.cli("peers", "add", server.url).returncode == 0
+    yield server
+    desk.owner("POST", "/peers/forget", {"address": server.url})
+    server.stop()
+
+
+def asks(desk: Caller, server: Published, *more: str) -> Any:
+    return desk.cli("call", server.url, "how are you?", "--yes", *more)
+
+
+@pytest.mark.parametrize("key", ["response", "assistant_response"])
+def test_either_spelling_is_an_answer_and_stands_on_a_thread(
+    desk: Caller, kitchen: Published, key: str
+) -> None:
+    kitchen.answer = lambda request: web.json_response({key: "fine", "agent_logs": ""})
+    done = asks(desk, kitchen, "--json")
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)["call"]
+    assert (row["state"], row["result"]) == ("done", "fine")
+    said = [(e["verb"], e["data"].get("user_input") or e["data"].get("response")) for e in desk.events(row["thread"])]
+    assert said == [("HELP", "how are you?"), ("DONE", "fine")]
+
+
+def test_what_goes_out_is_the_sentence_and_a_claim(desk: Caller, kitchen: Published) -> None:
+    assert asks(desk, kitchen).stdout.startswith("you said how are you?")
+    (body,) = kitchen.asked
+    rappid = json.loads((desk.home / "brainstem" / "rappid.json").read_text())["rappid"]
+    envelope = body.pop("twin_chat_envelope")
+    assert set(body) == {"user_input", "conversation_history", "session_id"}
+    assert (envelope["schema"], envelope["kind"]) == ("rapp-twin-chat/1.0", "say")
+    assert (envelope["from_rappid"], envelope["payload"]) == (rappid, {"text": "how are you?"})
+    headers = {name.lower() for name in kitchen.headers[0]}
+    assert not headers & {"authorization", "cookie", "x-rappd-proof"}
+    everything = json.dumps([body, envelope, kitchen.headers[0]])
+    assert desk.fingerprint not in everything
+    assert str(desk.home) not in everything
+
+
+def test_it_asks_before_it_sends_unprotected(desk: Caller, kitchen: Published) -> None:
+    done = desk.cli("call", kitchen.url, "secret?")
+    assert done.returncode == 6
+    assert "plain http" in done.stderr
+    assert kitchen.asked == []
+
+
+def html(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=404, text="<h1>Not Found</h1>", content_type="text/html")
+
+
+def to_elsewhere(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (html, "does not answer as a brainstem (404)"),
+        (to_elsewhere, "sends callers elsewhere (302)"),
+        (lambda r: web.Response(text="{half"), "does not answer as a brainstem (200)"),
+        (lambda r: web.Response(text="[]"), "does not answer as a brainstem (200)"),
+        (lambda r: web.json_response({"response": 5}), "answered without a text"),
+        (lambda r: web.json_response({"error": "no model here"}, status=502), "no model here"),
+        (lambda r: web.json_response({"error": "NO_COPILOT_ACCESS:me"}), "NO_COPILOT_ACCESS:me"),
+        (lambda r: web.Response(body=b'"' + b"x" * (5 << 20) + b'"'), "more than 4 MB"),
+    ],
+)
+def test_what_is_no_answer_is_told_in_words_and_asked_once(
+    desk: Caller, kitchen: Published, answer: Callable[[web.Request], web.StreamResponse], told: str
+) -> None:
+    kitchen.answer = answer
+    done = asks(desk, kitchen)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert len(kitchen.asked) == 1
+    assert kitchen.elsewhere == 0
+    latest = desk.owner("GET", "/threads?limit=1")["threads"][0]
+    assert told in str(desk.events(latest["id"])[-1]["data"]["msg"])
+
+
+def test_a_large_answer_comes_whole(desk: Caller, kitchen: Published) -> None:
+    kitchen.answer = lambda request: web.json_response({"response": "x" * 3_000_000})
+    row = json.loads(asks(desk, kitchen, "--json").stdout)["call"]
+    assert len(row["result"]) == 3_000_000
+
+
+def test_who_is_slow_is_not_asked_twice(desk: Caller, kitchen: Published) -> None:
+    kitchen.seconds = 20
+    done = asks(desk, kitchen, "--wait", "1")
+    assert done.returncode == 8
+    assert "did not answer within 1 s" in done.stderr
+    assert len(kitchen.asked) == 1
+
+
+def test_who_breaks_off_is_not_asked_twice(desk: Caller) -> None:
+    accepted = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            while True:
+                try:
+                    line, _ = server.accept()
+                except OSError:
+                    return
+                accepted.append(line.recv(100_000))
+                line.close()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        desk.owner("POST", "/peers", {"address": url})
+        done = desk.cli("call", url, "hi", "--yes")
+        server.shutdown(socket.SHUT_RDWR)
+    assert done.returncode == 8
+    assert "may have done it" in done.stderr
+    assert len(accepted) == 1
+
+
+def test_who_is_away_is_told_and_nothing_is_queued(desk: Caller, kitchen: Published) -> None:
+    kitchen_url = kitchen.url
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        assert url != kitchen_url
+        desk.owner("POST", "/peers", {"address": url})
+        done = desk.cli("call", url, "hi", "--yes")
+    assert done.returncode == 8
+    assert "is away" in done.stderr
+    assert desk.owner("GET", "/outbox?waiting=1")["outbox"] == []
+
+
+def test_it_takes_sentences_and_nothing_else(desk: Caller, kitchen: Published) -> None:
+    asked = {"peer": kitchen.url, "agent": "Clock"}
+    refused = desk.request("POST", "/call", asked, control=True)
+    assert refused.status == 400
+    assert "a sentence" in refused.json()["error"]
+    assert kitchen.asked == []
+
+
+def test_this_machine_itself_is_no_other_one(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon()
+    daemon.home.mkdir(parents=True)
+    own = [f"http://{host}:7071" for host in ("127.0.0.1", "localhost", "[::1]", "127.9.9.9")]
+    (daemon.home / "peers.json").write_text(json.dumps({"peers": own}))
+    daemon.environment["BRAINSTEM_PEERS"] = "http://127.0.0.1:9999"
+    daemon.start()
+    assert daemon.cli("peers", "add", "http://127.0.0.1:7071").returncode == 5
+    assert daemon.get("/peers", control=True).json()["peers"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"addresses": []}, "To whom"),
+        ({"addresses": ["kitchen"]}, "is no address"),
+        ({"addresses": ["127.0.0.1"]}, "not the address of another machine"),
+        ({"addresses": ["0.0.0.0/0"]}, "machine"),
+        ({"addresses": ["10.0.0.0/8"]}, "too many machines"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["*"]}, "not given at this door"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.LearnNew"]}, "not given at this door"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.AskPeer"]}, "not given at this door"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.*"]}, "not given at this door"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["EGG"]}, "not given at this door"),
+    ],
+)
+def test_the_door_opens_for_no_crowd_and_gives_no_keys(
+    desk: Caller, given: dict[str, Any], said: str
+) -> None:
+    refused = desk.request("POST", "/legacy", given, control=True)
+    assert refused.status in (400, 403)
+    assert said in refused.json()["error"]
+    assert not desk.owner("GET", "/legacy")["legacy"]["open"]
+
+
+def test_opening_the_door_asks_first(desk: Caller) -> None:
+    done = desk.cli("peers", "legacy", "open", "10.77.0.9")
+    assert done.returncode == 6
+    assert "plain http" in done.stderr
+    assert desk.cli("peers", "legacy", "show").stdout == "The legacy door is closed.\n"
+    assert desk.post("/legacy", {"addresses": ["10.77.0.9"]}).status == 403  # and only for the owner
+
+
+POST = """
+import http.client, json, sys
+host, method, path, body, headers = json.loads(sys.argv[1])
+line = http.client.HTTPConnection(host, 7071, timeout=30)
+line.request(method, path, body, headers)
+answer = line.getresponse()
+print(json.dumps([answer.status, answer.read().decode(), dict(answer.getheaders())]))
+"""
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """desk with its legacy door open for kitchen; stranger is not listed."""
+    require()
+    with Lan() as lan:
+        desk, kitchen, stranger = (lan.machine(name) for name in ("desk", "kitchen", "stranger"))
+        daemon = Daemon(desk, tmp_path_factory.mktemp("door"))
+        daemon.drop("clock_agent.py", CLOCK)
+        daemon.start()
+        yield daemon, desk, kitchen, stranger
+        daemon.stop()
+
+
+def sent(
+    machine: Any,
+    to: str,
+    body: Any = None,
+    *,
+    path: str = "/chat",
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, str, dict[str, str]]:
+    raw = json.dumps(body) if body is not None else None
+    done = machine.run([sys.executable, "-c", POST, json.dumps([to, method, path, raw, headers or {}])])
+    assert done.returncode == 0, done.stderr
+    status, text, found = json.loads(done.stdout)
+    return status, text, found
+
+
+def test_a_listed_machine_talks_and_others_learn_nothing(network: Any) -> None:
+    daemon, desk, kitchen, stranger = network
+    opened = daemon.cli("peers", "legacy", "open", kitchen.address, "--yes")
+    assert opened.returncode == 0, opened.stderr
+    assert f"Open at {desk.address}:7071" in opened.stdout
+    assert "and use no agent" in opened.stdout
+
+    status, text, headers = sent(kitchen, desk.address, {"user_input": "hello", "user_guid": "me"})
+    assert status == 200, text
+    answer = json.loads(text)
+    assert answer["response"] == answer["assistant_response"] == "fake-llm: hello"  # no agent was offered
+    assert (answer["user_guid"], answer["agent_logs"]) == ("me", "")
+    assert "aiohttp" not in str(headers).lower()
+    recorded = [e for t in daemon.threads() for e in daemon.ask("GET", f"/threads/{t}")["events"]]
+    assert {e["from"] for e in recorded if e["data"].get("user_input") == "hello"} == {f"legacy {kitchen.address}"}
+
+    status, text, _ = sent(kitchen, desk.address, path="/health", method="GET")
+    assert (status, json.loads(text)["agents"]) == (200, [])
+    for path in ("/", "/peers", "/agents", "/openapi.json", "/chat/stream", "/call"):
+        assert sent(kitchen, desk.address, path=path, method="GET")[0] in (404, 405)
+    for path, method in (("/chat", "POST"), ("/health", "GET"), ("/nothing", "GET"), ("/peers", "GET")):
+        status, text, _ = sent(stranger, desk.address, {"user_input": "hello"}, path=path, method=method)
+        assert (status, json.loads(text)) == (403, {"error": "Not allowed.", "do": "", "code": "refused"})
+    for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert sent(kitchen, desk.address, {"user_input": "hello"}, headers=headers)[0] == 403
+    assert sent(kitchen, desk.address, {"user_input": ""})[0] == 400
+
+
+def test_a_named_agent_is_offered_and_no_other_and_a_restart_changes_nothing(network: Any) -> None:
+    daemon, desk, kitchen, _ = network
+    opened = daemon.cli("peers", "legacy", "open", kitchen.address, "--may", "HELP.brainstem.Clock", "--yes")
+    assert "and use Clock" in opened.stdout, opened.stderr
+    for start in (False, True):
+        if start:
+            daemon.stop()
+            daemon.start()
+            daemon.wait_for(lambda: daemon.ask("GET", "/legacy")["legacy"]["open"], 30, "the door")
+        answer = json.loads(sent(kitchen, desk.address, {"user_input": "what time is it?"})[1])
+        assert answer["agent_logs"] == "[Clock] noon"  # the first tool offered, in each round
+        assert set(answer["agent_logs"].splitlines()) == {"[Clock] noon"}
+    assert daemon.cli("peers", "legacy", "close").stdout == "The legacy door is closed.\n"
+    assert kitchen.run(["timeout", "5", "bash", "-c", f"exec 3<>/dev/tcp/{desk.address}/7071"]).returncode != 0
+    daemon.stop()
+    daemon.start()
+    assert not daemon.ask("GET", "/legacy")["legacy"]["open"]
+
+
+def test_the_door_follows_when_the_machine_moves(network: Any) -> None:
+    daemon, desk, kitchen, _ = network
+    assert daemon.cli("peers", "legacy", "open", kitchen.address, "--yes").returncode == 0
+    desk.move("10.77.0.50")
+    daemon.wait_for(
+        lambda: daemon.ask("GET", "/legacy")["legacy"]["listening"] == ["10.77.0.50:7071"], 40, "the door"
+    )
+    assert sent(kitchen, "10.77.0.50", {"user_input": "hello"})[0] == 200
