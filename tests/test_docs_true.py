@@ -71,6 +71,8 @@ class Reader:
             "PORT": self.ports["7071"],
             "RAPPD_NAME": "desk",
             "RAPPD_LOCAL_MODELS": "off",
+            "RAPPD_NEARBY": "off",
+            "RAPPD_PEERS_ADDRESS": "127.0.0.1",
             "GH_CONFIG_DIR": str(folder / "no-gh"),
         }
 

@@ -228,17 +228,18 @@ def test_a_code_pairs_a_machine_without_a_screen(make: Make, opened: Open) -> No
     expect(one.locator("dialog")).to_contain_text("pi is paired.")
 
 
-@pytest.mark.parametrize("name", ["<img src=x onerror=document.title=1>", "🥧 " + "n" * 50])
-def test_a_machine_with_a_hostile_name_is_paired_as_words(make: Make, opened: Open, name: str) -> None:
-    desk, pi = make("desk").start(), make("pi", RAPPD_NAME=name).start()
-    shown = control(pi, "GET", "/peers")["self"]["name"]
+@pytest.mark.parametrize("name", ["<img src=x onerror=document.title=1>", "\u05d0\u05d1 🥧 " + "n" * 50])
+def test_a_found_machine_with_a_hostile_name_stays_words(make: Make, opened: Open, name: str) -> None:
+    desk = make("desk", RAPPD_NEARBY="on").start()
+    pi = make("pi", RAPPD_NAME=name, RAPPD_NEARBY="on").start()
+    key = control(pi, "GET", "/peers")["self"]["fingerprint"]
     one = opened(desk)
-    one.get_by_role("button", name="Add address").first.click()
-    one.get_by_role("textbox", name="Address").fill(address(pi))
-    one.get_by_role("button", name="Add it").click()
-    expect(one.locator(".machine bdi")).to_contain_text(shown[:20])
-    one.locator(".machine").get_by_role("button", name="Pair with").click()
+    card = one.locator(f"[data-key='{key}']")
+    expect(card).to_contain_text("· found")
+    expect(card.locator("bdi")).to_contain_text(name[:20])
+    card.get_by_role("button", name="Pair with").click()
     expect(one.locator("dialog .four-words li")).to_have_count(4)
     assert one.locator("img").count() == 0
+    assert one.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     one.keyboard.press("Escape")
     expect(one.locator(".toast", has_text="Stopped")).to_contain_text("nothing was paired.")
