@@ -57,10 +57,10 @@ class Carrier:
         line = await self._line(peer)
         reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         _check_sender(peer, reply)
-        self._heard(peer.fingerprint, self._ways.address(peer))
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
             raise _not_trusted(peer)
+        self._heard(peer.fingerprint, self._ways.address(peer))
         if reply.verb == ERROR and code in RETRIABLE:
             raise Retriable(str(reply.data.get("msg", ""))[:300], answered=code)
         return reply
