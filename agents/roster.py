@@ -9,7 +9,7 @@ from pathlib import Path
 from agents.contract import distinct, safe_tool_name
 from agents.describing import Describer, Installer, Quarantine
 from agents.discovery import AgentFile, find_agent_files
-from agents.listed import Agent, Change, FileState, Folder, Key, Origin, is_structural
+from agents.listed import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.thinking.provider import Tool
 from agents.worker.crew import Crew
 
@@ -48,7 +48,10 @@ class Roster:
         return list(self._by_tool[structural].values())
 
     def tools(self, *, structural: bool) -> list[Tool]:
-        """Tool definitions in alphabetical order of agent name; the list is shared, do not change it."""
+        """Tool definitions in alphabetical order of agent name; the list is shared, do not change it.
+
+        Without those that only reach out: where there is somebody to reach, the turn's guests bring them.
+        """
         return self._tools[structural]
 
     def find(self, tool_name: str, *, structural: bool = True) -> Agent | None:
@@ -148,8 +151,8 @@ class Roster:
             False: {agent.tool_name: agent for agent in everyday},
         }
         self._tools = {
-            True: [agent.tool() for agent in self._serving],
-            False: [agent.tool() for agent in everyday],
+            True: [agent.tool() for agent in self._serving if agent.name not in REACHING],
+            False: [agent.tool() for agent in everyday if agent.name not in REACHING],
         }
         self.version += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,11 @@ class Caller(RunningDaemon):
     def knows(self, *names: str) -> None:
         """Waits until these peers are here and have said what they can do."""
         for name in names:
-            self.wait_for(
-                lambda name=name: self.row(name)["presence"] == "here" and self.row(name)["agents"] is not None,
-                30,
-                f"{name} to be here",
-            )
+            self.wait_for(partial(self._knows, name), 30, f"{name} to be here")
+
+    def _knows(self, name: str) -> bool:
+        row = self.row(name)
+        return row["presence"] == "here" and row["agents"] is not None
 
     def misses(self, name: str) -> None:
         """Waits until a peer counts as away."""

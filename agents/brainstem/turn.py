@@ -14,7 +14,7 @@ from agents.brainstem.nesting import too_deep
 from agents.brainstem.senses import Sensed, Senses
 from agents.brainstem.slots import MainStream
 from agents.brainstem.soul import Soul
-from agents.listed import Agent
+from agents.listed import REACHING, Agent
 from agents.roster import Roster
 from agents.running import AgentRunner, Ran
 from agents.thinking.provider import Completion, Message, ModelRequest, Provider, ToolCall
@@ -123,6 +123,7 @@ class Brainstem:
         self.runner = runner
         self.thinking = thinking
         self.modes = modes
+        self._alone: dict[bool, tuple[int, list[dict[str, Any]]]] = {}
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
@@ -144,11 +145,19 @@ class Brainstem:
     def _agents(self, ask: Ask) -> list[Agent]:
         """The agents that a turn may use."""
         found = self.roster.serving(structural=ask.structural)
-        return found if ask.allows is None else [agent for agent in found if ask.allows(agent)]
+        if ask.allows is not None:
+            return [agent for agent in found if ask.allows(agent)]
+        if ask.guests is None:  # there is no other machine: what only speaks to others would be in the way
+            return [agent for agent in found if not (agent.trusted and agent.name in REACHING)]
+        return found
 
     def _tools(self, ask: Ask) -> list[dict[str, Any]]:
         if ask.allows is None and ask.guests is None:
-            return self.roster.tools(structural=ask.structural)
+            version, tools = self._alone.get(ask.structural, (-1, []))
+            if version != self.roster.version:
+                version, tools = self.roster.version, [agent.tool() for agent in self._agents(ask)]
+                self._alone[ask.structural] = (version, tools)
+            return tools
         allowed = self._agents(ask)
         if ask.guests is None:
             return [agent.tool() for agent in allowed]

@@ -110,11 +110,9 @@ class Carrier:
         return found
 
     def adopt(self, peer: Peer, line: Line) -> None:
-        """A line that the peer opened serves for calls to it, too."""
+        """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
         self._every.setdefault(peer.fingerprint, set()).add(line)
-        known = self._lines.get(peer.fingerprint)
-        if known is None or not known.open:
-            self._lines[peer.fingerprint] = line
+        self._lines[peer.fingerprint] = line
 
     def dropped(self, peer: Peer, line: Line) -> None:
         """That line ended; another to the same peer takes its place."""
@@ -146,10 +144,14 @@ class Carrier:
         self._ways.forget(peer)
         await self.part_from(peer.fingerprint)
 
-    async def close(self) -> None:
-        """Ends every line."""
+    async def hang_up(self) -> None:
+        """Ends every line; new ones may come."""
         self._lines.clear()
         await _end({line for every in self._every.values() for line in every})
+
+    async def close(self) -> None:
+        """Ends everything."""
+        await self.hang_up()
         for task in self._reading:
             task.cancel()
         await asyncio.gather(*self._reading, return_exceptions=True)

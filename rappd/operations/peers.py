@@ -183,10 +183,12 @@ class PeerVerbs:
     async def _meet(self, selector: str) -> tuple[str, Introduction]:
         """The address and introduction of whom the owner means. Raises ``NoSuchPeer``, ``KeyChanged``."""
         m = self._machines
+        between: NoSuchPeer | None = None
         for address in await self._addresses(selector):
             try:
                 introduction = await self._introduced(address)
-            except NoSuchPeer:
+            except NoSuchPeer as problem:
+                between = problem if isinstance(problem, _Between) else between
                 continue
             known = m.book.named(selector.strip().lower())
             if known is not None and known != introduction.fingerprint:
@@ -195,7 +197,7 @@ class PeerVerbs:
                     do=f"reinstalled? rappd peers revoke {selector}, and pair anew; else keep away",
                 )
             return address, introduction
-        raise NoSuchPeer(
+        raise between or NoSuchPeer(
             f'No machine "{selector[:60]}" answers.', do="rappd peers list, or rappd peers add ADDRESS"
         )
 
@@ -238,13 +240,15 @@ class PeerVerbs:
         except (NeighborhoodError, BadIntroduction) as error:
             raise NoSuchPeer(f"No machine answers at {address}.", do="Is rappd running there?") from error
         if introduction.certificate != certificate:
-            raise NoSuchPeer(
-                f"Somebody stands between this machine and {address}.", do="Try another network."
-            )
+            raise _Between(f"Somebody stands between this machine and {address}.", do="Try another network.")
         return introduction
 
     def _row(self, attempt: Attempt) -> dict[str, Any]:
         return {"pairing": asking_row(attempt, self._machines.pairings)}
+
+
+class _Between(NoSuchPeer):
+    """The machine that introduces itself is not the one that the connection leads to."""
 
 
 def _means(wanted: str, name: str, fingerprint: str) -> bool:

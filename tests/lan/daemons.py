@@ -23,14 +23,13 @@ from daemon_under_test import Answer, RunningDaemon
 from lan.network import Lan, Machine
 
 COUNTING = '''
-import os
 import time
 
 from agents.basic_agent import BasicAgent
 
 
 class {name}Agent(BasicAgent):
-    """Writes down that it began, takes its time, writes down that it ended."""
+    """Writes down that it began, takes its time (the first time alone), writes down that it ended."""
 
     def __init__(self):
         self.name = "{name}"
@@ -47,15 +46,16 @@ class {name}Agent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs):
-        self._write("begun " + kwargs["key"])
-        time.sleep(float(kwargs.get("seconds", 0)))
+        if self._write("begun " + kwargs["key"]):
+            time.sleep(float(kwargs.get("seconds", 0)))
         self._write("ended " + kwargs["key"])
         return "counted " + kwargs["key"]
 
     def _write(self, line):
-        file = os.open({file!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.write(file, line.encode() + b"\\n")
-        os.close(file)
+        with open({file!r}, "ab+", buffering=0) as file:
+            file.write(line.encode() + b"\\n")
+            file.seek(0)
+            return file.read().splitlines().count(line.encode()) == 1
 '''
 
 SHIFTED = """

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from daemon_under_test import RunningDaemon, agent_source, free_port
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from zeroconf import ServiceInfo, Zeroconf
 
 pytestmark = [
     pytest.mark.browser,
@@ -65,7 +67,9 @@ def make(make_daemon: Make) -> Make:
         doors = {"RAPPD_PEERS_DOOR": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_LOOPBACK": "on"}
         shown = environment.pop("RAPPD_NAME", name)
         port = str(free_port())
-        return make_daemon(name, RAPPD_NAME=shown, RAPPD_PEERS_PORT=port, LLM_FAKE="1", **doors, **environment)
+        return make_daemon(
+            name, RAPPD_NAME=shown, RAPPD_PEERS_PORT=port, LLM_FAKE="1", **doors, **environment
+        )
 
     return made
 
@@ -228,18 +232,49 @@ def test_a_code_pairs_a_machine_without_a_screen(make: Make, opened: Open) -> No
     expect(one.locator("dialog")).to_contain_text("pi is paired.")
 
 
-@pytest.mark.parametrize("name", ["<img src=x onerror=document.title=1>", "\u05d0\u05d1 🥧 " + "n" * 50])
-def test_a_found_machine_with_a_hostile_name_stays_words(make: Make, opened: Open, name: str) -> None:
-    desk = make("desk", RAPPD_NEARBY="on").start()
-    pi = make("pi", RAPPD_NAME=name, RAPPD_NEARBY="on").start()
-    key = control(pi, "GET", "/peers")["self"]["fingerprint"]
-    one = opened(desk)
-    card = one.locator(f"[data-key='{key}']")
-    expect(card).to_contain_text("· found")
-    expect(card.locator("bdi")).to_contain_text(name[:20])
-    card.get_by_role("button", name="Pair with").click()
-    expect(one.locator("dialog .four-words li")).to_have_count(4)
-    assert one.locator("img").count() == 0
-    assert one.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    one.keyboard.press("Escape")
-    expect(one.locator(".toast", has_text="Stopped")).to_contain_text("nothing was paired.")
+HOSTILE = [
+    "<img src=x onerror=document.title=1>",
+    "\u202egnp.exe\u2066 pi\u200b",
+    "\u05d0\u05d1 🥧👩‍👩‍👧 " + "n" * 50,
+]
+
+
+@pytest.fixture
+def strangers() -> Iterator[list[str]]:
+    """Somebody announces machines with hostile names on the loopback; their keys."""
+    keys = [f"{number}a" * 32 for number in range(1, len(HOSTILE) + 1)]
+    kind = "_rappd._tcp.local."
+
+    def announce() -> Zeroconf:
+        told = Zeroconf(interfaces=["127.0.0.1"])
+        for key, name in zip(keys, HOSTILE, strict=True):
+            said = {"v": "1", "id": key, "name": name, "door": "9"}
+            told.register_service(
+                ServiceInfo(
+                    kind, f"x_{key[:16]}.{kind}", 9, properties=said, server=f"{key[:12]}.local.",
+                    addresses=[b"\x7f\0\0\1"],
+                )
+            )  # fmt: skip
+        return told
+
+    with ThreadPoolExecutor(1) as beside:  # where the browser's loop does not run
+        told = beside.submit(announce).result()
+        yield keys
+        beside.submit(told.close).result()
+
+
+def test_found_machines_with_hostile_names_stay_words(make: Make, opened: Open, strangers: list[str]) -> None:
+    one = opened(make("desk", RAPPD_NEARBY="on").start())
+    cards = [one.locator(f"[data-key='{key}']") for key in strangers]
+    for card in cards:
+        expect(card).to_contain_text("· found")
+        expect(card.locator("code")).to_contain_text("a")
+    shown = one.locator("#main").inner_text()
+    assert not re.search("[\u200b-\u200f\u202a-\u202e\u2066-\u2069]", shown)
+    assert one.locator("main :is(img, b)").count() == 0
+    for width in (1280, 320):
+        one.set_viewport_size({"width": width, "height": 800})
+        assert one.evaluate("document.querySelector('main').scrollWidth - innerWidth") <= 0
+    cards[0].get_by_role("button", name="Pair with").click()
+    expect(cards[0].get_by_role("alert")).to_contain_text("answers")
+    expect(one.locator("dialog")).to_have_count(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import socket
 import time
@@ -92,9 +94,17 @@ def build(machines: Machines) -> web.Application:
     app[SIGNED_LIMIT] = RateLimit(600, 60)
     app[pairing.PAIRING] = machines.pairings
     app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
+    app.on_shutdown.append(_hang_up)
     for table in (envelopes, line, pairing, eggs):
         app.add_routes(table.routes)
     return app
+
+
+async def _hang_up(app: web.Application) -> None:
+    """Lines end first: the door would wait for them. Their peers ask again, and find the answers recorded."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await app[MACHINES].carrier.hang_up()
 
 
 @web.middleware

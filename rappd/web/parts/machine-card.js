@@ -5,7 +5,17 @@ import { fill, h } from "./dom.js";
 import { openAsk } from "./peer-ask.js";
 import { openPairing } from "./pairing-sheet.js";
 import { inline } from "./problem.js";
-import { facts, hostOf, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./machine-words.js";
+import {
+  facts,
+  hostOf,
+  nameOf,
+  named,
+  pageOf,
+  presence,
+  selectorOf,
+  short,
+  troubleOf,
+} from "./machine-words.js";
 import { machines } from "./machines.js";
 import { toast } from "./toast.js";
 import { orTrouble } from "./troubles.js";
@@ -29,7 +39,15 @@ export function machineCard(row) {
   let told = "";
   const update = (newer) => {
     row = newer;
-    const state = JSON.stringify([row.presence, row.since, row.ms, row.reached, row.agents, row.waiting, row.trouble]);
+    const state = JSON.stringify([
+      row.presence,
+      row.since,
+      row.ms,
+      row.reached,
+      row.agents,
+      row.waiting,
+      row.trouble,
+    ]);
     if (state !== told) {
       told = state;
       const away = troubleOf(row);

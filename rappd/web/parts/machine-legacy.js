@@ -25,7 +25,11 @@ export function legacyLine() {
           h("span", { class: "sign warn" }, "! "),
           `The legacy door is open to ${some(addresses.map(tame), 6)}. What passes it is not protected.`,
         ),
-        h("button", { type: "button", class: "secondary", "aria-label": "Close the legacy door", onclick: close }, "Close"),
+        h(
+          "button",
+          { type: "button", class: "secondary", "aria-label": "Close the legacy door", onclick: close },
+          "Close",
+        ),
         trouble,
       ],
     );

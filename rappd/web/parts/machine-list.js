@@ -1,4 +1,4 @@
-/** A list whose rows keep their elements: what one holds, types in or has opened stays. Long ones come in pieces. */
+/** A list whose rows keep their elements, so that what one types in or has opened stays. Long ones come in pieces. */
 
 import { h } from "./dom.js";
 
@@ -44,9 +44,12 @@ export function listOf(tag, className, keyOf, make) {
     draw();
     return list.children[next];
   };
-  const watcher = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && grow(), {
-    rootMargin: "600px",
-  });
+  const watcher = new IntersectionObserver(
+    (seen) => seen.some(({ isIntersecting }) => isIntersecting) && grow(),
+    {
+      rootMargin: "600px",
+    },
+  );
   watcher.observe(more);
   more.addEventListener("click", () => grow()?.querySelector("a, button")?.focus());
   return {

@@ -29,7 +29,9 @@ export function openAddAddress() {
         await post("/peers/forget", { address: added.legacy ? added.address : address.input.value.trim() });
         machines.touch();
       };
-      const who = added.name ? `${nameOf(added)} answers at ${added.address}.` : `${added.address} is written down.`;
+      const who = added.name
+        ? `${nameOf(added)} answers at ${added.address}.`
+        : `${added.address} is written down.`;
       toast(added.name || added.legacy ? who : `${who} Nobody answers there now.`, {
         actions: [{ label: "Undo", run: () => orTrouble(undo) }],
       });
@@ -51,7 +53,9 @@ export function openRenamePeer(peer, renamed) {
     verb: "Rename",
     fields: [name],
     run: async () => {
-      const now = (await post(`/peers/${encodeURIComponent(peer.fingerprint)}/rename`, { name: name.input.value })).peer;
+      const now = (
+        await post(`/peers/${encodeURIComponent(peer.fingerprint)}/rename`, { name: name.input.value })
+      ).peer;
       machines.touch();
       renamed(now);
       toast(`It is called ${now.name} here.`);

@@ -46,7 +46,8 @@ export function hindrances(rungs, door) {
   const lines = rungs
     .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
     .map(({ rung, trouble }) => `${TITLES[rung] ?? tame(rung)}: ${tame(trouble)}`);
-  if (door.known && !door.open) lines.push("The door for other machines is closed; they cannot reach this one.");
+  if (door.known && !door.open)
+    lines.push("The door for other machines is closed; they cannot reach this one.");
   if (!lines.length) return null;
   return lines.map((line) => h("p", { class: "hindrance" }, h("span", { class: "sign warn" }, "! "), line));
 }

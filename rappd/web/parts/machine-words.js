@@ -4,7 +4,8 @@ import { ago, count } from "./amounts.js";
 import { clock, shortly } from "./clock.js";
 import { h, unseen } from "./dom.js";
 
-const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu; // turns the writing round, breaks it, or shows nothing
+/** What turns the writing round, breaks it, or shows nothing. */
+const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const LONGEST_NAME = 40;
 const LIVE = ["asking", "words", "waiting"];
 
@@ -30,7 +31,10 @@ export function nameOf(row) {
 export const named = (row) => h("bdi", {}, nameOf(row));
 
 /** "192.168.1.12" of "192.168.1.12:7443" */
-export const hostOf = ({ address }) => tame(address).replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+export const hostOf = ({ address }) =>
+  tame(address)
+    .replace(/:\d+$/, "")
+    .replace(/^\[|\]$/g, "");
 
 /** What a machine is addressed by in the page's address and in requests. */
 export const selectorOf = (row) => row.fingerprint || row.address;
@@ -77,7 +81,8 @@ export function troubleOf(row) {
 }
 
 /** "its key begins with 4f2a", seen as "4f2a" */
-export const short = (row) => row.short && h("code", { class: "key-start" }, unseen("key begins with "), row.short);
+export const short = (row) =>
+  row.short && h("code", { class: "key-start" }, unseen("key begins with "), row.short);
 
 /** "09:40" today, "20 Nov" before, of seconds since 1970 */
 export const since = (seconds) => shortly(seconds * 1000);

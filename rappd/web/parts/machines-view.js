@@ -19,11 +19,20 @@ const MANY = 9; // from so many on one may look for a name
 export function machinesView(place) {
   const groups = [
     ["", listOf("ul", "cards", selectorOf, machineCard), (row) => row.paired],
-    ["Found, not trusted", listOf("ul", "cards", selectorOf, machineCard), (row) => !row.paired && !row.legacy],
+    [
+      "Found, not trusted",
+      listOf("ul", "cards", selectorOf, machineCard),
+      (row) => !row.paired && !row.legacy,
+    ],
     ["Published brainstems", listOf("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
   ].map(([title, list, fits]) => ({ list, fits, heading: h("h2", {}, title), element: list.element }));
   const asking = listOf("ul", "cards asking", ({ attempt }) => attempt, askingCard);
-  const sought = h("input", { type: "search", id: "find-machine", placeholder: "Find a machine", "aria-label": "Find a machine" });
+  const sought = h("input", {
+    type: "search",
+    id: "find-machine",
+    placeholder: "Find a machine",
+    "aria-label": "Find a machine",
+  });
   const hits = h("p", { class: "soft", role: "status" });
   const own = h("p", { class: "soft own-line" });
   const controls = h("div", { class: "twin-controls" }, addAddress("secondary"), byCode(), sought);
@@ -48,7 +57,17 @@ export function machinesView(place) {
     const none = rows.length === 0;
     const wanted = rows.length >= MANY ? tame(sought.value).trim().toLowerCase() : "";
     const fitting = wanted ? rows.filter((row) => sayings(row).includes(wanted)) : rows;
-    fill(own, self.name && ["This is ", h("bdi", {}, nameOf(self)), ", key ", h("code", {}, self.short), machines.door.open && `, port ${machines.door.port}`, "."]);
+    fill(
+      own,
+      self.name && [
+        "This is ",
+        h("bdi", {}, nameOf(self)),
+        ", key ",
+        h("code", {}, self.short),
+        machines.door.open && `, port ${machines.door.port}`,
+        ".",
+      ],
+    );
     sought.hidden = rows.length < MANY;
     controls.hidden = none;
     lists.hidden = none;

@@ -1,4 +1,4 @@
-/** Other machines as the operator's page knows them: peers, found ones, who asks, and how each is looked for. */
+/** Other machines as the operator's page knows them: peers, found ones, who asks, and how they are looked for. */
 
 import { get } from "./api.js";
 import { desk } from "./desk.js";
@@ -65,7 +65,14 @@ class Machines extends EventTarget {
 
   #take({ peers = [], asking = [], rungs = [], door = NOTHING.door, self = NOTHING.self }, known) {
     this.#at = known ? performance.now() : 0;
-    const text = JSON.stringify([peers, asking.map(({ seconds_left: _, ...rest }) => rest), rungs, door, self, known]);
+    const text = JSON.stringify([
+      peers,
+      asking.map(({ seconds_left: _, ...rest }) => rest),
+      rungs,
+      door,
+      self,
+      known,
+    ]);
     const before = new Set(this.asking.map(({ attempt }) => attempt));
     this.asking = asking;
     if (text === this.#text) return;

@@ -9,13 +9,18 @@ import { standing, timing, waits } from "./outbox-words.js";
 import { inline } from "./problem.js";
 import { toast } from "./toast.js";
 
-/** The element of a row of `GET /outbox`. `update(row)` when there is a newer one. `brief`: without controls. */
+/** The element of a row of `GET /outbox`; `update(row)` when there is a newer one. `brief`: no controls. */
 export function outboxRow(row, { brief = false } = {}) {
   const state = h("p", {});
   const soft = h("p", { class: "soft" });
   const trouble = h("div", {});
   const actions = h("div", { class: "card-actions" });
-  const what = h("p", { class: "waiting-what" }, h("bdi", {}, tame(row.what) || "a call"), h("span", { class: "soft" }, " to ", h("bdi", {}, tame(row.to))));
+  const what = h(
+    "p",
+    { class: "waiting-what" },
+    h("bdi", {}, tame(row.what) || "a call"),
+    h("span", { class: "soft" }, " to ", h("bdi", {}, tame(row.to))),
+  );
   const element = h(
     "li",
     { class: brief ? "under-way-row" : "card machine waiting-row", "data-id": row.id },
@@ -35,25 +40,47 @@ export function outboxRow(row, { brief = false } = {}) {
     inline(trouble, async () => {
       const begun = row.state === "accepted";
       await remove(path());
-      toast(begun ? `Dropped; ${tame(row.to)} may have begun it.` : `Dropped: "${tame(row.what)}" to ${tame(row.to)}.`);
+      toast(
+        begun
+          ? `Dropped; ${tame(row.to)} may have begun it.`
+          : `Dropped: "${tame(row.what)}" to ${tame(row.to)}.`,
+      );
       outbox.touch();
     });
   const update = (newer) => {
     row = newer;
     const here = machines.peer(row.peer)?.presence === "here";
     fill(state, standing(row, here));
-    fill(soft, [
-      timing(row, here),
-      row.thread && h("a", { href: `#/activity/thread/${encodeURIComponent(row.thread)}` }, `thread ${row.thread.slice(0, 4)}`),
-      waits(row) && tame(row.trouble) && !/is (away|busy)\.$/.test(row.trouble) && tame(row.trouble),
-    ].filter(Boolean).flatMap((part, at) => (at ? [" · ", part] : [part])));
+    fill(
+      soft,
+      [
+        timing(row, here),
+        row.thread &&
+          h(
+            "a",
+            { href: `#/activity/thread/${encodeURIComponent(row.thread)}` },
+            `thread ${row.thread.slice(0, 4)}`,
+          ),
+        waits(row) && tame(row.trouble) && !/is (away|busy)\.$/.test(row.trouble) && tame(row.trouble),
+      ]
+        .filter(Boolean)
+        .flatMap((part, at) => (at ? [" · ", part] : [part])),
+    );
     if (drawn === String(waits(row))) return;
     drawn = String(waits(row));
     fill(
       actions,
       waits(row) && [
-        h("button", { type: "button", class: "secondary", "aria-label": `Retry ${tame(row.what)}`, onclick: retry }, "Retry"),
-        h("button", { type: "button", class: "quiet", "aria-label": `Drop ${tame(row.what)}`, onclick: drop }, "Drop"),
+        h(
+          "button",
+          { type: "button", class: "secondary", "aria-label": `Retry ${tame(row.what)}`, onclick: retry },
+          "Retry",
+        ),
+        h(
+          "button",
+          { type: "button", class: "quiet", "aria-label": `Drop ${tame(row.what)}`, onclick: drop },
+          "Drop",
+        ),
       ],
     );
   };

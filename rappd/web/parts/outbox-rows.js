@@ -32,7 +32,8 @@ class Outbox extends EventTarget {
     if (!this.#shown++) for (const what of ["event", "machines"]) news.addEventListener(what, this.#touch);
     this.touch();
     return () => {
-      if (!--this.#shown) for (const what of ["event", "machines"]) news.removeEventListener(what, this.#touch);
+      if (!--this.#shown)
+        for (const what of ["event", "machines"]) news.removeEventListener(what, this.#touch);
     };
   }
 

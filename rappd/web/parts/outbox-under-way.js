@@ -11,8 +11,19 @@ import { peerCalls } from "./peer-calls.js";
 /** Fills `place`, which stays empty while there are none; `close()` when done. */
 export function underWay(place) {
   const asked = listOf("ul", "under-way", ({ id }) => id, peerCallRow);
-  const waiting = listOf("ul", "under-way", ({ id }) => id, (row) => outboxRow(row, { brief: true }));
-  const part = h("section", { class: "under-way-part" }, h("h2", {}, "Under way"), asked.element, waiting.element);
+  const waiting = listOf(
+    "ul",
+    "under-way",
+    ({ id }) => id,
+    (row) => outboxRow(row, { brief: true }),
+  );
+  const part = h(
+    "section",
+    { class: "under-way-part" },
+    h("h2", {}, "Under way"),
+    asked.element,
+    waiting.element,
+  );
   place.replaceChildren(part);
 
   const draw = () => {

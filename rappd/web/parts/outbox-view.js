@@ -13,9 +13,23 @@ const RECENT = 86_400;
 
 /** Fills `place`; `close()` when done. */
 export function outboxView(place) {
-  const waiting = listOf("ul", "cards", ({ id }) => id, (row) => outboxRow(row));
-  const over = listOf("ul", "cards", ({ id }) => id, (row) => outboxRow(row));
-  const none = h("p", { class: "plain" }, "Nothing waits for another machine. What you ask of one that is away waits here.");
+  const waiting = listOf(
+    "ul",
+    "cards",
+    ({ id }) => id,
+    (row) => outboxRow(row),
+  );
+  const over = listOf(
+    "ul",
+    "cards",
+    ({ id }) => id,
+    (row) => outboxRow(row),
+  );
+  const none = h(
+    "p",
+    { class: "plain" },
+    "Nothing waits for another machine. What you ask of one that is away waits here.",
+  );
   const later = h("h2", { class: "lately" }, "Lately");
   const body = h("div", {}, none, waiting.element, later, over.element);
 

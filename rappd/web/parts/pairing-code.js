@@ -38,14 +38,20 @@ export function openTypeCode() {
     maxlength: 200,
     help: "The name or address of the machine that shows the code.",
   });
-  const code = field("Code", { required: true, maxlength: 80, autocapitalize: "none", placeholder: "482-otter-violin" });
+  const code = field("Code", {
+    required: true,
+    maxlength: 80,
+    autocapitalize: "none",
+    placeholder: "482-otter-violin",
+  });
   const whose = whoseChoice("Whose is it?");
   askSheet({
     title: "Type a code",
     verb: "Pair",
     fields: [where, code],
     after: [list, whose.element],
-    run: async () => begin({ peer: where.input.value.trim(), code: code.input.value.trim(), whose: chosen(whose) }),
+    run: async () =>
+      begin({ peer: where.input.value.trim(), code: code.input.value.trim(), whose: chosen(whose) }),
   });
 }
 

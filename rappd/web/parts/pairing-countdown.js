@@ -5,7 +5,7 @@ import { minutes } from "./machine-words.js";
 
 const SPOKEN = [60, 30, 10];
 
-/** `set(seconds)` is what the daemon said last; `speak(text)` says it to screen readers. `close()` when done. */
+/** `set(seconds)` is what the daemon said last; `speak(text)` is for screen readers. `close()` when done. */
 export function countdown(speak) {
   const element = h("p", { class: "countdown soft", role: "timer", "aria-live": "off" });
   let end = 0;

@@ -86,30 +86,28 @@ export function openPairing(row) {
   }
 
   function asking(now) {
-    const own = machines.self;
     speak(`Asking ${nameOf(now)}.`);
     return [
       h("p", { class: "waiting" }, now.code ? "Trying the code on " : "Asking ", named(now), "…"),
-      !now.code && h("p", { class: "soft" }, words(`There: open Machines and choose Pair, or \`rappd peers pair ${typed(own.name ?? desk.name, own.fingerprint)}\`.`)),
+      !now.code &&
+        h("p", { class: "soft" }, words(`There: open Machines and choose Pair, or \`${there()}\`.`)),
       buttons(stopButton()),
     ];
   }
 
   function showCode({ code }) {
-    const own = machines.self;
-    speak(`The code is ${[...code].join(" ")}.`);
+    speak(`The code is ${code.replace(/\d/g, "$& ").replaceAll("-", ". ")}.`);
     return [
       h("p", {}, "On the other machine type this code:"),
       h("p", { class: "shown-code" }, code),
-      h("p", { class: "soft" }, words(`There: \`rappd peers pair ${typed(own.name ?? desk.name, own.fingerprint)} --code ${code}\``)),
+      h("p", { class: "soft" }, words(`There: \`${there()} --code ${code}\``)),
       h("p", { class: "soft" }, "It is good for one try."),
       buttons(stopButton()),
     ];
   }
 
   function fourWords(now, quiet = false) {
-    if (!quiet)
-      speak(`The words are: ${now.words.join(". ")}. Are they the same on ${nameOf(now)}?`);
+    if (!quiet) speak(`The words are: ${now.words.join(". ")}. Are they the same on ${nameOf(now)}?`);
     return h(
       "ol",
       { class: "four-words", "aria-label": "Words to compare" },
@@ -138,7 +136,8 @@ export function openPairing(row) {
   }
 
   function paired(now) {
-    const known = () => machines.paired.find(({ short, called }) => short === now.short && called === now.peer);
+    const known = () =>
+      machines.paired.find(({ short, called }) => short === now.short && called === now.peer);
     const see = h("button", { type: "button", class: "secondary" }, "See it");
     see.addEventListener("click", async () => {
       await orTrouble(() => machines.look());
@@ -147,7 +146,13 @@ export function openPairing(row) {
     });
     speak(`${nameOf(now)} is paired.`);
     return [
-      h("p", { class: "outcome" }, h("span", { class: "sign good", "aria-hidden": "true" }, "✓ "), named(now), " is paired."),
+      h(
+        "p",
+        { class: "outcome" },
+        h("span", { class: "sign good", "aria-hidden": "true" }, "✓ "),
+        named(now),
+        " is paired.",
+      ),
       h("p", { class: "soft" }, "What it may do here, and ending it, are on its page."),
       buttons(see, h("button", { type: "button", class: "primary", onclick: close }, "Close")),
     ];
@@ -157,7 +162,12 @@ export function openPairing(row) {
     const said = now.trouble || "Nothing was paired.";
     speak(`${said} ${now.do ?? ""}`);
     return [
-      h("p", { class: "outcome" }, h("span", { class: "sign bad", "aria-hidden": "true" }, "✗ "), words(said)),
+      h(
+        "p",
+        { class: "outcome" },
+        h("span", { class: "sign bad", "aria-hidden": "true" }, "✗ "),
+        words(said),
+      ),
       now.do && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), words(now.do)),
       buttons(h("button", { type: "button", class: "primary", onclick: close }, "Close")),
     ];
@@ -171,4 +181,8 @@ export function openPairing(row) {
 }
 
 const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair by code");
+
+/** What is typed on the other machine. */
+const there = () => `rappd peers pair ${typed(machines.self.name ?? desk.name, machines.self.fingerprint)}`;
+
 const buttons = (...some) => h("div", { class: "sheet-actions" }, some);

@@ -14,7 +14,7 @@ import { openSheet } from "./sheet.js";
 
 const SHOWN = 10;
 
-/** A form for the machine of `row`. `offers(agents, twins)` says whom of it one may choose. `close()` when done. */
+/** A form for the machine of `row`. `offers(agents, twins)`: whom of it one may choose. `close()` when done. */
 export function askPeer(row) {
   const key = selectorOf(row);
   const draft = `ask ${key}`;
@@ -23,7 +23,13 @@ export function askPeer(row) {
   const choice = h("div", {});
   const calls = listOf("ol", "peer-calls", ({ id }) => id, peerCallRow);
   const button = h("button", { type: "submit", class: "primary" }, "Ask");
-  const form = h("form", { class: "peer-ask" }, text.element, choice, h("div", { class: "sheet-actions" }, button));
+  const form = h(
+    "form",
+    { class: "peer-ask" },
+    text.element,
+    choice,
+    h("div", { class: "sheet-actions" }, button),
+  );
   text.input.value = kept(draft, "");
   text.input.addEventListener("input", () => keep(draft, text.input.value || null));
   text.input.addEventListener("keydown", (event) => {

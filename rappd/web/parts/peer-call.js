@@ -1,4 +1,4 @@
-/** One call of another machine, as far as it has come. Its answer is foreign: shown as text, never as markup. */
+/** One call of another machine, as far as it has come. Its answer is foreign: text, never markup. */
 
 import { lasting } from "./clock.js";
 import { fill, h, words } from "./dom.js";
@@ -8,7 +8,12 @@ import { tame, tameLines } from "./machine-words.js";
 export function peerCallRow(call) {
   const outcome = h("div", { class: "peer-outcome" });
   const asked = [call.agent || call.twin, call.what].filter(Boolean).map(tame).join(": ");
-  const element = h("li", { class: "peer-call", "data-call": call.id }, h("p", { class: "peer-asked" }, asked), outcome);
+  const element = h(
+    "li",
+    { class: "peer-call", "data-call": call.id },
+    h("p", { class: "peer-asked" }, asked),
+    outcome,
+  );
   let drawn = "";
   const update = () => {
     if (call.state === drawn) return;
@@ -27,11 +32,27 @@ export function resultText(result) {
 const outcomes = {
   asking: (call) => h("p", { class: "soft waiting" }, "Asking ", h("bdi", {}, call.name), "…"),
   done: (call) => [
-    h("p", { class: "peer-result", tabindex: 0, role: "group", "aria-label": `Answer of ${call.name}` }, resultText(call.result)),
-    h("p", { class: "soft" }, ["done on ", h("bdi", {}, call.name), !call.late && call.seconds !== undefined && ` in ${lasting(call.seconds)}`, threadLink(call, ", ")]),
+    h(
+      "p",
+      { class: "peer-result", tabindex: 0, role: "group", "aria-label": `Answer of ${call.name}` },
+      resultText(call.result),
+    ),
+    h("p", { class: "soft" }, [
+      "done on ",
+      h("bdi", {}, call.name),
+      !call.late && call.seconds !== undefined && ` in ${lasting(call.seconds)}`,
+      threadLink(call, ", "),
+    ]),
   ],
   queued: (call) => [
-    h("p", {}, h("span", { class: "sign warn" }, "! "), "Queued: ", h("bdi", {}, call.name), " is away. Goes by itself."),
+    h(
+      "p",
+      {},
+      h("span", { class: "sign warn" }, "! "),
+      "Queued: ",
+      h("bdi", {}, call.name),
+      " is away. Goes by itself.",
+    ),
     h("p", { class: "soft" }, h("a", { href: "#/machines/outbox" }, "Outbox"), threadLink(call, ", ")),
   ],
   accepted: (call) => [
@@ -49,4 +70,7 @@ const outcomes = {
 };
 
 const threadLink = ({ thread }, before = "") =>
-  thread && [before, h("a", { href: `#/activity/thread/${encodeURIComponent(thread)}` }, `thread ${thread.slice(0, 4)}`)];
+  thread && [
+    before,
+    h("a", { href: `#/activity/thread/${encodeURIComponent(thread)}` }, `thread ${thread.slice(0, 4)}`),
+  ];

@@ -11,8 +11,8 @@ const ENDS = { DONE: "done", ERROR: "failed" };
 
 class PeerCalls extends EventTarget {
   /**
-   * The latest first: `{id, key, name, what, agent, began, state, …}`. `state`: asking, then as the daemon says it:
-   * done, failed, queued (it is away), accepted (it works on it still).
+   * The latest first: `{id, key, name, what, agent, began, state, …}`. `state`: asking, then as the daemon
+   * says it: done, failed, queued (it is away), accepted (it works on it still).
    */
   rows = [];
 
@@ -23,7 +23,7 @@ class PeerCalls extends EventTarget {
     document.addEventListener("visibilitychange", () => document.hidden || this.#catchUp());
   }
 
-  /** Asks the machine of `row`: its brainstem, or one `agent` or `twin` of it. Resolves when it is told how it went. */
+  /** Asks the machine of `row`: its brainstem, or one `agent` or `twin` of it. Resolves to the call, told how it went. */
   async begin(row, { text, agent = "", twin = "" }) {
     const call = {
       id: crypto.randomUUID(),
@@ -37,7 +37,14 @@ class PeerCalls extends EventTarget {
     };
     this.rows = [call, ...this.rows].slice(0, KEEP);
     this.#changed(call);
-    const asked = { peer: call.key, text, id: call.id, wait: PATIENCE, ...(agent && { agent }), ...(twin && { twin }) };
+    const asked = {
+      peer: call.key,
+      text,
+      id: call.id,
+      wait: PATIENCE,
+      ...(agent && { agent }),
+      ...(twin && { twin }),
+    };
     try {
       const { id, peer, ...came } = (await post("/call", asked)).call;
       if (call.state === "asking") Object.assign(call, came);

@@ -34,7 +34,11 @@ export function peerPage(place, fingerprint) {
       h(
         "div",
         { class: "card-actions" },
-        h("button", { type: "button", class: "secondary", onclick: () => openRenamePeer(row(), again) }, "Rename"),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => openRenamePeer(row(), again) },
+          "Rename",
+        ),
       ),
     ),
     trouble,
@@ -43,7 +47,8 @@ export function peerPage(place, fingerprint) {
     ends,
   );
 
-  const row = () => machines.peer(fingerprint) ?? known ?? { fingerprint, name: "", short: fingerprint.slice(0, 4) };
+  const row = () =>
+    machines.peer(fingerprint) ?? known ?? { fingerprint, name: "", short: fingerprint.slice(0, 4) };
   let known = null;
   const list = aging(body, {
     name: `peer ${fingerprint}`,
@@ -51,17 +56,24 @@ export function peerPage(place, fingerprint) {
       const [{ peer }, { files = [] }] = await Promise.all([get(path), get("/agents")]);
       known = peer;
       drawHead();
-      const { ms, since, seen_at, waiting, presence: now, reached, trouble: why, agents, address, ...lasting } = peer;
+      const {
+        ms,
+        since,
+        seen_at,
+        waiting,
+        presence: now,
+        reached,
+        trouble: why,
+        agents,
+        address,
+        ...lasting
+      } = peer;
       return { peer: lasting, cards: files.flatMap(({ cards = [] }) => cards) };
     },
     draw: ({ peer, cards }) => {
       drawAsk(peer);
       drawEnds(peer);
-      return [
-        agentsPart(peer),
-        part("What it may do here", peerScopes(peer, cards, again)),
-        aboutPart(peer),
-      ];
+      return [agentsPart(peer), part("What it may do here", peerScopes(peer, cards, again)), aboutPart(peer)];
     },
   });
   function again() {
@@ -81,7 +93,12 @@ export function peerPage(place, fingerprint) {
           "div",
           { class: "problem" },
           h("p", {}, h("span", { class: "sign bad" }, "✗ "), troubleOf(now)),
-          h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), "Reinstalled? Revoke it and pair anew. Else keep away."),
+          h(
+            "p",
+            { class: "todo" },
+            h("span", { "aria-hidden": "true" }, "→ "),
+            "Reinstalled? Revoke it and pair anew. Else keep away.",
+          ),
         ),
     );
   }
@@ -101,7 +118,12 @@ export function peerPage(place, fingerprint) {
     field.addEventListener("change", async () => {
       const on = field.checked;
       if (!(await inline(trouble, () => post(`${path}/offer`, { on })))) field.checked = !on;
-      else toast(on ? `${desk.name} may use ${nameOf(peer)}'s agents now.` : `${desk.name} uses ${nameOf(peer)}'s agents no more.`);
+      else
+        toast(
+          on
+            ? `${desk.name} may use ${nameOf(peer)}'s agents now.`
+            : `${desk.name} uses ${nameOf(peer)}'s agents no more.`,
+        );
       again();
     });
     return part("Its agents", [
@@ -112,7 +134,11 @@ export function peerPage(place, fingerprint) {
           "span",
           {},
           "Use its agents here",
-          h("span", { class: "soft help" }, `${desk.name} may call them while it thinks, as if they were its own.`),
+          h(
+            "span",
+            { class: "soft help" },
+            `${desk.name} may call them while it thinks, as if they were its own.`,
+          ),
         ),
         field,
       ),
@@ -121,7 +147,12 @@ export function peerPage(place, fingerprint) {
             "ul",
             { class: "peer-agents", role: "list" },
             agents.map(({ name, description }) =>
-              h("li", {}, h("h3", {}, h("bdi", {}, tame(name))), description && h("p", { class: "soft" }, h("bdi", {}, inBrief(description)))),
+              h(
+                "li",
+                {},
+                h("h3", {}, h("bdi", {}, tame(name))),
+                description && h("p", { class: "soft" }, h("bdi", {}, inBrief(description))),
+              ),
             ),
           )
         : h("p", { class: "soft" }, nothingShared(peer)),
@@ -132,7 +163,11 @@ export function peerPage(place, fingerprint) {
     fill(
       ends,
       part("End it", [
-        h("p", { class: "soft" }, "Revoked, it may do nothing here, at once. To trust it again you pair anew."),
+        h(
+          "p",
+          { class: "soft" },
+          "Revoked, it may do nothing here, at once. To trust it again you pair anew.",
+        ),
         h(
           "button",
           { type: "button", class: "secondary ends", onclick: () => openRevoke(peer, () => go("machines")) },
@@ -145,7 +180,8 @@ export function peerPage(place, fingerprint) {
   const moved = () => {
     drawHead();
     const now = machines.peer(fingerprint);
-    const text = now && JSON.stringify([now.name, now.agents, now.scopes, now.offered, now.presence === "here"]);
+    const text =
+      now && JSON.stringify([now.name, now.agents, now.scopes, now.offered, now.presence === "here"]);
     if (text && text !== here) list.refresh();
     here = text || here;
   };

@@ -14,7 +14,7 @@ const STRUCTURAL = /^(LearnNew|SwarmFactory|Twin|HatchEgg|LayEgg|Fleet|Neighborh
 
 let count = 0;
 
-/** The choice for `peer`, with this machine's agents as `cards`; `saved(peer)` is told the peer as it then is. */
+/** The choice for `peer`, with this machine's agents as `cards`; `saved(peer)` is told what came of it. */
 export function peerScopes(peer, cards, saved) {
   const group = `scopes-${++count}`;
   const trouble = h("div", {});
@@ -112,4 +112,7 @@ const line = (input, title, meaning) =>
     h("span", {}, h("span", {}, title), meaning && h("span", { class: "soft" }, meaning)),
   );
 
-const sentence = (text) => tame(text).split(/(?<=[.!?])\s/, 1)[0].slice(0, 160);
+const sentence = (text) =>
+  tame(text)
+    .split(/(?<=[.!?])\s/, 1)[0]
+    .slice(0, 160);

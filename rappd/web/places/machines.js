@@ -73,7 +73,8 @@ export function mount(main) {
       rest = now;
       draw();
       main.scrollTop = 0;
-      if (moved && !document.querySelector("dialog[open]")) main.querySelector("h1").focus({ preventScroll: true });
+      if (moved && !document.querySelector("dialog[open]"))
+        main.querySelector("h1").focus({ preventScroll: true });
     },
     close() {
       open?.close();

@@ -15,7 +15,7 @@ WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'
 )
 SLOW = agent_source("Slow", 'import time; time.sleep(30); return "at last"', "Takes long.")
-IMPOSTOR = '''
+IMPOSTOR = """
 from agents.basic_agent import BasicAgent
 
 
@@ -32,7 +32,7 @@ class AskPeerAgent(BasicAgent):
             return "heard: " + str(request("peers.ask", peer="pi", agent="Thermometer")["result"])
         except Exception as problem:
             return f"stopped: {problem}"
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,9 @@ def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
     assert "18.4 degrees" in results(model)
     offered = next(tool for tool in model.asked[0]["tools"] if tool["function"]["name"] == "AskPeer")
     assert offered["function"]["parameters"]["properties"]["peer"]["enum"] == ["pi"]
-    here = next(events for events in desk.threads() if any(e["to"].endswith(pi.fingerprint[:16]) for e in events))
+    here = next(
+        events for events in desk.threads() if any(e["to"].endswith(pi.fingerprint[:16]) for e in events)
+    )
     verbs = [(e["verb"], e["to"].partition("_")[0], e["from"].partition("_")[0]) for e in here]
     assert ("HELP", "brainstem", "brainstem") in verbs
     assert {e["data"].get("user_input") for e in here if e["verb"] == "HELP"} >= {
@@ -201,7 +203,7 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_
     try:
         for one in two:
             one.start()
-        pair(*two)
+        pair(two[0], two[1])
         two[0].knows("pi")
         answer = two[0].talk("go round")
         told = "Error: desk: This question came round again — Ask another machine."
@@ -260,7 +262,9 @@ def test_what_takes_longer_ends_up_in_the_conversations_record(
 
     def arrived() -> bool:
         return any(
-            e["verb"] == "DONE" and e["data"].get("result") == "at last" and e["from"].endswith(pi.fingerprint[:16])
+            e["verb"] == "DONE"
+            and e["data"].get("result") == "at last"
+            and e["from"].endswith(pi.fingerprint[:16])
             for events in desk.threads()
             if any(e["data"].get("user_input") == "let pi take its time" for e in events)
             for e in events

@@ -24,9 +24,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Ca
     """desk, which asks; quick; slow; and gone, which is switched off."""
     folder = tmp_path_factory.mktemp("many")
     desk = Caller(folder, "desk", LLM_FAKE="1")
-    quick, slow, gone = (
-        Caller(folder, name, LLM_FAKE="1") for name in ("quick", "slow", "gone")
-    )
+    quick, slow, gone = (Caller(folder, name, LLM_FAKE="1") for name in ("quick", "slow", "gone"))
     quick.drop("sleepy_agent.py", SLEEPY.replace("float(os.environ['NAP'])", "0.3"))
     slow.drop("sleepy_agent.py", SLEEPY.replace("float(os.environ['NAP'])", "25"))
     for one in (quick, slow):
@@ -48,15 +46,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Ca
 
 
 def ends(machine: Caller, thread: str) -> list[tuple[str, str]]:
-    return [
-        (e["verb"], e["data"].get("reason", "")) for e in machine.events(thread) if e["verb"] != "HELP"
-    ]
+    return [(e["verb"], e["data"].get("reason", "")) for e in machine.events(thread) if e["verb"] != "HELP"]
 
 
 def test_the_first_that_is_done_wins_and_the_others_are_stopped(
     house: tuple[Caller, Caller, Caller, Caller],
 ) -> None:
-    desk, quick, slow, _ = house
+    desk, _, slow, _ = house
     done = desk.cli("call", "--first", "slow,quick:Sleepy", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -127,7 +123,7 @@ def test_what_cannot_be_asked_is_refused_and_asks_nobody(
 ) -> None:
     desk, *_ = house
     before = len(desk.threads())
-    assert desk.request("POST", "/call/broadcast", body, control=True).status == status  # type: ignore[arg-type]
+    assert desk.request("POST", "/call/broadcast", body, control=True).status == status
     assert len(desk.threads()) == before
 
 

@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,9 @@ class Published(LoopbackServer):
         if self.answer is not None:
             return self.answer(request)
         said = f"you said {self.asked[-1]['user_input']}"
-        return web.json_response({"response": said, "session_id": self.asked[-1]["session_id"], "agent_logs": ""})
+        return web.json_response(
+            {"response": said, "session_id": self.asked[-1]["session_id"], "agent_logs": ""}
+        )
 
     async def _elsewhere(self, request: web.Request) -> web.StreamResponse:
         self.elsewhere += 1
@@ -81,7 +82,10 @@ def test_either_spelling_is_an_answer_and_stands_on_a_thread(
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)["call"]
     assert (row["state"], row["result"]) == ("done", "fine")
-    said = [(e["verb"], e["data"].get("user_input") or e["data"].get("response")) for e in desk.events(row["thread"])]
+    said = [
+        (e["verb"], e["data"].get("user_input") or e["data"].get("response"))
+        for e in desk.events(row["thread"])
+    ]
     assert said == [("HELP", "how are you?"), ("DONE", "fine")]
 
 
@@ -295,7 +299,9 @@ def test_a_listed_machine_talks_and_others_learn_nothing(network: Any) -> None:
     assert (answer["user_guid"], answer["agent_logs"]) == ("me", "")
     assert "aiohttp" not in str(headers).lower()
     recorded = [e for t in daemon.threads() for e in daemon.ask("GET", f"/threads/{t}")["events"]]
-    assert {e["from"] for e in recorded if e["data"].get("user_input") == "hello"} == {f"legacy {kitchen.address}"}
+    assert {e["from"] for e in recorded if e["data"].get("user_input") == "hello"} == {
+        f"legacy {kitchen.address}"
+    }
 
     status, text, _ = sent(kitchen, desk.address, path="/health", method="GET")
     assert (status, json.loads(text)["agents"]) == (200, [])
@@ -322,7 +328,9 @@ def test_a_named_agent_is_offered_and_no_other_and_a_restart_changes_nothing(net
         assert answer["agent_logs"] == "[Clock] noon"  # the first tool offered, in each round
         assert set(answer["agent_logs"].splitlines()) == {"[Clock] noon"}
     assert daemon.cli("peers", "legacy", "close").stdout == "The legacy door is closed.\n"
-    assert kitchen.run(["timeout", "5", "bash", "-c", f"exec 3<>/dev/tcp/{desk.address}/7071"]).returncode != 0
+    assert (
+        kitchen.run(["timeout", "5", "bash", "-c", f"exec 3<>/dev/tcp/{desk.address}/7071"]).returncode != 0
+    )
     daemon.stop()
     daemon.start()
     assert not daemon.ask("GET", "/legacy")["legacy"]["open"]

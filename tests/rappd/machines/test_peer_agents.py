@@ -18,7 +18,9 @@ from rappd.machines.offered import MOST_AGENTS, MOST_PARAMETERS, names_told, off
 
 CLOCK = agent_source("Clock", 'return "noon on pi"', "Tells the \\x1b[31mtime\\u202e there.")
 SLOSH = agent_source("Slosh", 'return __import__("json").dumps({"text": "full", "data_slush": {"level": 7}})')
-LEVEL = agent_source("Level", "return str(getattr(self, 'context', {}).get('upstream_slush'))", "Tells the level.")
+LEVEL = agent_source(
+    "Level", "return str(getattr(self, 'context', {}).get('upstream_slush'))", "Tells the level."
+)
 OWN = agent_source("Clock_on_pi", 'return "mine"', "The one of this machine.")
 HUGE = agent_source(
     "Huge", description="Huge.", properties='{"a": {"type": "string", "description": "x" * 100000}}'
@@ -146,6 +148,29 @@ def test_the_callers_trace_goes_on_at_the_next_machine(
         lap.stop()
 
 
+def test_a_guest_is_told_of_nothing_that_it_may_not_use(
+    house: tuple[Caller, Caller, FakeModel],
+) -> None:
+    desk, pi, model = house
+    desk.drop("secret_project_agent.py", "class A(:\n")
+    desk.owner("POST", "/peers/pi/scopes", {"scopes": ["HELP.brainstem", "HELP.brainstem.Level"]})
+    offer(desk, True)
+    try:
+        desk.wait_for(
+            lambda: "Clock_on_pi" in tools(desk, model) and "secret_project" in model.system(0),
+            20,
+            "the broken file to be known",
+        )
+        model.will(says("."))
+        assert pi.call("desk", text="what is there?")["result"] == "."
+        assert model.tools(0) == ["Level"]
+        assert "secret_project" not in model.system(0)
+        assert "HackerNews" not in model.system(0)
+    finally:
+        desk.owner("POST", "/peers/pi/scopes", {"scopes": ["*"]})
+        (desk.agents / "secret_project_agent.py").unlink()
+
+
 def test_they_go_with_the_peer_and_with_the_trust(house: tuple[Caller, Caller, FakeModel]) -> None:
     desk, pi, model = house
     offer(desk, True)
@@ -168,7 +193,12 @@ def test_they_go_with_the_peer_and_with_the_trust(house: tuple[Caller, Caller, F
 
 
 def card(**fields: Any) -> dict[str, Any]:
-    return {"name": "Clock", "description": "Time.", "parameters": {"type": "object", "properties": {}}, **fields}
+    return {
+        "name": "Clock",
+        "description": "Time.",
+        "parameters": {"type": "object", "properties": {}},
+        **fields,
+    }
 
 
 def nested(levels: int) -> dict[str, Any]:

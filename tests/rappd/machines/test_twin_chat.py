@@ -101,7 +101,10 @@ def test_odd_claims_are_cut_and_never_break_a_turn(desk: tuple[Caller, FakeModel
     machine, model = desk
     model.will(says("heard"))
     odd = envelope(
-        from_rappid="x" * 10_000, to_rappid={"deep": [1]}, nonce=5, payload={"text": "odd", "more": "y" * 9_000}
+        from_rappid="x" * 10_000,
+        to_rappid={"deep": [1]},
+        nonce=5,
+        payload={"text": "odd", "more": "y" * 9_000},
     )
     assert machine.post("/chat", {"twin_chat_envelope": odd}).status == 200
     kept = recorded(machine, "odd")["data"]["twin_chat_envelope"]
@@ -133,7 +136,7 @@ def test_two_of_ours_speak_it_with_each_other(
     desk: tuple[Caller, FakeModel], make_daemon: Callable[..., Any]
 ) -> None:
     """What ``rappd call`` sends to a published brainstem is what the loopback door here takes."""
-    machine, model = desk
+    machine, _ = desk
     other = make_daemon("other", LLM_FAKE="1").start()
     url = f"http://127.0.0.1:{other.port}"
     machine.owner("POST", "/peers", {"address": url})

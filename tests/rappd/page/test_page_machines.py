@@ -146,10 +146,16 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
         heard = sheet.locator("[aria-live=polite]")
         await expect(heard).to_contain_text("copper. lantern. otter. violin.")
         await expect(sheet).to_contain_text(re.compile(r"Closes in 1:5\d"))
-        assert await sheet.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
+        assert (
+            await sheet.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
+        )
         await expect(sheet.locator(".verdicts :focus")).to_have_count(0)
         differ, same = (sheet.get_by_role("button", name=name) for name in ("They differ", "Same"))
-        looks = "it => { const {width, height} = it.getBoundingClientRect(), {backgroundColor, color, fontWeight} = getComputedStyle(it); return [Math.round(width), height, backgroundColor, color, fontWeight] }"
+        looks = """it => {
+            const {width, height} = it.getBoundingClientRect();
+            const {backgroundColor, color, fontWeight} = getComputedStyle(it);
+            return [Math.round(width), height, backgroundColor, color, fontWeight];
+        }"""
         await page.mouse.move(0, 0)
         assert await differ.evaluate(looks) == await same.evaluate(looks)
         said = (await sheet.inner_text()).lower()
@@ -293,15 +299,21 @@ async def test_a_thousand_machines_come_in_pieces(site: Any) -> None:
         await page.locator(".more-rows:visible").press("Enter")
         await expect(page.locator(".machine a:focus")).to_have_count(1)
         assert await page.locator(".machine").count() > before
-        for _ in range(30):
-            await page.mouse.wheel(0, 100_000)
+        while await page.locator(".more-rows:visible").count():
+            await page.locator(".more-rows:visible").evaluate("more => more.scrollIntoView()")
             await page.wait_for_timeout(50)
         await expect(page.locator(".machine", has_text="peer-0999")).to_have_count(1)
 
 
 def peer_shown(site: Any, row: dict[str, Any], **more: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(row))
-    sent(site, "GET", f"/peers/{row['fingerprint']}", 200, {"peer": row | {"agents_here": [], "twins_here": []} | more})
+    sent(
+        site,
+        "GET",
+        f"/peers/{row['fingerprint']}",
+        200,
+        {"peer": row | {"agents_here": [], "twins_here": []} | more},
+    )
 
 
 async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
@@ -537,7 +549,11 @@ async def test_everything_fits_and_can_be_hit(site: Any, width: int, scheme: str
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     door = {"open": True, "listening": ["x"], "addresses": ["192.168.1.20"] * 9, "scopes": []}
     sent(site, "GET", "/legacy", 200, {"legacy": door})
-    options = {"viewport": {"width": width, "height": 640}, "color_scheme": scheme, "reduced_motion": "reduce"}
+    options = {
+        "viewport": {"width": width, "height": 640},
+        "color_scheme": scheme,
+        "reduced_motion": "reduce",
+    }
     async with site.opened("#/machines", **options) as page:
         await expect(page.locator(".machine")).to_have_count(4)
         await page.click("text=How machines are found")
