@@ -17,16 +17,15 @@ _KNOWN_DAYS = 7
 """Less than a peer remembers what it has done: sent again later, it might do it twice."""
 
 
-async def cut_off(m: Machines) -> list[Envelope]:
-    """Found before this machine makes new ones."""
+async def take_up(m: Machines) -> None:
+    """Sends them once more with the same id: the peer answers what it has done, and does what never came.
+
+    To be called before this machine makes new ones.
+    """
     since = time.time_ns() // 1000 - _KNOWN_DAYS * DAY * 1_000_000
-    return [emergence.decode(body) for body in await CallRows(m.store).unanswered(m.id, since)]
-
-
-async def take_up(m: Machines, calls: list[Envelope]) -> None:
-    """Sends them once more with the same id: the peer answers what it has done, and does what never came."""
     seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
-    for asked in calls:
+    for body in await CallRows(m.store).unanswered(m.id, since):
+        asked = emergence.decode(body, max_bytes=len(body))
         peer = m.book.by_prefix(asked.recipient.rpartition("_")[2])
         if peer is None:
             told = asked.refusal(500, "This machine was stopped before the answer came.", "interrupted")

@@ -24,7 +24,7 @@ from rappd.errors import Conflict
 from rappd.gate import Caller, Gate
 from rappd.home import Home
 from rappd.machines.catalogue import Catalogue, own_id
-from rappd.machines.cut_off import cut_off, take_up
+from rappd.machines.cut_off import take_up
 from rappd.machines.receiving import Receiver
 from rappd.machines.stranger import say_hello
 from rappd.settings.load import Settings
@@ -129,10 +129,9 @@ class Machines:
         self.sightings.listen(self.presence.on_sighting)
         if self.settings.on("peers.nearby"):
             self.nearby.start()
-        left = await cut_off(self)
+        await take_up(self)
         self.ready.set()
         await self._catch_up()
-        await take_up(self, left)
 
     async def available(self) -> Machines:
         """Itself, once ``start`` is through. Raises ``Conflict`` when that takes too long."""

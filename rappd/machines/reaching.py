@@ -18,9 +18,10 @@ from neighborhoods.errors import NotPaired, PeerAway
 from neighborhoods.peer import Peer
 from rappd.errors import NotFound, Refused
 from rappd.gate import Caller, Passage
+from rappd.machines.catalogue import own_id
 from rappd.machines.machines import Machines
 from rappd.machines.offered import OfferedAgent, names_told, offered_agents
-from rappd.operations.calls import CallVerbs, call_data, trace_of, wire_address
+from rappd.operations.calls import CallVerbs, call_data, trace_of, with_twin
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""
@@ -69,7 +70,9 @@ class Reaching:
             given if isinstance(given, dict) else {},
             said if isinstance(said, list) and not text.get("twin") else [],
         )
-        reply = await self._ask(passage, peer, wire_address(peer, text.get("twin", "")), data)
+        reply = await self._ask(
+            passage, peer, own_id(peer.fingerprint), with_twin(data, text.get("twin", ""))
+        )
         if reply.verb == ACK:
             return {"result": _at_it(peer)}
         if reply.verb == ERROR:
@@ -113,7 +116,7 @@ class Reaching:
             if now is None or not now.offered:  # since the turn began
                 raise NotPaired(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}
-            reply = await self._ask(passage, now, wire_address(now, ""), data, keep=False)
+            reply = await self._ask(passage, now, own_id(now.fingerprint), data, keep=False)
         except Problem as problem:
             return Ran(False, str(problem), None, time.monotonic() - started)
         if reply.verb == DONE:

@@ -300,6 +300,9 @@ class Receiver:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
                 key = await self._key_of(name, caller)
+        elif isinstance(twin := data.get("twin"), str) and twin.strip():
+            del data["twin"]
+            key = await self._key_of(twin.strip(), caller)
         agent = data.get("agent")
         wanted = f"{HELP}.{key or HOST}" + (f".{agent}" if isinstance(agent, str) else "")
         if is_structural(agent if isinstance(agent, str) else name):

@@ -32,7 +32,8 @@ from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerAway
 from neighborhoods.legacy import ask as ask_legacy
 from neighborhoods.peer import Peer
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import Mistyped
+from rappd.machines.catalogue import own_id
 from rappd.machines.machines import Machines
 from rappd.machines.outbox_rows import outbox_row
 from rappd.tenant import HOST
@@ -93,7 +94,7 @@ class CallVerbs:
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it is written down, on a thread of its own, before it is sent."""
         m = self._machines
-        asked = Envelope(id or new_id(), m.id, wire_address(peer, twin), HELP, data)
+        asked = Envelope(id or new_id(), m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin))
         asked = replace(asked, extensions={TRACEPARENT: trace_of(asked.id)})
         placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
         m.gate.sent(placed, HOST)
@@ -152,7 +153,7 @@ class CallVerbs:
         peer = m.book.find(selector)
         if not is_uuid4(id):
             raise Mistyped("id is not the ID of a call.", do="Send the id that the call has.")
-        await m.carrier.tell(peer, encode(Envelope(id, m.id, wire_address(peer, ""), "CANCEL", {})))
+        await m.carrier.tell(peer, encode(Envelope(id, m.id, own_id(peer.fingerprint), "CANCEL", {})))
         return {"stopping": {"id": id, "peer": peer.name}}
 
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
@@ -306,12 +307,9 @@ def _only_text(parameters: object) -> str:
     return texts[0] if len(texts) == 1 else ""
 
 
-def wire_address(peer: Peer, twin: str) -> str:
-    """What the wire calls a peer's brainstem, or a twin of it."""
-    name = twin.strip().replace(" ", "-") or HOST
-    if not name.isprintable() or ("_" in name and not name.replace("_", "").isalnum()):
-        raise NotFound(f'No twin "{twin[:60]}".', do="rappd peers show")
-    return f"{name}_{peer.prefix}"
+def with_twin(data: dict[str, Any], twin: str) -> dict[str, Any]:
+    """The same for a twin of the other machine, by the name that people know it by."""
+    return {**data, "twin": twin.strip()} if twin.strip() else data
 
 
 def _what(data: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ import pytest
 from lan.daemons import Daemon, at_once, measured, new_key, pair, results, signal_all
 from lan.network import Lan, require
 
-ROUNDS = int(os.environ.get("RAPPD_CRASH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("RAPPD_CRASH_ROUNDS", "2"))
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(120 + 60 * ROUNDS)]
 

@@ -48,7 +48,7 @@ def test_a_thousand_calls_wait_for_who_is_away(far: tuple[Daemon, Daemon]) -> No
     pi.crash()
     keys = [new_key() for _ in range(1000)]
     began = time.monotonic()
-    with at_once(32) as pool:
+    with at_once(100) as pool:
         rows = results([pool.submit(desk.call, "pi", key, wait=0.1) for key in keys])
     measured("1,000 calls are queued in", time.monotonic() - began)
     assert {row["state"] for row in rows} == {"queued"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from calling_machines import Caller, pair
 from daemon_under_test import agent_source
 from loopback_server import FakeModel, calls, says
+
+from twins.importer.holding import Held
 
 WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'
@@ -96,12 +99,12 @@ def test_one_agent_of_a_peer_gets_the_arguments(house: tuple[Caller, Caller, Fak
 
 def test_a_twin_of_a_peer_answers(house: tuple[Caller, Caller, FakeModel]) -> None:
     desk, pi, model = house
-    pi.owner("POST", "/twins", {"name": "gardener", "text": "You are the gardener."})
-    asked_by(model, peer="pi", twin="gardener", text="what can you do?")
+    pi.owner("POST", "/twins", {"name": "Rose of the Garden", "text": "You are the gardener."})
+    asked_by(model, peer="pi", twin="rose of the garden", text="what can you do?")
     desk.talk("ask the gardener on pi what it can do")
     assert "(no model)" in results(model)
     assert any(
-        e["verb"] == "HELP" and e["to"].startswith("gardener-") for events in pi.threads() for e in events
+        e["verb"] == "HELP" and e["to"].startswith("rose-of-the-garden-") for events in pi.threads() for e in events
     )
 
 
@@ -273,25 +276,36 @@ def test_what_takes_longer_ends_up_in_the_conversations_record(
     desk.wait_for(arrived, 30, "the late answer")
 
 
-@pytest.mark.parametrize("approved", [False, True])
-def test_an_impostor_asks_nobody_unless_its_owner_approved_it(tmp_path: Path, approved: bool) -> None:
-    desk = Caller(tmp_path, "desk", LLM_FAKE="1")
-    pi = Caller(tmp_path, "pi")
+@pytest.mark.parametrize("came", ["dropped by its owner", "from an egg"])
+def test_an_impostor_asks_nobody_unless_its_owner_approved_it(tmp_path: Path, came: str) -> None:
+    desk, pi = Caller(tmp_path, "desk", LLM_FAKE="1"), Caller(tmp_path, "pi")
     pi.drop("thermometer_agent.py", WARM)
+    if came == "from an egg":  # as the importer leaves it
+        path = desk.agents / "ask_peer_agent.py"
+        desk.agents.mkdir(parents=True)
+        held = Held(desk.home / "held.json", desk.home)
+        held.hold(path, hashlib.sha256(IMPOSTOR.encode()).hexdigest(), "not signed", "kitchen.egg")
     desk.drop("ask_peer_agent.py", IMPOSTOR)
+
+    def ran() -> str:
+        return str(desk.owner("POST", "/agents/run", {"agent": "AskPeer"})["result"])
+
+    def approve() -> None:
+        desk.owner("POST", "/agents/approve", {"filename": "ask_peer_agent.py"})
+
     try:
         desk.start()
         pi.start()
         pair(desk, pi)
         desk.knows("pi")
-        if approved:
-            desk.owner("POST", "/agents/approve", {"filename": "ask_peer_agent.py"})
-        ran = desk.owner("POST", "/agents/run", {"agent": "AskPeer"})
+        if came == "from an egg":
+            assert ran().startswith("pi: here")  # the shipped one, which lists the peers
+            approve()  # now it runs, and that is all
+        assert ran().startswith("stopped: AskPeer may not")
+        assert "is not approved" in desk.log
+        assert not [e for t in pi.threads() for e in t if e["from"].endswith(desk.fingerprint[:16])]
+        approve()
+        assert ran() == "heard: 18.4 degrees"
     finally:
         desk.stop()
         pi.stop()
-    if approved:
-        assert ran["result"] == "heard: 18.4 degrees"
-    else:
-        assert ran["result"].startswith("stopped: AskPeer may not")
-        assert "security: ask" in desk.log.lower() or "not approved" in desk.log
