@@ -161,6 +161,8 @@ class House:
     def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
         """Says what became of agent files: in the log, and to whoever watches."""
         self.activity.agents_changed(self.host, changes, quiet=quiet)
+        if changes and not quiet:
+            self.machines.agents_changed()
 
     async def set(self, name: str, text: str) -> None:
         """Writes a setting down and, where it can, lets it take effect at once."""

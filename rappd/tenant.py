@@ -17,7 +17,7 @@ from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem, Guests
 from agents.errors import AgentError
-from agents.listed import Agent, Change, Folder, is_structural
+from agents.listed import REACHING, Agent, Change, Folder, is_structural
 from agents.roster import Roster
 from agents.running import AgentRunner, Crews, Ran
 from agents.service_index import ServiceIndex
@@ -80,6 +80,10 @@ class Others(Protocol):
 
     async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` or ``peers.ask``. Raises ``Problem``."""
+        ...
+
+    def allows(self, caller: Caller) -> bool:
+        """Whether a caller may have other machines asked in this one's name."""
         ...
 
     def guests(self, passage: Passage) -> Guests | None:
@@ -250,6 +254,8 @@ class Tenant:
 
     def serves(self, agent: Agent, caller: Caller) -> bool:
         """Whether a caller from elsewhere may use an agent; one that changes structure, never."""
+        if agent.name in REACHING and not (self.others and self.others.allows(caller)):
+            return False
         return not is_structural(agent.name) and caller.may(f"HELP.{self.name}.{agent.tool_name}")
 
     def may_begin_again(self, envelope: Envelope) -> bool:

@@ -59,7 +59,3 @@ def _knows(daemon: RunningDaemon) -> bool:
     return all(
         row["presence"] == "here" and row["agents"] for row in peers_of(daemon)["peers"] if row["paired"]
     )
-
-
-from paired_machines import Machine as Machine  # noqa: E402
-from paired_machines import pair as pair  # noqa: E402

@@ -50,11 +50,28 @@ class Carrier:
         self._reading: set[asyncio.Task[None]] = set()
         self._http: aiohttp.ClientSession | None = None
 
+    async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
+        """Like ``send``; a line on which nothing at all was heard meanwhile ends, and the next call looks for
+        the way anew: the peer may have moved, and a connection to where it was is believed for long."""
+        line = await self._line(peer)
+        since = asyncio.get_running_loop().time()
+        try:
+            return await self._ask(peer, line, hello, wait, None)
+        except PeerAway:
+            if line.heard_at < since:
+                self._ways.forget(peer)
+                await line.close()
+            raise
+
     async def send(
         self, peer: Peer, envelope: bytes, *, wait: float, on_stream: OnStream | None = None
     ) -> Envelope:
         """See ``delivery.carrier.Carrier``."""
-        line = await self._line(peer)
+        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
+
+    async def _ask(
+        self, peer: Peer, line: Line, envelope: bytes, wait: float, on_stream: OnStream | None
+    ) -> Envelope:
         reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         _check_sender(peer, reply)
         code = reply.data.get("code")
@@ -138,11 +155,6 @@ class Carrier:
         """Ends what is open to a peer, whoever opened it, at once."""
         self._lines.pop(fingerprint, None)
         await _end(self._every.pop(fingerprint, set()))
-
-    async def give_up(self, peer: Peer) -> None:
-        """Nobody answers on what is open to a peer: it ends, and the next call looks for the way anew."""
-        self._ways.forget(peer)
-        await self.part_from(peer.fingerprint)
 
     async def hang_up(self) -> None:
         """Ends every line; new ones may come."""

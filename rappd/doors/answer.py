@@ -25,11 +25,15 @@ def problem(found: Problem) -> web.Response:
 
 def refusal(envelope: Envelope) -> web.Response:
     """An ERROR record as HTTP: its code is the status."""
+    status, body = refused(envelope)
+    return ok(body, status)
+
+
+def refused(envelope: Envelope) -> tuple[int, dict[str, Any]]:
+    """The status and the body that tell of an ERROR record."""
     data = envelope.data
-    return ok(
-        {"error": data.get("msg", ""), "do": data.get("do", ""), "code": data.get("reason", "failed")},
-        int(data.get("code", 500)),
-    )
+    told = {"error": data.get("msg", ""), "do": data.get("do", ""), "code": data.get("reason", "failed")}
+    return int(data.get("code", 500)), told
 
 
 def plain(status: int, error: str, code: str, do: str = "") -> web.Response:

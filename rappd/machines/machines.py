@@ -213,18 +213,27 @@ class Machines:
             new_id(), self.id, own_id(fingerprint), HELLO, self.catalogue.hello(self.caller(peer))
         )
         try:
-            reply = await self.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+            reply = await self.carrier.probe(peer, encode(hello), wait=PROBE_SECONDS)
         except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
             self.troubles[fingerprint] = str(problem)
-            raise
-        except PeerAway:
-            self.spawn(self.carrier.give_up(peer))  # a line to where it was would be believed for long
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
             raise PeerAway(f"{peer.name} answered {reply.verb}.")
         self.announced[fingerprint] = reply.data
         return (time.perf_counter() - started) * 1000
+
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> None:
+        """A peer said HELLO: what it can do is known anew."""
+        if self.book.get(fingerprint) is not None and "agents" in data:
+            self.announced[fingerprint] = data
+
+    def agents_changed(self) -> None:
+        """What this machine can do is another by now: peers on a line are told at once, others when they ask."""
+        if self.ready.is_set():
+            for peer in self.book.all():
+                if self.carrier.has_line(peer.fingerprint):
+                    self.presence.hurry(peer.fingerprint)
 
     async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
         """What whoever is at an address says of itself, and the certificate that it showed."""
@@ -273,7 +282,9 @@ class Machines:
 
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()
-        if what == "paired":
+        if what == "changed":
+            self.presence.hurry(peer.fingerprint)  # it may do other things now, and is told
+        elif what == "paired":
             self.trust.pin(peer.certificate)
             self.presence.watch(peer.fingerprint, peer.seen_at)
             self.outbox.cleared(peer.fingerprint)

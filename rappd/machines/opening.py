@@ -39,7 +39,7 @@ async def open_all(machines: Machines) -> None:
     introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
     m.catalogue = Catalogue(m.tenants, m.name, introduction)
     m.receiver = Receiver(
-        m.gate, m.tenants, m.catalogue, m.identity.fingerprint, answered=m.answered, push=m.push
+        m.gate, m.tenants, m.catalogue, m.identity.fingerprint, answered=m.answered, push=m.push, greeted=m.greeted
     )
     m.sightings = Sightings()
     trial = m.settings.on("peers.loopback")

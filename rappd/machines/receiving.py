@@ -56,6 +56,9 @@ Answered = Callable[[str, Envelope], Awaitable[bool]]
 Push = Callable[[str, Envelope], Awaitable[None]]
 """Sees to it that a peer gets an answer that it did not wait for."""
 
+Greeted = Callable[[str, dict[str, Any]], None]
+"""(fingerprint, data of its HELLO): what a peer says it can do now."""
+
 
 class Receiver:
     """Takes envelopes in that a door has decoded and whose caller it has found out."""
@@ -69,6 +72,7 @@ class Receiver:
         *,
         answered: Answered,
         push: Push,
+        greeted: Greeted,
     ) -> None:
         self._gate = gate
         self._tenants = tenants
@@ -76,6 +80,7 @@ class Receiver:
         self._node = fingerprint[:16]
         self._answered = answered
         self._push = push
+        self._greeted = greeted
         self._work = UnderWay()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -92,6 +97,7 @@ class Receiver:
                 case "HELP":
                     return await self._help(envelope, caller, stream)
                 case "HELLO":
+                    self._greeted(caller.peer, envelope.data)
                     return self._from_here(envelope, envelope.reply(HELLO, self._catalogue.hello(caller)))
                 case "DONE" | "ERROR":
                     waited = await self._answered(caller.peer, envelope)

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ from rappd.store.records import Record, ThreadInfo
 log = logging.getLogger(__name__)
 
 LINGER_SECONDS = 0.02
+MANY = 4  # answered by one commit; then the next waits GATHER_SECONDS, to take more along
+GATHER_SECONDS = 0.001
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
@@ -51,6 +54,8 @@ class Writer:
         self._pending: deque[_Entry] = deque()
         self._bell = Bell()
         self._lingering: asyncio.TimerHandle | None = None
+        self._rang = False  # since the timer was set
+        self._abreast = 0  # the most that one commit answered lately
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._seq: int | None = None
@@ -68,6 +73,7 @@ class Writer:
 
     def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
         """Takes an entry, in order: written at once with a waiter, else within ``LINGER_SECONDS``.
+        Where many wait, at once is within ``GATHER_SECONDS``.
 
         The waiter gets the highest ``seq`` so far, or what ``carry_out`` finds. ``strict`` syncs it,
         and all before it, to the disk.
@@ -76,9 +82,10 @@ class Writer:
             raise StoreError("The record is closed.", do="`rappd start` opens it.")
         self._pending.append((item, waiter, strict))
         if waiter is not None:
+            self._rang = True
             self._bell.ring()
         elif self._lingering is None:
-            self._lingering = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._lingered)
+            self._linger()
 
     def stop_taking(self) -> None:
         """Ends ``put``; called on the loop, so that nothing slips in behind the last entry."""
@@ -91,16 +98,31 @@ class Writer:
         self._keeper.close()
         self._db.close()
 
+    def _linger(self) -> None:
+        self._rang = False
+        self._lingering = asyncio.get_running_loop().call_later(LINGER_SECONDS / 2, self._lingered)
+
     def _lingered(self) -> None:
         self._lingering = None
-        self._bell.ring()
+        if not self._pending:
+            return
+        if self._rang:  # what came before that is being written, and the rest is younger
+            self._linger()
+        else:
+            self._bell.ring()
 
     # From here on: the writer's own thread.
 
     def _run(self) -> None:
         while not self._closed or self._pending:
             self._bell.wait()
-            while batch := self._gather():
+            if self._abreast >= MANY and not self._closed:
+                time.sleep(GATHER_SECONDS)
+                self._bell.wait(0)  # who rang meanwhile has put already
+            due = len(self._pending)  # who comes later rings again
+            while due > 0:
+                batch = self._gather()
+                due -= len(batch)
                 self._attempt(batch)
                 if self._keeper.log_is_long:
                     self._start_log_over()
@@ -142,6 +164,7 @@ class Writer:
             )
             self._fail(batch, connections.explain(error, self._path))
         else:
+            self._abreast = max(len(done), self._abreast - 1)
             _deliver(done)
 
     def _write(self, batch: list[_Entry]) -> _Done:

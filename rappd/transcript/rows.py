@@ -58,4 +58,5 @@ def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
         "title": title[:120],
         "agent": data.get("agent", ""),
         "ok": envelope["verb"] != ERROR,
+        "traceparent": envelope.get("_x_traceparent", ""),
     }

@@ -17,7 +17,7 @@ def decide(messages: Sequence[Message], tools: Sequence[Tool], number: int) -> D
     """What to do in round ``number``: call an agent (the decision is ready), or say the text."""
     found = _results(messages)
     if found:
-        return NO_MODEL + present(found)
+        return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
     if number > 0:
         return nothing_fits(tools)
     decision = _decide(messages, tools)

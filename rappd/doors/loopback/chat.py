@@ -12,12 +12,14 @@ from aiohttp import web
 from envelopes.chat import ChatRequest, decode_request, reply_body, request_envelope
 from envelopes.problem import Problem
 from envelopes.record import ERROR, Envelope, is_uuid, new_id
-from rappd.doors.answer import JSON, ok, refusal
+from rappd.doors.answer import JSON, ok, refused
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
 from rappd.doors.tenant import tenant_of
 from rappd.errors import Mistyped, NotFound
+from rappd.gate import Caller
+from rappd.house import House
 from rappd.live import LiveTurn
 from rappd.tenant import Tenant
 
@@ -27,30 +29,34 @@ routes = web.RouteTableDef()
 @routes.post("/chat")
 async def chat(request: web.Request) -> web.Response:
     """One turn: a sentence in, an answer out."""
-    house, tenant = request.app[HOUSE], tenant_of(request)
-    asked = await _asked(request)
+    raw = await request.read()
+    status, body = await answer(request.app[HOUSE], tenant_of(request), caller(request), raw)
+    return web.Response(body=body, status=status, content_type=JSON)
+
+
+async def answer(house: House, tenant: Tenant, who: Caller, raw: bytes) -> tuple[int, bytes]:
+    """The turn that a request's body asks for: HTTP status and JSON. Raises ``Problem``."""
+    asked = _asked(raw)
     session = asked.session_id if asked.session_id is not None else new_id()
     if asked.turn_id is None:
-        reply = await house.gate.turn(
-            request_envelope(asked, recipient=tenant.id), caller(request), session=session
-        )
-        if reply.verb == ERROR:
-            return refusal(reply)
-        return web.Response(body=orjson.dumps(_body(tenant, reply, session)), content_type=JSON)
-    live = _live_turn(request, asked, session)
-    last: dict[str, Any] = {}
-    async for _, event in live.follow(max(0, len(live.events) - 1)):
-        last = orjson.loads(event)
-    return _whole_answer(last)
+        reply = await house.gate.turn(request_envelope(asked, recipient=tenant.id), who, session=session)
+        status, found = refused(reply) if reply.verb == ERROR else (200, _body(tenant, reply, session))
+    else:
+        live = _live_turn(house, tenant, who, asked, session)
+        last: dict[str, Any] = {}
+        async for _, event in live.follow(max(0, len(live.events) - 1)):
+            last = orjson.loads(event)
+        status, found = _whole_answer(last)
+    return status, orjson.dumps(found, default=str)
 
 
 @routes.post("/chat/stream")
 async def stream(request: web.Request) -> web.StreamResponse:
     """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
-    asked = await _asked(request)
+    asked = _asked(await request.read())
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
-    live = _live_turn(request, asked, session)
+    live = _live_turn(request.app[HOUSE], tenant_of(request), caller(request), asked, session)
     after = request.headers.get("Last-Event-ID", "0")
     seen = int(after[:9]) if after.isdecimal() else 0
     seen = min(seen, len(live.events))  # a turn told anew has fewer events than the listener saw
@@ -84,16 +90,15 @@ async def cancel(request: web.Request) -> web.Response:
     return ok({"status": "ok", "turn_id": turn_id})
 
 
-async def _asked(request: web.Request) -> ChatRequest:
-    asked = decode_request(await request.read())
+def _asked(raw: bytes) -> ChatRequest:
+    asked = decode_request(raw)
     if asked.history or not (asked.session_id is None or isinstance(asked.session_id, str)):
         check_depth([asked.session_id, asked.history])
     return asked
 
 
-def _live_turn(request: web.Request, asked: ChatRequest, session: Any) -> LiveTurn:
+def _live_turn(house: House, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> LiveTurn:
     """The turn of that id: the one under way or lately finished, or a new one."""
-    house, tenant = request.app[HOUSE], tenant_of(request)
     assert asked.turn_id is not None
     who_asks = f"{asked.user_guid}\n{tenant.id}"
     known = house.live.get(who_asks, asked.turn_id)
@@ -101,7 +106,6 @@ def _live_turn(request: web.Request, asked: ChatRequest, session: Any) -> LiveTu
         return known
     live = LiveTurn()
     envelope = request_envelope(asked, recipient=tenant.id)
-    who = caller(request)
 
     async def run() -> None:
         try:
@@ -135,9 +139,9 @@ def _last_event(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]
     return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(tenant, reply, session)}
 
 
-def _whole_answer(event: dict[str, Any]) -> web.Response:
+def _whole_answer(event: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     kind = event.pop("type", "error")
     if kind == "done":
-        return ok(event)
+        return 200, event
     status = int(event.pop("status", 500))
-    return ok(event, status if status >= 400 else 500)
+    return (status if status >= 400 else 500), event
