@@ -19,6 +19,7 @@ import orjson
 
 from envelopes import emergence
 from envelopes.capabilities import covers
+from envelopes.errors import Malformed
 from envelopes.problem import Problem
 from envelopes.record import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
 from rappd.errors import Conflict
@@ -203,7 +204,8 @@ class Gate:
                 if self.closing:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
-        await self._through(self._store.commit_reply(_record(reply, answers=True), *key))
+        reply, record = _recorded(reply)
+        await self._through(self._store.commit_reply(record, *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
@@ -363,6 +365,23 @@ def _on(envelope: Envelope, thread: str) -> Envelope:
         envelope.data,
         {**envelope.extensions, THREAD: thread},
     )
+
+
+def _recorded(reply: Envelope) -> tuple[Envelope, Record]:
+    """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
+    try:
+        return reply, _record(reply, answers=True)
+    except Malformed as problem:
+        log.error("an answer cannot be written down: %s", problem)
+        refused = Envelope(
+            reply.id,
+            reply.sender,
+            reply.recipient,
+            ERROR,
+            {"code": 500, "msg": "The answer cannot be written down.", "reason": "failed"},
+            reply.extensions,
+        )
+        return refused, _record(refused, answers=True)
 
 
 def _recordable(envelope: Envelope) -> Envelope:
