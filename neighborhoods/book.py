@@ -17,7 +17,10 @@ from neighborhoods.needs import PeerRecords
 from neighborhoods.peer import FRIEND, MINE, Peer, Whose
 
 Heard = Callable[[str, Peer], None]
-"""(what happened: "paired", "changed" or "revoked"; the peer as it now is, or last was)."""
+"""(what happened: "paired", "changed", "renamed itself" or "revoked"; the peer as it now is, or last was)."""
+
+NAME_SECONDS = 60.0
+"""How long a new name that a peer gives itself counts before the next is taken."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
@@ -32,6 +35,7 @@ class PeerBook:
         self._by_name: dict[str, Peer] = {}
         self._revoked: dict[str, int] = {}
         self._listeners: list[Heard] = []
+        self._named_until: dict[str, float] = {}
         self._changing = asyncio.Lock()  # each change begins with what the one before it left
         self.version = 0
         """Counts up whenever a peer comes, goes, or changes."""
@@ -148,6 +152,18 @@ class PeerBook:
         async with self._changing:
             return await self._keep(replace(self.find(selector), offered=on))
 
+    async def calls_itself(self, fingerprint: str, called: str) -> None:
+        """What a peer says that it is called; taken at most once a minute, since it may say so at any time.
+
+        Its name here does not change.
+        """
+        async with self._changing:
+            peer, now = self._by_key.get(fingerprint), time.monotonic()
+            if peer is None or peer.called == called or now < self._named_until.get(fingerprint, 0.0):
+                return
+            self._named_until[fingerprint] = now + NAME_SECONDS
+            await self._keep(replace(peer, called=called), "renamed itself")
+
     async def revoke(self, selector: str) -> Peer:
         """Ends the trust at once, on connections that are open, too."""
         async with self._changing:
@@ -155,6 +171,7 @@ class PeerBook:
             at = _now()
             await self._records.remove_peer(peer.fingerprint, at)
             self._leave(self._by_key.get(peer.fingerprint, peer))
+            self._named_until.pop(peer.fingerprint, None)
             self._revoked[peer.fingerprint] = at
         self._tell("revoked", peer)
         return peer

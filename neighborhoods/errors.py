@@ -27,6 +27,12 @@ class NotPaired(NeighborhoodError):
     exit_code = 5
 
 
+class NotTrustedThere(NotPaired):
+    """A peer trusts this machine no more. At its owner's own door that is no missing sign-in."""
+
+    status = 403
+
+
 class PeerAway(NeighborhoodError):
     """No way that is known leads to it now. ``maybe_sent``: it may have got what was sent all the same."""
 

@@ -16,6 +16,7 @@ from aiohttp import web
 from agents.worker.privileges import protect_daemon
 from rappd.doors.legacy import LegacyDoor
 from rappd.doors.loopback import app as loopback
+from rappd.doors.loopback.lane import ChatSite
 from rappd.doors.peers_door import PeersDoor
 from rappd.doors.twin_door import TwinDoors
 from rappd.errors import Conflict
@@ -122,7 +123,7 @@ async def _open_doors(house: House, sockets: list[socket.socket]) -> web.AppRunn
     runner = web.AppRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:
-        await web.SockSite(runner, listener, backlog=512).start()
+        await ChatSite(runner, listener, backlog=512).start()
     house.home.socket.unlink(missing_ok=True)
     before = os.umask(0o177)
     try:

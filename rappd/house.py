@@ -130,6 +130,7 @@ class House:
     async def start(self) -> None:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
         await asyncio.to_thread(self._settle_in)
+        await self.machines.book.load()
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
@@ -294,12 +295,8 @@ def describe(house: House) -> dict[str, Any]:
 def _machines(house: House) -> dict[str, Any]:
     """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
     machines = house.machines
-    if machines.ready.is_set():
-        peers = len(machines.book.all())
-    else:  # at the start, the book is still to be opened
-        with Reader(house.home.database) as record:
-            peers = record.rows("SELECT count(*) FROM peers")[0][0]
-    return {"port": machines.port, "announced": house.settings.on("peers.nearby"), "peers": peers}
+    announced = house.settings.on("peers.nearby")
+    return {"port": machines.port, "announced": announced, "peers": len(machines.book)}
 
 
 def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agents.listed import Agent, Change
+from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
 
 
@@ -26,7 +26,16 @@ def listing(roster: Roster) -> list[dict[str, Any]]:
         }
         rows.extend({**_described(agent), **common} for agent in state.agents)
         if not state.agents:
-            rows.append({"name": "", "description": "", "parameters": {}, "shadowed_by": "", **common})
+            rows.append(
+                {
+                    "name": "",
+                    "description": "",
+                    "parameters": {},
+                    "shadowed_by": "",
+                    "structural": False,
+                    **common,
+                }
+            )
     return rows
 
 
@@ -38,6 +47,7 @@ def _described(agent: Agent) -> dict[str, Any]:
         "tool_name": agent.tool_name,
         "shadowed_by": agent.shadowed_by,
         "approved": agent.trusted,
+        "structural": is_structural(agent.name),
         "try": example_for(agent),
     }
 

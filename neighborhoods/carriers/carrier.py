@@ -18,7 +18,7 @@ from neighborhoods.carriers.requesting import session, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
 from neighborhoods.delivery.carrier import RETRIABLE
 from neighborhoods.delivery.errors import Declined, Retriable
-from neighborhoods.errors import NotPaired, PeerAway, PeerFailed
+from neighborhoods.errors import NotPaired, NotTrustedThere, PeerAway, PeerFailed
 from neighborhoods.peer import Peer
 from neighborhoods.trust.contexts import TlsFiles, client_context
 
@@ -274,8 +274,8 @@ def _no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:
     return PeerFailed(f"{peer.name} answered with something that is no envelope: {problem}")
 
 
-def _not_trusted(peer: Peer) -> NotPaired:
-    return NotPaired(
+def _not_trusted(peer: Peer) -> NotTrustedThere:
+    return NotTrustedThere(
         f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
     )
 

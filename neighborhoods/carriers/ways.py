@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -21,6 +22,7 @@ from neighborhoods.trust.presented import presented_certificate
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 4.0
+TOLD_SECONDS = 60.0
 
 _T = TypeVar("_T")
 
@@ -43,6 +45,7 @@ class Ways:
     def __init__(self, candidates: Candidates) -> None:
         self._candidates = candidates
         self._worked: dict[str, str] = {}
+        self._told: dict[tuple[str, str], float] = {}
 
     def address(self, peer: Peer) -> str:
         """Where the peer was last reached since the start, or ""."""
@@ -63,7 +66,7 @@ class Ways:
             try:
                 found = await _twice(attempt, address)
             except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-                log.warning("security: at %s another key than %s's answers (%s)", address, peer.name, error)
+                self._tell(peer, address, error)
                 loud = loud or KeyChanged(
                     f"{peer.name}'s key has changed; nothing was sent.",
                     do=f"reinstalled? rappd peers revoke {peer.name}, and pair anew; else keep away",
@@ -88,6 +91,14 @@ class Ways:
         found = [candidate.address for candidate in await self._candidates(peer)]
         worked = self._worked.get(peer.fingerprint)
         return list(dict.fromkeys([worked, *found] if worked in found and worked else found))
+
+    def _tell(self, peer: Peer, address: str, error: Exception) -> None:
+        """Logs another key, of one peer at one address once a minute: it is tried far more often."""
+        now = time.monotonic()
+        self._told = {key: at for key, at in self._told.items() if now - at < TOLD_SECONDS}
+        if (peer.fingerprint, address) not in self._told:
+            self._told[peer.fingerprint, address] = now
+            log.warning("security: at %s another key than %s's answers (%s)", address, peer.name, error)
 
     async def _answers(self, peer: Peer, address: str) -> bool:
         """Whether the peer's own key answers there, to somebody who shows none."""

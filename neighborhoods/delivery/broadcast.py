@@ -136,7 +136,9 @@ class _Race:
         try:
             reply = await self._call(peer)
         except Problem as problem:
-            return Heard(peer, "failed", self._loop.time() - self._began, trouble=str(problem), problem=problem)
+            return Heard(
+                peer, "failed", self._loop.time() - self._began, trouble=str(problem), problem=problem
+            )
         outcome: Literal["answered", "refused"] = "answered" if reply.verb == self._wanted else "refused"
         trouble = "" if outcome == "answered" else str(reply.data.get("msg", f"It answered {reply.verb}."))
         return Heard(peer, outcome, self._loop.time() - self._began, reply, trouble)

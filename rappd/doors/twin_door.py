@@ -8,6 +8,7 @@ import socket
 from aiohttp import web
 
 from rappd.doors.loopback import app as loopback
+from rappd.doors.loopback.lane import ChatSite
 from rappd.errors import Conflict
 from rappd.house import House
 from rappd.tenant import Tenant
@@ -29,7 +30,7 @@ class TwinDoors:
         app = loopback.build_for_twin(self._house, tenant, port)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await ChatSite(runner, listener).start()
         self._runners[tenant.name] = runner
         return port
 

@@ -18,6 +18,7 @@ from envelopes.record import ERROR, HELLO, Envelope, new_id
 from neighborhoods.book import PeerBook
 from neighborhoods.delivery.waiting_calls import WaitingCalls
 from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
 from neighborhoods.peer import Peer
 from rappd.errors import Conflict
@@ -220,13 +221,23 @@ class Machines:
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
             raise PeerAway(f"{peer.name} answered {reply.verb}.")
-        self.announced[fingerprint] = reply.data
+        self.told(fingerprint, reply.data)
         return (time.perf_counter() - started) * 1000
 
     def greeted(self, fingerprint: str, data: dict[str, Any]) -> None:
         """A peer said HELLO: what it can do is known anew."""
-        if self.book.get(fingerprint) is not None and "agents" in data:
-            self.announced[fingerprint] = data
+        if "agents" in data:
+            self.told(fingerprint, data)
+
+    def told(self, fingerprint: str, data: dict[str, Any]) -> None:
+        """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
+        peer, name = self.book.get(fingerprint), data.get("name")
+        if peer is None:
+            return
+        self.announced[fingerprint] = data
+        called = tame(name) if isinstance(name, str) else ""
+        if called not in ("", peer.called):
+            self.spawn(self.book.calls_itself(fingerprint, called))
 
     def agents_changed(self) -> None:
         """What this machine can do is another by now: peers on a line are told at once, others when they ask."""
@@ -255,13 +266,7 @@ class Machines:
         """Something of the outbox came to an end: it is written down on its thread, once."""
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
-        told = reply or Envelope(
-            row.id,
-            own_id(row.peer),
-            self.id,
-            ERROR,
-            {"code": 504, "msg": "Nobody answered in time.", "reason": row.state},
-        )
+        told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
         await self.gate.note(told, row.thread, late=True)
 
     def looks(self) -> object:
@@ -329,6 +334,13 @@ class Machines:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("work for another machine failed", exc_info=error)
+
+
+def _unanswered(row: Outgoing) -> dict[str, Any]:
+    """Why a row of the outbox ended without an answer."""
+    if row.state == "dropped":
+        return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
+    return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}
 
 
 def listed_peers() -> str:

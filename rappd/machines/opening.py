@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def open_all(machines: Machines) -> None:
-    """Sets every part. The door for peers opens afterwards."""
+    """Sets every part; the book is read already. The door for peers opens afterwards."""
     await asyncio.to_thread(_import)
     from neighborhoods.carriers.carrier import Carrier
     from neighborhoods.carriers.ways import Ways
@@ -32,14 +32,19 @@ async def open_all(machines: Machines) -> None:
 
     m = machines
     m.material = await asyncio.to_thread(material, m.home, m.identity)
-    await m.book.load()
     pins = [peer.certificate for peer in m.book.all()]
     m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
     m.credentials = await Credentials.open(m.identity, m.book, m.token_rows, m.inbox_rows)
     introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
     m.catalogue = Catalogue(m.tenants, m.name, introduction)
     m.receiver = Receiver(
-        m.gate, m.tenants, m.catalogue, m.identity.fingerprint, answered=m.answered, push=m.push, greeted=m.greeted
+        m.gate,
+        m.tenants,
+        m.catalogue,
+        m.identity.fingerprint,
+        answered=m.answered,
+        push=m.push,
+        greeted=m.greeted,
     )
     m.sightings = Sightings()
     trial = m.settings.on("peers.loopback")

@@ -85,8 +85,8 @@ class BroadcastVerbs:
             said = m.catalogue.hello(m.caller(peer))
             hello = Envelope(new_id(), m.id, own_id(peer.fingerprint), HELLO, said)
             reply = await m.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
-            if reply.verb == HELLO and m.book.get(peer.fingerprint) is not None:
-                m.announced[peer.fingerprint] = reply.data
+            if reply.verb == HELLO:
+                m.told(peer.fingerprint, reply.data)
             return reply
 
         heard = await hello_all(m.book.all(), say, within=PROBE_SECONDS + 1)

@@ -10,7 +10,6 @@ import { toast } from "./toast.js";
 const ALL = "*";
 const EGGS = "EGG";
 const TURN = "HELP.brainstem";
-const STRUCTURAL = /^(LearnNew|SwarmFactory|Twin|HatchEgg|LayEgg|Fleet|Neighborhood.*)$/; // its owner's alone
 
 let count = 0;
 
@@ -86,10 +85,10 @@ async function put(peer, scopes) {
   return (await post(path, { scopes })).peer;
 }
 
-/** Eggs, talking, each agent, and whatever else the peer has been given by hand. */
+/** Eggs, talking, each agent that is not its owner's alone, and whatever else the peer has been given by hand. */
 function choices(cards, given) {
   const agents = cards
-    .filter((card) => card.name && !card.quarantined && !card.shadowed_by && !STRUCTURAL.test(card.name))
+    .filter((card) => card.name && !card.quarantined && !card.shadowed_by && !card.structural)
     .map((card) => ({
       scope: `${TURN}.${card.tool_name || card.name}`,
       title: card.name,

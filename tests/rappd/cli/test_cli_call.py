@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from daemon_under_test import RunningDaemon, agent_source, free_port
-from machines_under_test import machine, trust
+from machines import Machine, acquaint
 from terminal_under_test import Terminal, on_terminal
 
-Both = tuple[RunningDaemon, RunningDaemon]
+Both = tuple[Machine, Machine]
 
 ECHO = "return ', '.join(f'{key}={value}' for key, value in sorted(kwargs.items()))"
 TEXT = '{"zone": {"type": "string"}, "count": {"type": "integer"}}'
@@ -26,7 +26,7 @@ def wants(source: str, *names: str) -> str:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """desk and pi, which trust each other; pi has agents and a twin."""
     folder = tmp_path_factory.mktemp("two")
-    desk, pi = machine(folder / "desk", "desk"), machine(folder / "pi", "pi")
+    desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
     pi.drop("clock_agent.py", wants(agent_source("Clock", ECHO, properties=TEXT), "zone", "count"))
     pi.drop("loose_agent.py", agent_source("Loose", ECHO, properties=TEXT))
     pi.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(4); return "at last"'))
@@ -35,7 +35,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     desk.start()
     pi.start()
     assert pi.cli("twins", "new", "Gardener").returncode == 0
-    trust(desk, pi)
+    acquaint(desk, pi)
     yield desk, pi
     desk.stop()
     pi.stop()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from machines_under_test import machine, trust
+from daemon_under_test import agent_source
+from machines import Machine, acquaint
 from terminal_under_test import on_terminal
 
 from rappd.cli.tables import cells
 
-Both = tuple[RunningDaemon, RunningDaemon]
+Both = tuple[Machine, Machine]
 
 NOTE = 'with open(kwargs["file"], "a") as file: file.write("x")\n        return "noted"'
 
@@ -23,18 +23,21 @@ NOTE = 'with open(kwargs["file"], "a") as file: file.write("x")\n        return 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Both]:
     """desk, and shed, which it trusts and which is away."""
-    desk, shed = machine(tmp_path / "desk", "desk"), machine(tmp_path / "shed", "shed")
+    desk, shed = (
+        Machine(tmp_path / "desk", "desk", LLM_FAKE="1"),
+        Machine(tmp_path / "shed", "shed", LLM_FAKE="1"),
+    )
     shed.drop("gauge_agent.py", agent_source("Gauge", NOTE))
     desk.start()
     shed.start()
-    trust(desk, shed)
+    acquaint(desk, shed)
     shed.stop()
     yield desk, shed
     desk.stop()
     shed.stop()
 
 
-def rows(daemon: RunningDaemon) -> list[dict[str, Any]]:
+def rows(daemon: Machine) -> list[dict[str, Any]]:
     done = daemon.cli("outbox", "list", "--json")
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["outbox"]

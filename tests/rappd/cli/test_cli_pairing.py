@@ -8,11 +8,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon
-from machines_under_test import door_of, key_of, machine, names_of, peers_of
+from machines import Machine
 from terminal_under_test import Seen, Terminal
 
-Both = tuple[RunningDaemon, RunningDaemon]
+Both = tuple[Machine, Machine]
 
 ASKS = """\
 On pi type: rappd peers pair desk
@@ -36,11 +35,11 @@ DIFFER = "✗ The words differ; nothing was paired\n  → Retry once, then chang
 @pytest.fixture(scope="module")
 def _both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("two")
-    desk, pi = machine(folder / "desk", "desk"), machine(folder / "pi", "pi")
+    desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
     desk.start()
     pi.start()
-    assert desk.cli("peers", "add", door_of(pi)).returncode == 0
-    assert pi.cli("peers", "add", door_of(desk)).returncode == 0
+    assert desk.cli("peers", "add", pi.address).returncode == 0
+    assert pi.cli("peers", "add", desk.address).returncode == 0
     yield desk, pi
     desk.stop()
     pi.stop()
@@ -51,9 +50,9 @@ def both(_both: Both) -> Iterator[Both]:
     """desk and pi, which know each other's address and trust nobody; afterwards, too."""
     yield _both
     for daemon in _both:
-        for name in names_of(daemon):
+        for name in daemon.trusted():
             daemon.post(f"/peers/{name}/revoke", {}, control=True)
-        for one in peers_of(daemon)["asking"]:
+        for one in daemon.peers()["asking"]:
             daemon.request("DELETE", f"/pairings/{one['attempt']}", control=True)
 
 
@@ -79,16 +78,16 @@ def test_the_same_verb_on_both_sides_shows_the_same_words_and_pairs(both: Both) 
     asked(asks, "[mine/friend]")
     asks.type("mine\n")
     asks.read_until(lambda seen: "Waiting for the yes on pi, 1:" in seen.raw)
-    assert names_of(desk) == names_of(pi) == set(), "one yes is not enough"
+    assert desk.trusted() == pi.trusted() == set(), "one yes is not enough"
     answers.type("y\n")
     asked(answers, "[mine/friend]")
     answers.type("friend\n")
     ended, other = answers.to_end(), asks.to_end()
     assert (ended.code, ended.text) == (0, ANSWERS.format(words=words))
     assert (other.code, other.text) == (0, ASKS.format(words=words))
-    [row] = [row for row in peers_of(desk)["peers"] if row["paired"]]
+    [row] = [row for row in desk.peers()["peers"] if row["paired"]]
     assert (row["name"], row["whose"], row["scopes"]) == ("pi", "mine", ["*"])
-    [row] = [row for row in peers_of(pi)["peers"] if row["paired"]]
+    [row] = [row for row in pi.peers()["peers"] if row["paired"]]
     assert (row["name"], row["whose"], row["scopes"]) == ("desk", "friend", ["EGG"])
 
 
@@ -113,7 +112,7 @@ def test_a_no_ends_it_on_both(both: Both, said: str) -> None:
         ended = terminal.to_end()
         assert ended.code == 5
         assert ended.text.endswith(DIFFER), "whoever is still being asked learns it, too"
-    assert names_of(desk) == names_of(pi) == set()
+    assert desk.trusted() == pi.trusted() == set()
 
 
 def test_what_is_no_answer_is_asked_again(both: Both) -> None:
@@ -142,7 +141,7 @@ def test_ctrl_c_stops_it_on_the_daemon_and_on_the_other_side(both: Both) -> None
     other = answers.to_end()
     assert other.code == 5
     assert "✗ The pairing was stopped; nothing was paired\n  → Start anew on both machines" in other.text
-    assert peers_of(pi)["asking"] == []
+    assert pi.peers()["asking"] == []
 
 
 def test_ctrl_c_while_waiting_for_the_other_side(both: Both) -> None:
@@ -153,7 +152,7 @@ def test_ctrl_c_while_waiting_for_the_other_side(both: Both) -> None:
     asks.send(signal.SIGINT)
     assert asks.to_end().code == 130
     assert "Traceback" not in asks.seen.text
-    both[1].wait_for(lambda: peers_of(both[1])["asking"] == [], what="the other side to hear of it")
+    both[1].wait_for(lambda: both[1].peers()["asking"] == [], what="the other side to hear of it")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_nothing_trusts_without_a_terminal_but_a_fingerprint_or_a_code(
     assert done.returncode == 5
     assert done.stdout == ""
     assert both[0].cli("peers", "pair", "--code").returncode == 5
-    assert peers_of(both[1])["asking"] == [], "the other machine was not even asked"
+    assert both[1].peers()["asking"] == [], "the other machine was not even asked"
 
 
 def test_yes_never_trusts_on_a_terminal_either(both: Both) -> None:
@@ -176,20 +175,20 @@ def test_yes_never_trusts_on_a_terminal_either(both: Both) -> None:
 
 def test_a_fingerprint_trusts_at_once_on_its_own_side(both: Both) -> None:
     desk, pi = both
-    wrong = desk.cli("peers", "pair", "pi", "--fingerprint", key_of(desk), "--json")
+    wrong = desk.cli("peers", "pair", "pi", "--fingerprint", desk.fingerprint, "--json")
     assert wrong.returncode == 5
     assert json.loads(wrong.stderr)["code"] == "key_changed"
-    assert names_of(desk) == set()
-    done = desk.cli("peers", "pair", "pi", "--mine", "--fingerprint", key_of(pi).upper())
+    assert desk.trusted() == set()
+    done = desk.cli("peers", "pair", "pi", "--mine", "--fingerprint", pi.fingerprint.upper())
     assert done.returncode == 0, done.stderr
     first, then = done.stdout.splitlines()
     assert re.fullmatch(r"✓ Paired\. Undo: \S*rappd peers revoke pi", first)
-    assert names_of(desk) == {"pi"}
-    assert names_of(pi) == set()
+    assert desk.trusted() == {"pi"}
+    assert pi.trusted() == set()
     there = then.partition("rappd ")[2].split()
     assert pi.cli(*there).returncode == 0, "the line that it tells to type there"
-    assert names_of(pi) == {"desk"}
-    [row] = peers_of(pi)["peers"]
+    assert pi.trusted() == {"desk"}
+    [row] = pi.peers()["peers"]
     assert row["whose"] == "friend", "the smaller trust, when nobody said more"
 
 
@@ -210,7 +209,7 @@ def test_a_code_is_shown_here_and_typed_there(both: Both) -> None:
     assert len(states) == len(set(states)), "each state once"
     ended = shows.to_end()
     assert (ended.code, ended.lines[-1]) == (0, "✓ Paired. Undo: rappd peers revoke pi")
-    assert (names_of(desk), names_of(pi)) == ({"pi"}, {"desk"})
+    assert (desk.trusted(), pi.trusted()) == ({"pi"}, {"desk"})
 
 
 def test_a_wrong_code_burns_the_right_one(both: Both) -> None:
@@ -226,7 +225,7 @@ def test_a_wrong_code_burns_the_right_one(both: Both) -> None:
     assert ended.code == 5
     assert "✗ Somebody tried another code; nothing was paired" in ended.text
     assert pi.cli("peers", "pair", "desk", "--code", code).returncode == 5, "it is void now"
-    assert names_of(desk) == names_of(pi) == set()
+    assert desk.trusted() == pi.trusted() == set()
 
 
 def test_as_json_each_change_is_one_object(both: Both) -> None:
@@ -256,7 +255,7 @@ def test_who_is_asked_for_and_who_is_not_there(both: Both) -> None:
     ]  # fmt: skip
     closed = Terminal(desk, "peers", "pair", "127.0.0.1:9").to_end()
     assert (closed.code, closed.lines[-2]) == (4, '✗ No machine "127.0.0.1:9" answers')
-    itself = Terminal(desk, "peers", "pair", door_of(desk)).to_end()
+    itself = Terminal(desk, "peers", "pair", desk.address).to_end()
     assert (itself.code, itself.lines[-2]) == (9, "✗ That is this machine itself")
     assert desk.cli("peers", "pair", "pi", "--code", "1-2", "--fingerprint", "x").returncode == 2
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
-from machines_under_test import door_of, key_of, machine, names_of, peers_of, trust
+from daemon_under_test import agent_source, free_port
+from machines import Machine, acquaint
 from terminal_under_test import Terminal, on_terminal
 
 from rappd.cli.tables import cells
 
-Both = tuple[RunningDaemon, RunningDaemon]
+Both = tuple[Machine, Machine]
 NOBODY = """\
 No peers yet. Looked:
   nearby        switched off (peers.nearby)
@@ -40,12 +40,12 @@ COMMAND = re.compile(r"rappd [a-z]+|[0-9a-f]{64}|https?://")
 
 
 @pytest.fixture
-def make_machine(tmp_path: Path) -> Iterator[Callable[..., RunningDaemon]]:
+def make_machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
     """Starts a machine of that name; all are stopped at the end."""
-    made: list[RunningDaemon] = []
+    made: list[Machine] = []
 
-    def make(name: str, folder: str = "", **environment: str) -> RunningDaemon:
-        made.append(machine(tmp_path / (folder or name), name, **environment))
+    def make(name: str, folder: str = "", **environment: str) -> Machine:
+        made.append(Machine(tmp_path / (folder or name), name, LLM_FAKE="1", **environment))
         return made[-1].start()
 
     yield make
@@ -57,23 +57,23 @@ def make_machine(tmp_path: Path) -> Iterator[Callable[..., RunningDaemon]]:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """desk and pi, which trust each other; tests put back what they change."""
     folder = tmp_path_factory.mktemp("two")
-    desk, pi = machine(folder / "desk", "desk"), machine(folder / "pi", "pi")
+    desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
     pi.drop("clock_agent.py", agent_source("Clock", 'return "noon"'))
     desk.start()
     pi.start()
-    trust(desk, pi)
+    acquaint(desk, pi)
     yield desk, pi
     desk.stop()
     pi.stop()
 
 
-def told(daemon: RunningDaemon, *arguments: str) -> Any:
+def told(daemon: Machine, *arguments: str) -> Any:
     done = daemon.cli("peers", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def error(daemon: RunningDaemon, *arguments: str, exits: int) -> dict[str, str]:
+def error(daemon: Machine, *arguments: str, exits: int) -> dict[str, str]:
     done = daemon.cli("peers", *arguments, "--json")
     assert done.returncode == exits, done.stdout + done.stderr
     [line] = done.stderr.splitlines()
@@ -86,7 +86,7 @@ def error(daemon: RunningDaemon, *arguments: str, exits: int) -> dict[str, str]:
 
 
 def test_an_empty_list_tells_where_was_looked_and_what_to_do(
-    make_machine: Callable[..., RunningDaemon],
+    make_machine: Callable[..., Machine],
 ) -> None:
     desk = make_machine("desk")
     assert on_terminal(desk, "peers", "list").text == NOBODY
@@ -101,17 +101,17 @@ def test_an_empty_list_tells_where_was_looked_and_what_to_do(
     assert down.lines[-1] == "  → rappd start"
 
 
-def test_a_typed_address_is_found_listed_and_forgotten(make_machine: Callable[..., RunningDaemon]) -> None:
+def test_a_typed_address_is_found_listed_and_forgotten(make_machine: Callable[..., Machine]) -> None:
     desk, pi = make_machine("desk"), make_machine("pi")
-    added = on_terminal(desk, "peers", "add", door_of(pi))
-    short = key_of(pi)[:4]
-    assert added.lines == [f"✓ pi ({short}) answers at {door_of(pi)}", "  → rappd peers pair pi"]
+    added = on_terminal(desk, "peers", "add", pi.address)
+    short = pi.fingerprint[:4]
+    assert added.lines == [f"✓ pi ({short}) answers at {pi.address}", "  → rappd peers pair pi"]
     assert on_terminal(desk, "peers", "list").lines == [
         "Found, not trusted:", "pi  written down  typed  → rappd peers pair pi",
     ]  # fmt: skip
     [row] = told(desk, "list")["peers"]
     assert set(row) >= ROWS
-    assert (row["name"], row["paired"], row["fingerprint"]) == ("pi", False, key_of(pi))
+    assert (row["name"], row["paired"], row["fingerprint"]) == ("pi", False, pi.fingerprint)
     away = desk.cli("peers", "add", f"127.0.0.1:{free_port()}")
     assert away.returncode == 0
     assert "nobody answers there yet" in away.stdout
@@ -121,49 +121,49 @@ def test_a_typed_address_is_found_listed_and_forgotten(make_machine: Callable[..
     for row in told(desk, "list")["peers"]:
         assert desk.cli("peers", "forget", row["address"]).returncode == 0
     assert told(desk, "list")["peers"] == []
-    assert error(desk, "forget", door_of(pi), exits=4)["code"] == "no_peer"
+    assert error(desk, "forget", pi.address, exits=4)["code"] == "no_peer"
     assert error(desk, "forget", "no address", exits=4)["code"] == "no_peer"
     assert error(desk, "add", "two words", exits=2)["code"] == "bad_address"
 
 
 def test_two_of_one_name_are_told_apart_and_either_can_be_meant(
-    make_machine: Callable[..., RunningDaemon],
+    make_machine: Callable[..., Machine],
 ) -> None:
     desk = make_machine("desk")
     twins = [make_machine("raspberrypi", folder) for folder in ("one", "two")]
     for one in twins:
-        assert desk.cli("peers", "add", door_of(one)).returncode == 0
-    handles = {f"raspberrypi_{key_of(one)[:4]}" for one in twins}
+        assert desk.cli("peers", "add", one.address).returncode == 0
+    handles = {f"raspberrypi_{one.fingerprint[:4]}" for one in twins}
     lines = on_terminal(desk, "peers", "list").lines
     assert {line.split()[0] for line in lines[1:]} == handles
     assert {line.rpartition("pair ")[2] for line in lines[1:]} == handles
     for one in twins:
-        handle = f"raspberrypi_{key_of(one)[:4]}"
-        done = desk.cli("peers", "pair", handle, "--fingerprint", key_of(one))
+        handle = f"raspberrypi_{one.fingerprint[:4]}"
+        done = desk.cli("peers", "pair", handle, "--fingerprint", one.fingerprint)
         assert done.returncode == 0, done.stderr
-    assert len(names_of(desk)) == 2
+    assert len(desk.trusted()) == 2
 
 
-def test_machines_nearby_are_found_by_themselves(make_machine: Callable[..., RunningDaemon]) -> None:
+def test_machines_nearby_are_found_by_themselves(make_machine: Callable[..., Machine]) -> None:
     desk = make_machine("desk", RAPPD_NEARBY="on")
     pi = make_machine("pi", RAPPD_NEARBY="on")
-    desk.wait_for(lambda: peers_of(desk)["peers"], 60, "the other to be found")
+    desk.wait_for(lambda: desk.peers()["peers"], 60, "the other to be found")
     seen = on_terminal(desk, "peers", "list")
-    assert seen.lines == ["Found, not trusted:", f"pi  {key_of(pi)[:4]}  nearby  → rappd peers pair pi"]
+    assert seen.lines == ["Found, not trusted:", f"pi  {pi.fingerprint[:4]}  nearby  → rappd peers pair pi"]
     assert on_terminal(desk, "peers", "list", columns=36).lines[-2:] == [
-        f"pi  {key_of(pi)[:4]}  nearby", "  → rappd peers pair pi",
+        f"pi  {pi.fingerprint[:4]}  nearby", "  → rappd peers pair pi",
     ]  # fmt: skip
     rows = {row["about"]: row for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
     assert rows["Nearby"]["what"].startswith("announced on lo; 1 machine seen")
 
 
 def test_a_name_that_a_shell_would_act_on_is_never_part_of_a_command(
-    make_machine: Callable[..., RunningDaemon],
+    make_machine: Callable[..., Machine],
 ) -> None:
     desk, odd = make_machine("desk"), make_machine("a; rm x", "odd")
-    desk.cli("peers", "add", door_of(odd))
+    desk.cli("peers", "add", odd.address)
     [line] = [line for line in desk.cli("peers", "list").stdout.splitlines() if "pair" in line]
-    assert line.endswith(f"peers pair {key_of(odd)[:8]}") or re.search(r"peers pair [\w.-]+$", line)
+    assert line.endswith(f"peers pair {odd.fingerprint[:8]}") or re.search(r"peers pair [\w.-]+$", line)
 
 
 # Paired ones.
@@ -188,10 +188,10 @@ def test_show_tells_all_of_one_by_its_name_or_key(both: Both) -> None:
     desk, pi = both
     seen = on_terminal(desk, "peers", "show", "pi")
     assert re.match(r"pi  mine, here, \d+ ms\n\n  Key       [0-9a-f]{64}\n", seen.text)
-    assert f"  Address   {door_of(pi)}, last address" in seen.lines
+    assert f"  Address   {pi.address}, last address" in seen.lines
     assert "  May here  use everything approved" in seen.lines
     assert re.search(r"  Agents    .*Clock", seen.text)
-    assert told(desk, "show", key_of(pi)[:6])["peer"]["name"] == "pi"
+    assert told(desk, "show", pi.fingerprint[:6])["peer"]["name"] == "pi"
     assert error(desk, "show", "pie", exits=4) == {
         "error": 'No peer "pie".', "do": "did you mean pi?", "code": "no_peer",
     }  # fmt: skip
@@ -200,7 +200,7 @@ def test_show_tells_all_of_one_by_its_name_or_key(both: Both) -> None:
 def test_rename_is_only_what_it_is_called_here(both: Both) -> None:
     desk = both[0]
     assert desk.cli("peers", "rename", "pi", "Kitchen").stdout == "✓ It is kitchen here now.\n"
-    assert names_of(desk) == {"kitchen"}
+    assert desk.trusted() == {"kitchen"}
     assert "  Called    pi, by itself" in on_terminal(desk, "peers", "show", "kitchen").lines
     assert error(desk, "rename", "kitchen", "no name", exits=9)["code"] == "peer_conflict"
     told(desk, "rename", "kitchen", "pi")
@@ -255,12 +255,12 @@ def test_with_the_daemon_down_the_record_is_read(both: Both, tmp_path: Path) -> 
             assert error(desk, *verb, exits=3)["code"] == "not_running"
     finally:
         desk.start()
-        desk.wait_for(lambda: peers_of(desk)["peers"][0]["presence"] == "here", what="pi to be here")
+        desk.wait_for(lambda: desk.peers()["peers"][0]["presence"] == "here", what="pi to be here")
 
 
 def test_other_screens_count_the_peers(both: Both) -> None:
     desk = both[0]
-    port = peers_of(desk)["door"]["port"]
+    port = desk.peers()["door"]["port"]
     assert f"  Machines  not announced, :{port}, 1 peer" in on_terminal(desk, "status").lines
     rows = {row["about"]: row["what"] for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
     assert rows["Door"] == f"open on port {port}; strangers may only say hello"
@@ -270,12 +270,12 @@ def test_other_screens_count_the_peers(both: Both) -> None:
     assert re.search(r"  fake model  \d+ agents  1 peer$", started.lines[0]), started.lines
     assert desk.cli("stop").returncode == 0
     desk.start()
-    desk.wait_for(lambda: peers_of(desk)["peers"][0]["presence"] == "here", what="pi to be here")
+    desk.wait_for(lambda: desk.peers()["peers"][0]["presence"] == "here", what="pi to be here")
 
 
-def test_a_taken_port_is_a_note_of_the_doctor(make_machine: Callable[..., RunningDaemon]) -> None:
+def test_a_taken_port_is_a_note_of_the_doctor(make_machine: Callable[..., Machine]) -> None:
     pi = make_machine("pi")
-    port = door_of(pi).rpartition(":")[2]
+    port = pi.address.rpartition(":")[2]
     desk = make_machine("desk", RAPPD_PEERS_PORT=port)
     rows = {row["about"]: row for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
     assert rows["Door"]["verdict"] == "note"
@@ -288,9 +288,9 @@ def test_a_taken_port_is_a_note_of_the_doctor(make_machine: Callable[..., Runnin
 # The end of trust.
 
 
-def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., RunningDaemon]) -> None:
+def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., Machine]) -> None:
     desk, pi = make_machine("desk"), make_machine("pi")
-    trust(desk, pi)
+    acquaint(desk, pi)
     assert error(desk, "revoke", "pi", exits=6) == {
         "error": "The trust in pi would end; nothing was done.", "do": "Add --yes.", "code": "needs_yes",
     }  # fmt: skip
@@ -298,14 +298,14 @@ def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., Runn
     asked.read_until(lambda seen: "[y/N]" in seen.text)
     asked.type("\n")
     assert asked.to_end().code == 6
-    assert names_of(desk) == {"pi"}
+    assert desk.trusted() == {"pi"}
     done = desk.cli("peers", "revoke", "pi", "--yes")
     assert (done.returncode, done.stdout.startswith("✓ pi is not trusted any more.")) == (0, True)
-    assert names_of(desk) == set()
+    assert desk.trusted() == set()
     refused = pi.cli("call", "desk", "hello", "--json")
     assert refused.returncode == 5
     assert "does not trust this machine any more" in json.loads(refused.stderr)["error"]
-    pi.wait_for(lambda: peers_of(pi)["peers"][0]["trouble"], 40, "pi to notice")
+    pi.wait_for(lambda: pi.peers()["peers"][0]["trouble"], 40, "pi to notice")
     lines = on_terminal(pi, "peers", "list").lines
     assert "✗ desk does not trust this machine any more" in lines
     assert "  → pair anew: rappd peers pair desk" in lines
@@ -313,14 +313,14 @@ def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., Runn
     assert (rows["Peers"]["verdict"], rows["Peers"]["do"]) == ("bad", "pair anew: rappd peers pair desk")
 
 
-def test_a_changed_key_is_told_wherever_the_peer_is(make_machine: Callable[..., RunningDaemon]) -> None:
+def test_a_changed_key_is_told_wherever_the_peer_is(make_machine: Callable[..., Machine]) -> None:
     desk, pi = make_machine("desk"), make_machine("pi")
-    trust(desk, pi)
+    acquaint(desk, pi)
     pi.stop()
     for path in (pi.home / "keys").iterdir():
         path.unlink()
     pi.start()
-    desk.wait_for(lambda: peers_of(desk)["peers"][0]["trouble"], 60, "desk to notice")
+    desk.wait_for(lambda: desk.peers()["peers"][0]["trouble"], 60, "desk to notice")
     lines = on_terminal(desk, "peers", "list").lines
     assert "✗ pi's key has changed; nothing was sent" in lines
     assert any("rappd peers revoke pi" in line for line in lines)

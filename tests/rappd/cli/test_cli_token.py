@@ -12,42 +12,42 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from machines_under_test import door_of, key_of, machine
+from daemon_under_test import agent_source
+from machines import Machine
 from terminal_under_test import Terminal, on_terminal
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """A machine with one agent of its own, and a door for programs on other ones."""
-    daemon = machine(tmp_path_factory.mktemp("desk") / "home", "desk")
+    daemon = Machine(tmp_path_factory.mktemp("desk") / "home", "desk", LLM_FAKE="1")
     daemon.drop("clock_agent.py", agent_source("Clock", 'return "noon"'))
     daemon.start()
     yield daemon
     daemon.stop()
 
 
-def told(daemon: RunningDaemon, *arguments: str) -> Any:
+def told(daemon: Machine, *arguments: str) -> Any:
     done = daemon.cli("token", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def error(daemon: RunningDaemon, *arguments: str, exits: int) -> dict[str, str]:
+def error(daemon: Machine, *arguments: str, exits: int) -> dict[str, str]:
     done = daemon.cli("token", *arguments, "--json")
     assert done.returncode == exits, done.stdout + done.stderr
     found: dict[str, str] = json.loads(done.stderr)
     return found
 
 
-def asks(daemon: RunningDaemon, text: str, agent: str) -> tuple[int, Any]:
+def asks(daemon: Machine, text: str, agent: str) -> tuple[int, Any]:
     """What a program with that text gets at the door for other machines."""
     body = {
         "id": str(uuid4()), "from": "ci_token", "verb": "HELP",
-        "to": f"brainstem_{key_of(daemon)[:16]}", "data": {"agent": agent, "args": {}},
+        "to": f"brainstem_{daemon.fingerprint[:16]}", "data": {"agent": agent, "args": {}},
     }  # fmt: skip
     asking = urllib.request.Request(
-        f"https://{door_of(daemon)}/envelopes",
+        f"https://{daemon.address}/envelopes",
         data=json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {text}", "Content-Type": "application/json"},
     )
@@ -61,7 +61,7 @@ def asks(daemon: RunningDaemon, text: str, agent: str) -> tuple[int, Any]:
         return refused.code, json.loads(refused.read())
 
 
-def test_from_nothing_to_a_program_that_may_call_one_agent_and_back(desk: RunningDaemon) -> None:
+def test_from_nothing_to_a_program_that_may_call_one_agent_and_back(desk: Machine) -> None:
     assert re.fullmatch(
         r"Nothing was issued yet\.\n  → \S*rappd token issue NAME\n", desk.cli("token", "list").stdout
     )
@@ -89,7 +89,7 @@ def test_from_nothing_to_a_program_that_may_call_one_agent_and_back(desk: Runnin
     assert "revoked" in on_terminal(desk, "token", "list").lines[1]
 
 
-def test_several_of_one_name_are_named_by_their_id(desk: RunningDaemon) -> None:
+def test_several_of_one_name_are_named_by_their_id(desk: Machine) -> None:
     first, second = (told(desk, "issue", "twice")["token"] for _ in range(2))
     assert first["caps"] == second["caps"] == ["HELP.brainstem"]
     assert error(desk, "revoke", "twice", "--yes", exits=2)["code"] == "ambiguous"
@@ -100,7 +100,7 @@ def test_several_of_one_name_are_named_by_their_id(desk: RunningDaemon) -> None:
     assert error(desk, "issue", "odd", "--days", "0", exits=2)["code"] == "mistyped"
 
 
-def test_with_the_daemon_down_the_list_is_read_from_the_record(desk: RunningDaemon) -> None:
+def test_with_the_daemon_down_the_list_is_read_from_the_record(desk: Machine) -> None:
     told(desk, "issue", "kept", "--may", "HELP.brainstem.*", "--may", "EGG")
     up = told(desk, "list")["tokens"]
     desk.stop()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling_machines import Caller, pair
 from daemon_under_test import agent_source
 from loopback_server import FakeModel, calls, says
+from machines import Machine, pair
 
 from twins.importer.holding import Held
 
@@ -39,13 +39,13 @@ class AskPeerAgent(BasicAgent):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Caller, FakeModel]]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
     """desk, with a scripted model, and pi, with none; pi is desk's owner's, too."""
     folder = tmp_path_factory.mktemp("asking")
     model = FakeModel()
     model.start()
-    desk = Caller(folder, "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")
-    pi = Caller(folder, "pi")
+    desk = Machine(folder / "desk", "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")
+    pi = Machine(folder / "pi", "pi")
     pi.drop("thermometer_agent.py", WARM)
     try:
         for one in (desk, pi):
@@ -68,7 +68,7 @@ def asked_by(model: FakeModel, **arguments: Any) -> None:
 
 
 def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
-    house: tuple[Caller, Caller, FakeModel],
+    house: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, pi, model = house
     asked_by(model, peer="pi", text="how warm is it?")
@@ -90,25 +90,27 @@ def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
     assert [e["data"]["user_input"] for e in there] == ["how warm is it?"]
 
 
-def test_one_agent_of_a_peer_gets_the_arguments(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_one_agent_of_a_peer_gets_the_arguments(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, _, model = house
     asked_by(model, peer="pi", agent="thermometer", arguments={"place": "attic"})
     desk.talk("let pi's thermometer look")
     assert results(model) == "18.4 degrees"
 
 
-def test_a_twin_of_a_peer_answers(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_a_twin_of_a_peer_answers(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, pi, model = house
     pi.owner("POST", "/twins", {"name": "Rose of the Garden", "text": "You are the gardener."})
     asked_by(model, peer="pi", twin="rose of the garden", text="what can you do?")
     desk.talk("ask the gardener on pi what it can do")
     assert "(no model)" in results(model)
     assert any(
-        e["verb"] == "HELP" and e["to"].startswith("rose-of-the-garden-") for events in pi.threads() for e in events
+        e["verb"] == "HELP" and e["to"].startswith("rose-of-the-garden-")
+        for events in pi.threads()
+        for e in events
     )
 
 
-def test_peers_are_listed_with_what_they_can_do(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_peers_are_listed_with_what_they_can_do(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, _, model = house
     asked_by(model, action="list")
     desk.talk("which machines are there?")
@@ -127,7 +129,7 @@ def test_peers_are_listed_with_what_they_can_do(house: tuple[Caller, Caller, Fak
     ],
 )
 def test_what_goes_wrong_is_told_in_words(
-    house: tuple[Caller, Caller, FakeModel], arguments: dict[str, Any], told: str
+    house: tuple[Machine, Machine, FakeModel], arguments: dict[str, Any], told: str
 ) -> None:
     desk, _, model = house
     asked_by(model, **arguments)
@@ -135,7 +137,7 @@ def test_what_goes_wrong_is_told_in_words(
     assert results(model).startswith(told)
 
 
-def test_who_is_no_operator_may_ask_too(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_who_is_no_operator_may_ask_too(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, _, model = house
     asked_by(model, peer="pi", agent="Thermometer")
     desk.talk("how warm is it on pi?", operator=False)
@@ -144,10 +146,10 @@ def test_who_is_no_operator_may_ask_too(house: tuple[Caller, Caller, FakeModel])
 
 
 def test_without_a_model_the_sentence_finds_the_peer(
-    house: tuple[Caller, Caller, FakeModel], tmp_path: Path
+    house: tuple[Machine, Machine, FakeModel], tmp_path: Path
 ) -> None:
     _, pi, _ = house
-    shed = Caller(tmp_path, "shed").start()
+    shed = Machine(tmp_path / "shed", "shed").start()
     try:
         pair(shed, pi)
         shed.knows("pi")
@@ -166,7 +168,7 @@ def test_without_a_model_the_sentence_finds_the_peer(
 
 
 def test_who_is_away_is_asked_when_it_comes_back(tmp_path: Path) -> None:
-    desk, pi = Caller(tmp_path, "desk"), Caller(tmp_path, "pi")
+    desk, pi = Machine(tmp_path / "desk", "desk"), Machine(tmp_path / "pi", "pi")
     pi.drop("thermometer_agent.py", WARM)
     try:
         desk.start()
@@ -200,7 +202,8 @@ def ever_asking(body: dict[str, Any]) -> dict[str, Any]:
 
 def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_model: FakeModel) -> None:
     two = [
-        Caller(tmp_path, name, OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL=name) for name in ("desk", "pi")
+        Machine(tmp_path / name, name, OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL=name)
+        for name in ("desk", "pi")
     ]
     fake_model.will(*[ever_asking] * 50)
     try:
@@ -219,10 +222,10 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_
 
 @pytest.mark.parametrize("scopes", [["HELP.brainstem", "HELP.brainstem.Thermometer"], ["HELP.brainstem.*"]])
 def test_a_friend_reaches_nobody_through_this_machine(
-    house: tuple[Caller, Caller, FakeModel], tmp_path: Path, scopes: list[str]
+    house: tuple[Machine, Machine, FakeModel], tmp_path: Path, scopes: list[str]
 ) -> None:
     desk, pi, model = house
-    friend = Caller(tmp_path, "friend", LLM_FAKE="1").start()
+    friend = Machine(tmp_path / "friend", "friend", LLM_FAKE="1").start()
     try:
         pair(friend, desk, "friend")
         desk.owner("POST", "/peers/friend/scopes", {"scopes": scopes})
@@ -237,10 +240,10 @@ def test_a_friend_reaches_nobody_through_this_machine(
 
 
 def test_a_machine_of_the_same_owner_may_ask_through_this_one(
-    house: tuple[Caller, Caller, FakeModel], tmp_path: Path
+    house: tuple[Machine, Machine, FakeModel], tmp_path: Path
 ) -> None:
     desk, _, model = house
-    lap = Caller(tmp_path, "lap", LLM_FAKE="1").start()
+    lap = Machine(tmp_path / "lap", "lap", LLM_FAKE="1").start()
     try:
         pair(lap, desk)
         model.will(calls(("AskPeer", {"peer": "pi", "agent": "Thermometer"})), says("There."))
@@ -253,7 +256,7 @@ def test_a_machine_of_the_same_owner_may_ask_through_this_one(
 
 
 def test_what_takes_longer_ends_up_in_the_conversations_record(
-    house: tuple[Caller, Caller, FakeModel],
+    house: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, pi, model = house
     pi.drop("slow_agent.py", SLOW.replace("time.sleep(30)", "time.sleep(27)"))
@@ -278,7 +281,7 @@ def test_what_takes_longer_ends_up_in_the_conversations_record(
 
 @pytest.mark.parametrize("came", ["dropped by its owner", "from an egg"])
 def test_an_impostor_asks_nobody_unless_its_owner_approved_it(tmp_path: Path, came: str) -> None:
-    desk, pi = Caller(tmp_path, "desk", LLM_FAKE="1"), Caller(tmp_path, "pi")
+    desk, pi = Machine(tmp_path / "desk", "desk", LLM_FAKE="1"), Machine(tmp_path / "pi", "pi")
     pi.drop("thermometer_agent.py", WARM)
     if came == "from an egg":  # as the importer leaves it
         path = desk.agents / "ask_peer_agent.py"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from calling_machines import Caller, pair
 from daemon_under_test import agent_source
+from machines import Machine, pair
 
 SLEEPY = agent_source(
     "Sleepy",
@@ -20,11 +20,11 @@ GRUMPY = agent_source("Grumpy", 'raise ValueError("no mood for it")', "Never doe
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Caller, Caller, Caller]]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, Machine, Machine]]:
     """desk, which asks; quick; slow; and gone, which is switched off."""
     folder = tmp_path_factory.mktemp("many")
-    desk = Caller(folder, "desk", LLM_FAKE="1")
-    quick, slow, gone = (Caller(folder, name, LLM_FAKE="1") for name in ("quick", "slow", "gone"))
+    desk = Machine(folder / "desk", "desk", LLM_FAKE="1")
+    quick, slow, gone = (Machine(folder / name, name, LLM_FAKE="1") for name in ("quick", "slow", "gone"))
     quick.drop("sleepy_agent.py", SLEEPY.replace("float(os.environ['NAP'])", "0.3"))
     slow.drop("sleepy_agent.py", SLEEPY.replace("float(os.environ['NAP'])", "25"))
     for one in (quick, slow):
@@ -45,12 +45,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Ca
             one.stop()
 
 
-def ends(machine: Caller, thread: str) -> list[tuple[str, str]]:
+def ends(machine: Machine, thread: str) -> list[tuple[str, str]]:
     return [(e["verb"], e["data"].get("reason", "")) for e in machine.events(thread) if e["verb"] != "HELP"]
 
 
 def test_the_first_that_is_done_wins_and_the_others_are_stopped(
-    house: tuple[Caller, Caller, Caller, Caller],
+    house: tuple[Machine, Machine, Machine, Machine],
 ) -> None:
     desk, _, slow, _ = house
     done = desk.cli("call", "--first", "slow,quick:Sleepy", "--json")
@@ -69,7 +69,7 @@ def test_the_first_that_is_done_wins_and_the_others_are_stopped(
     slow.wait_for(stopped_there, 10, "the slow one's record to say that it was stopped")
 
 
-def test_everybody_within_a_time(house: tuple[Caller, Caller, Caller, Caller]) -> None:
+def test_everybody_within_a_time(house: tuple[Machine, Machine, Machine, Machine]) -> None:
     desk, *_ = house
     body = {"which": "all", "peers": "all", "agent": "Sleepy", "wait": 6}
     found = desk.owner("POST", "/call/broadcast", body)
@@ -81,7 +81,7 @@ def test_everybody_within_a_time(house: tuple[Caller, Caller, Caller, Caller]) -
     assert desk.owner("GET", "/outbox?waiting=1")["outbox"] == []  # nothing of it comes later
 
 
-def test_a_screen_for_everybody(house: tuple[Caller, Caller, Caller, Caller]) -> None:
+def test_a_screen_for_everybody(house: tuple[Machine, Machine, Machine, Machine]) -> None:
     desk, *_ = house
     partly = desk.cli("call", "--all", "quick,slow:Grumpy")
     assert partly.returncode == 1
@@ -98,7 +98,7 @@ def test_a_screen_for_everybody(house: tuple[Caller, Caller, Caller, Caller]) ->
     assert "gone: gone is away" in nobody.stdout
 
 
-def test_a_refusal_does_not_win(house: tuple[Caller, Caller, Caller, Caller]) -> None:
+def test_a_refusal_does_not_win(house: tuple[Machine, Machine, Machine, Machine]) -> None:
     desk, *_ = house
     found = desk.owner(
         "POST", "/call/broadcast", {"which": "first", "peers": ["slow", "quick"], "agent": "Grumpy"}
@@ -119,7 +119,7 @@ def test_a_refusal_does_not_win(house: tuple[Caller, Caller, Caller, Caller]) ->
     ],
 )
 def test_what_cannot_be_asked_is_refused_and_asks_nobody(
-    house: tuple[Caller, Caller, Caller, Caller], body: dict[str, object], status: int
+    house: tuple[Machine, Machine, Machine, Machine], body: dict[str, object], status: int
 ) -> None:
     desk, *_ = house
     before = len(desk.threads())
@@ -127,13 +127,13 @@ def test_what_cannot_be_asked_is_refused_and_asks_nobody(
     assert len(desk.threads()) == before
 
 
-def test_only_the_owner_may(house: tuple[Caller, Caller, Caller, Caller]) -> None:
+def test_only_the_owner_may(house: tuple[Machine, Machine, Machine, Machine]) -> None:
     desk, *_ = house
     for path in ("/call/broadcast", "/peers/hello"):
         assert desk.post(path, {"peers": "all", "text": "x"}).status == 403
 
 
-def test_hello_to_everybody(house: tuple[Caller, Caller, Caller, Caller]) -> None:
+def test_hello_to_everybody(house: tuple[Machine, Machine, Machine, Machine]) -> None:
     desk, *_ = house
     done = desk.cli("peers", "hello", "--json")
     assert done.returncode == 7

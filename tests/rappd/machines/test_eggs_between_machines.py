@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from calling_machines import Caller, pair
+from machines import Machine, pair
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Caller, Caller]]:
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, Machine]]:
     folder = tmp_path_factory.mktemp("eggs")
     desk, pi, shed = (
-        Caller(folder, name, LLM_FAKE="1", RAPPD_NEARBY="off") for name in ("desk", "pi", "shed")
+        Machine(folder / name, name, LLM_FAKE="1", RAPPD_NEARBY="off") for name in ("desk", "pi", "shed")
     )
     try:
         for machine in (desk, pi, shed):
@@ -27,12 +27,12 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller,
             machine.stop()
 
 
-def a_twin(desk: Caller, name: str) -> None:
+def a_twin(desk: Machine, name: str) -> None:
     desk.owner("POST", "/twins", {"name": name, "text": f"You are {name}."})
 
 
 def test_an_egg_for_a_peer_opens_there_and_nowhere_else(
-    machines: tuple[Caller, Caller, Caller], tmp_path: Path
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
 ) -> None:
     desk, pi, shed = machines
     a_twin(desk, "Rose")
@@ -53,7 +53,7 @@ def test_an_egg_for_a_peer_opens_there_and_nowhere_else(
     assert handed == [f"packed by desk {desk.fingerprint} for pi {pi.fingerprint}"]
 
 
-def test_a_sent_egg_waits_for_its_owner(machines: tuple[Caller, Caller, Caller]) -> None:
+def test_a_sent_egg_waits_for_its_owner(machines: tuple[Machine, Machine, Machine]) -> None:
     desk, pi, _ = machines
     a_twin(desk, "Ivy")
     egg = desk.owner("POST", "/eggs/pack", {"twin": "Ivy"})["packed"]["path"]
@@ -71,7 +71,7 @@ def test_a_sent_egg_waits_for_its_owner(machines: tuple[Caller, Caller, Caller])
     assert pi.owner("GET", "/eggs/arrived")["arrived"] == []
 
 
-def test_a_friend_may_send_eggs_and_nothing_else(machines: tuple[Caller, Caller, Caller]) -> None:
+def test_a_friend_may_send_eggs_and_nothing_else(machines: tuple[Machine, Machine, Machine]) -> None:
     desk, _, shed = machines
     a_twin(shed, "Fern")
     egg = shed.owner("POST", "/eggs/pack", {"twin": "Fern"})["packed"]["path"]
@@ -84,7 +84,7 @@ def test_a_friend_may_send_eggs_and_nothing_else(machines: tuple[Caller, Caller,
     assert len(desk.owner("GET", "/eggs/arrived")["arrived"]) == 1
 
 
-def test_what_is_no_egg_is_not_kept(machines: tuple[Caller, Caller, Caller], tmp_path: Path) -> None:
+def test_what_is_no_egg_is_not_kept(machines: tuple[Machine, Machine, Machine], tmp_path: Path) -> None:
     desk, pi, _ = machines
     (tmp_path / "poem.egg").write_text("Roses are red.")
     before = pi.owner("GET", "/eggs/arrived")["arrived"]
@@ -97,7 +97,7 @@ def test_what_is_no_egg_is_not_kept(machines: tuple[Caller, Caller, Caller], tmp
 
 
 def test_a_peer_that_is_away_gets_nothing_and_that_is_said(
-    machines: tuple[Caller, Caller, Caller], tmp_path: Path
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
 ) -> None:
     desk, pi, _ = machines
     a_twin(desk, "Moss")

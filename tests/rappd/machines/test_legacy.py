@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from calling_machines import Caller
 from daemon_under_test import RunningDaemon, agent_source
 from lan.daemons import Daemon
 from lan.network import Lan, require
 from loopback_server import LoopbackServer
+from machines import Machine
 
 CLOCK = agent_source("Clock", 'return "noon"', "Tells the time.")
 
@@ -53,14 +53,14 @@ class Published(LoopbackServer):
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
-    machine = Caller(tmp_path_factory.mktemp("legacy"), "desk", LLM_FAKE="1").start()
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    machine = Machine(tmp_path_factory.mktemp("legacy") / "desk", "desk", LLM_FAKE="1").start()
     yield machine
     machine.stop()
 
 
 @pytest.fixture
-def kitchen(desk: Caller) -> Iterator[Published]:
+def kitchen(desk: Machine) -> Iterator[Published]:
     server = Published()
     server.start()
     assert desk.cli("peers", "add", server.url).returncode == 0
@@ -69,13 +69,13 @@ def kitchen(desk: Caller) -> Iterator[Published]:
     server.stop()
 
 
-def asks(desk: Caller, server: Published, *more: str) -> Any:
+def asks(desk: Machine, server: Published, *more: str) -> Any:
     return desk.cli("call", server.url, "how are you?", "--yes", *more)
 
 
 @pytest.mark.parametrize("key", ["response", "assistant_response"])
 def test_either_spelling_is_an_answer_and_stands_on_a_thread(
-    desk: Caller, kitchen: Published, key: str
+    desk: Machine, kitchen: Published, key: str
 ) -> None:
     kitchen.answer = lambda request: web.json_response({key: "fine", "agent_logs": ""})
     done = asks(desk, kitchen, "--json")
@@ -89,7 +89,7 @@ def test_either_spelling_is_an_answer_and_stands_on_a_thread(
     assert said == [("HELP", "how are you?"), ("DONE", "fine")]
 
 
-def test_what_goes_out_is_the_sentence_and_a_claim(desk: Caller, kitchen: Published) -> None:
+def test_what_goes_out_is_the_sentence_and_a_claim(desk: Machine, kitchen: Published) -> None:
     assert asks(desk, kitchen).stdout.startswith("you said how are you?")
     (body,) = kitchen.asked
     rappid = json.loads((desk.home / "brainstem" / "rappid.json").read_text())["rappid"]
@@ -104,7 +104,7 @@ def test_what_goes_out_is_the_sentence_and_a_claim(desk: Caller, kitchen: Publis
     assert str(desk.home) not in everything
 
 
-def test_it_asks_before_it_sends_unprotected(desk: Caller, kitchen: Published) -> None:
+def test_it_asks_before_it_sends_unprotected(desk: Machine, kitchen: Published) -> None:
     done = desk.cli("call", kitchen.url, "secret?")
     assert done.returncode == 6
     assert "plain http" in done.stderr
@@ -133,7 +133,7 @@ def to_elsewhere(request: web.Request) -> web.StreamResponse:
     ],
 )
 def test_what_is_no_answer_is_told_in_words_and_asked_once(
-    desk: Caller, kitchen: Published, answer: Callable[[web.Request], web.StreamResponse], told: str
+    desk: Machine, kitchen: Published, answer: Callable[[web.Request], web.StreamResponse], told: str
 ) -> None:
     kitchen.answer = answer
     done = asks(desk, kitchen)
@@ -145,13 +145,13 @@ def test_what_is_no_answer_is_told_in_words_and_asked_once(
     assert told in str(desk.events(latest["id"])[-1]["data"]["msg"])
 
 
-def test_a_large_answer_comes_whole(desk: Caller, kitchen: Published) -> None:
+def test_a_large_answer_comes_whole(desk: Machine, kitchen: Published) -> None:
     kitchen.answer = lambda request: web.json_response({"response": "x" * 3_000_000})
     row = json.loads(asks(desk, kitchen, "--json").stdout)["call"]
     assert len(row["result"]) == 3_000_000
 
 
-def test_who_is_slow_is_not_asked_twice(desk: Caller, kitchen: Published) -> None:
+def test_who_is_slow_is_not_asked_twice(desk: Machine, kitchen: Published) -> None:
     kitchen.seconds = 20
     done = asks(desk, kitchen, "--wait", "1")
     assert done.returncode == 8
@@ -159,7 +159,7 @@ def test_who_is_slow_is_not_asked_twice(desk: Caller, kitchen: Published) -> Non
     assert len(kitchen.asked) == 1
 
 
-def test_who_breaks_off_is_not_asked_twice(desk: Caller) -> None:
+def test_who_breaks_off_is_not_asked_twice(desk: Machine) -> None:
     accepted = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -182,7 +182,7 @@ def test_who_breaks_off_is_not_asked_twice(desk: Caller) -> None:
     assert len(accepted) == 1
 
 
-def test_who_is_away_is_told_and_nothing_is_queued(desk: Caller, kitchen: Published) -> None:
+def test_who_is_away_is_told_and_nothing_is_queued(desk: Machine, kitchen: Published) -> None:
     kitchen_url = kitchen.url
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -195,7 +195,7 @@ def test_who_is_away_is_told_and_nothing_is_queued(desk: Caller, kitchen: Publis
     assert desk.owner("GET", "/outbox?waiting=1")["outbox"] == []
 
 
-def test_it_takes_sentences_and_nothing_else(desk: Caller, kitchen: Published) -> None:
+def test_it_takes_sentences_and_nothing_else(desk: Machine, kitchen: Published) -> None:
     asked = {"peer": kitchen.url, "agent": "Clock"}
     refused = desk.request("POST", "/call", asked, control=True)
     assert refused.status == 400
@@ -230,7 +230,7 @@ def test_this_machine_itself_is_no_other_one(make_daemon: Callable[..., RunningD
     ],
 )
 def test_the_door_opens_for_no_crowd_and_gives_no_keys(
-    desk: Caller, given: dict[str, Any], said: str
+    desk: Machine, given: dict[str, Any], said: str
 ) -> None:
     refused = desk.request("POST", "/legacy", given, control=True)
     assert refused.status in (400, 403)
@@ -238,7 +238,7 @@ def test_the_door_opens_for_no_crowd_and_gives_no_keys(
     assert not desk.owner("GET", "/legacy")["legacy"]["open"]
 
 
-def test_opening_the_door_asks_first(desk: Caller) -> None:
+def test_opening_the_door_asks_first(desk: Machine) -> None:
     done = desk.cli("peers", "legacy", "open", "10.77.0.9")
     assert done.returncode == 6
     assert "plain http" in done.stderr

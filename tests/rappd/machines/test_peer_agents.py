@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 import pytest
-from calling_machines import Caller, pair
 from daemon_under_test import agent_source
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback_server import FakeModel, calls, says
+from machines import Machine, pair
 
 from rappd.machines.offered import MOST_AGENTS, MOST_PARAMETERS, names_told, offered_agents
 
@@ -28,12 +28,12 @@ HUGE = agent_source(
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Caller, FakeModel]]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
     folder = tmp_path_factory.mktemp("offered")
     model = FakeModel()
     model.start()
-    desk = Caller(folder, "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")
-    pi = Caller(folder, "pi")
+    desk = Machine(folder / "desk", "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")
+    pi = Machine(folder / "pi", "pi")
     pi.drop("clock_agent.py", CLOCK)
     pi.drop("slosh_agent.py", SLOSH)
     pi.drop("huge_agent.py", HUGE)
@@ -51,17 +51,19 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, Ca
         model.stop()
 
 
-def offer(desk: Caller, on: bool) -> None:
+def offer(desk: Machine, on: bool) -> None:
     desk.owner("POST", "/peers/pi/offer", {"on": on})
 
 
-def tools(desk: Caller, model: FakeModel) -> dict[str, Any]:
+def tools(desk: Machine, model: FakeModel) -> dict[str, Any]:
     model.will(says("."))
     desk.talk("what is there?")
     return {tool["function"]["name"]: tool["function"] for tool in model.asked[0].get("tools", [])}
 
 
-def test_they_are_tools_only_where_the_owner_switched_it_on(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_they_are_tools_only_where_the_owner_switched_it_on(
+    house: tuple[Machine, Machine, FakeModel],
+) -> None:
     desk, _, model = house
     assert not [name for name in tools(desk, model) if name.endswith("_on_pi")]
     offer(desk, True)
@@ -75,7 +77,7 @@ def test_they_are_tools_only_where_the_owner_switched_it_on(house: tuple[Caller,
     assert "Clock_on_pi" not in tools(desk, model)
 
 
-def test_a_call_brings_the_result_and_its_slush(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_a_call_brings_the_result_and_its_slush(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, pi, model = house
     offer(desk, True)
     model.will(calls(("Clock_on_pi", {})), says("There."))
@@ -89,7 +91,7 @@ def test_a_call_brings_the_result_and_its_slush(house: tuple[Caller, Caller, Fak
     assert {e["data"]["agent"] for e in there} == {"Clock", "Slosh"}
 
 
-def test_an_agent_here_keeps_its_name(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_an_agent_here_keeps_its_name(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, _, model = house
     offer(desk, True)
     desk.drop("own_agent.py", OWN)
@@ -106,10 +108,10 @@ def test_an_agent_here_keeps_its_name(house: tuple[Caller, Caller, FakeModel]) -
 
 
 def test_without_a_model_they_are_found_too(
-    house: tuple[Caller, Caller, FakeModel], tmp_path_factory: pytest.TempPathFactory
+    house: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     _, pi, _ = house
-    shed = Caller(tmp_path_factory.mktemp("offline"), "shed").start()
+    shed = Machine(tmp_path_factory.mktemp("offline") / "shed", "shed").start()
     try:
         pair(shed, pi)
         shed.knows("pi")
@@ -120,7 +122,7 @@ def test_without_a_model_they_are_found_too(
         shed.stop()
 
 
-def traces(machine: Caller, thread: str) -> set[str]:
+def traces(machine: Machine, thread: str) -> set[str]:
     """The trace ids that a thread's record holds."""
     lines = machine.cli("threads", "export", thread).stdout.splitlines()
     found = [json.loads(line).get("_x_traceparent", "") for line in lines]
@@ -128,11 +130,11 @@ def traces(machine: Caller, thread: str) -> set[str]:
 
 
 def test_the_callers_trace_goes_on_at_the_next_machine(
-    house: tuple[Caller, Caller, FakeModel], tmp_path_factory: pytest.TempPathFactory
+    house: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     desk, pi, model = house
     offer(desk, True)
-    lap = Caller(tmp_path_factory.mktemp("trace"), "lap").start()
+    lap = Machine(tmp_path_factory.mktemp("trace") / "lap", "lap").start()
     try:
         pair(lap, desk)
         model.will(calls(("AskPeer", {"peer": "pi", "agent": "Clock"})), says("There."))
@@ -149,7 +151,7 @@ def test_the_callers_trace_goes_on_at_the_next_machine(
 
 
 def test_a_guest_is_told_of_nothing_that_it_may_not_use(
-    house: tuple[Caller, Caller, FakeModel],
+    house: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, pi, model = house
     desk.drop("secret_project_agent.py", "class A(:\n")
@@ -171,7 +173,7 @@ def test_a_guest_is_told_of_nothing_that_it_may_not_use(
         (desk.agents / "secret_project_agent.py").unlink()
 
 
-def test_they_go_with_the_peer_and_with_the_trust(house: tuple[Caller, Caller, FakeModel]) -> None:
+def test_they_go_with_the_peer_and_with_the_trust(house: tuple[Machine, Machine, FakeModel]) -> None:
     desk, pi, model = house
     offer(desk, True)
     assert "Clock_on_pi" in tools(desk, model)

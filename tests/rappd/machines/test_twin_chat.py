@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from calling_machines import Caller
 from loopback_server import FakeModel, says
+from machines import Machine
 
 from envelopes.chat import MOST_OF_A_CLAIM
 
@@ -16,11 +16,11 @@ CLAIM = "rappid:@somebody/else:" + "a" * 64
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, FakeModel]]:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, FakeModel]]:
     model = FakeModel()
     model.start()
-    machine = Caller(
-        tmp_path_factory.mktemp("twin-chat"), "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small"
+    machine = Machine(
+        tmp_path_factory.mktemp("twin-chat") / "desk", "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small"
     ).start()
     yield machine, model
     machine.stop()
@@ -45,14 +45,14 @@ def heard(model: FakeModel) -> str:
     return str(model.asked[-1]["messages"][-1]["content"])
 
 
-def recorded(machine: Caller, text: str) -> dict[str, Any]:
+def recorded(machine: Machine, text: str) -> dict[str, Any]:
     return next(e for t in machine.threads() for e in t if e["data"].get("user_input") == text)
 
 
 @pytest.mark.parametrize("kind", ["say", "share-fact", "share-egg", "request-fact", "ack", "something-new"])
 @pytest.mark.parametrize("beside", [{}, {"user_input": None}, {"user_input": "  "}])
 def test_the_payload_is_the_sentence_where_there_is_no_other(
-    desk: tuple[Caller, FakeModel], kind: str, beside: dict[str, Any]
+    desk: tuple[Machine, FakeModel], kind: str, beside: dict[str, Any]
 ) -> None:
     machine, model = desk
     model.will(says("heard"))
@@ -64,7 +64,7 @@ def test_the_payload_is_the_sentence_where_there_is_no_other(
     assert recorded(machine, f"{kind} it")["data"]["twin_chat_envelope"]["from_rappid"] == CLAIM
 
 
-def test_a_sentence_beside_it_comes_first(desk: tuple[Caller, FakeModel]) -> None:
+def test_a_sentence_beside_it_comes_first(desk: tuple[Machine, FakeModel]) -> None:
     machine, model = desk
     model.will(says("heard"))
     assert machine.post("/chat", {"user_input": "spoken", "twin_chat_envelope": envelope()}).status == 200
@@ -74,7 +74,7 @@ def test_a_sentence_beside_it_comes_first(desk: tuple[Caller, FakeModel]) -> Non
 @pytest.mark.parametrize("kind", ["console", " Console "])
 @pytest.mark.parametrize("beside", [{}, {"user_input": "hi"}])
 def test_a_console_in_the_clear_is_refused(
-    desk: tuple[Caller, FakeModel], kind: str, beside: dict[str, Any]
+    desk: tuple[Machine, FakeModel], kind: str, beside: dict[str, Any]
 ) -> None:
     machine, model = desk
     model.will()
@@ -87,7 +87,7 @@ def test_a_console_in_the_clear_is_refused(
 @pytest.mark.parametrize(
     "unknown", [envelope(schema="rapp-twin-chat/2.0"), envelope(schema=None), "text", [1], 7, {}]
 )
-def test_what_is_no_such_envelope_is_left_aside(desk: tuple[Caller, FakeModel], unknown: Any) -> None:
+def test_what_is_no_such_envelope_is_left_aside(desk: tuple[Machine, FakeModel], unknown: Any) -> None:
     machine, model = desk
     model.will(says("heard"))
     assert machine.post("/chat", {"user_input": "alone", "twin_chat_envelope": unknown}).status == 200
@@ -97,7 +97,7 @@ def test_what_is_no_such_envelope_is_left_aside(desk: tuple[Caller, FakeModel], 
     assert (missing.status, missing.json()["error"]) == (400, "user_input is required")
 
 
-def test_odd_claims_are_cut_and_never_break_a_turn(desk: tuple[Caller, FakeModel]) -> None:
+def test_odd_claims_are_cut_and_never_break_a_turn(desk: tuple[Machine, FakeModel]) -> None:
     machine, model = desk
     model.will(says("heard"))
     odd = envelope(
@@ -113,7 +113,7 @@ def test_odd_claims_are_cut_and_never_break_a_turn(desk: tuple[Caller, FakeModel
     assert kept["payload"] == {"text": "odd"}
 
 
-def test_a_claim_makes_nobody_the_operator_and_takes_it_from_nobody(desk: tuple[Caller, FakeModel]) -> None:
+def test_a_claim_makes_nobody_the_operator_and_takes_it_from_nobody(desk: tuple[Machine, FakeModel]) -> None:
     machine, model = desk
     own = json.loads((machine.home / "brainstem" / "rappid.json").read_text())["rappid"]
     for operator in (False, True):
@@ -123,7 +123,7 @@ def test_a_claim_makes_nobody_the_operator_and_takes_it_from_nobody(desk: tuple[
         assert ("LearnNew" in model.tools(0)) is operator
 
 
-def test_a_stream_takes_it_too(desk: tuple[Caller, FakeModel]) -> None:
+def test_a_stream_takes_it_too(desk: tuple[Machine, FakeModel]) -> None:
     machine, model = desk
     model.will(says("heard"))
     answer = machine.post("/chat/stream", {"twin_chat_envelope": envelope(payload={"text": "streamed"})})
@@ -133,7 +133,7 @@ def test_a_stream_takes_it_too(desk: tuple[Caller, FakeModel]) -> None:
 
 
 def test_two_of_ours_speak_it_with_each_other(
-    desk: tuple[Caller, FakeModel], make_daemon: Callable[..., Any]
+    desk: tuple[Machine, FakeModel], make_daemon: Callable[..., Any]
 ) -> None:
     """What ``rappd call`` sends to a published brainstem is what the loopback door here takes."""
     machine, _ = desk

@@ -19,6 +19,8 @@ EVERYWHERE = (
     "twins/lineage",
     "twins/eggs",
     "twins/archived",
+    "machines",
+    "machines/outbox",
     "activity",
     "activity/threads",
     "activity/log",

@@ -1,4 +1,4 @@
-"""Machines that call each other, for tests: real daemons on loopback, spoken to as their owners do."""
+"""Machines for tests: real daemons on loopback with doors for each other, spoken to as their owners do."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Any
 from daemon_under_test import RunningDaemon, free_port
 
 
-class Caller(RunningDaemon):
-    """A daemon with a door for other machines."""
+class Machine(RunningDaemon):
+    """A daemon, not started, that other machines of the test can reach."""
 
-    def __init__(self, folder: Path, name: str, **environment: str) -> None:
+    def __init__(self, home: Path, name: str, **environment: str) -> None:
         self.name = name
-        self.door = free_port()
         super().__init__(
-            folder / name,
+            home,
             **{
                 "RAPPD_NAME": name,
                 "RAPPD_PEERS_DOOR": "on",
-                "RAPPD_PEERS_PORT": str(self.door),
+                "RAPPD_PEERS_PORT": str(free_port()),
                 "RAPPD_PEERS_ADDRESS": "127.0.0.1",
                 "RAPPD_PEERS_LOOPBACK": "on",
                 **environment,
             },
         )
 
-    def start(self) -> Caller:
+    def start(self) -> Machine:
         super().start()
-        self.wait_for(lambda: self.owner("GET", "/peers")["door"]["open"], 30, "its door for machines")
+        self.wait_for(self._sees_others, 60, "what it holds for other machines")
         return self
 
     def owner(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
@@ -38,11 +37,25 @@ class Caller(RunningDaemon):
         return answer.json()
 
     @property
-    def fingerprint(self) -> str:
-        return str(self.owner("GET", "/peers")["self"]["fingerprint"])
+    def address(self) -> str:
+        """Where others reach it."""
+        return f"127.0.0.1:{self.peers()['door']['port']}"
 
-    def trusts(self, other: Caller, whose: str = "mine") -> None:
-        asked = {"peer": f"127.0.0.1:{other.door}", "fingerprint": other.fingerprint, "whose": whose}
+    @property
+    def fingerprint(self) -> str:
+        return str(self.peers()["self"]["fingerprint"])
+
+    def peers(self) -> dict[str, Any]:
+        """What it tells its owner of others."""
+        found: dict[str, Any] = self.owner("GET", "/peers")
+        return found
+
+    def trusted(self) -> set[str]:
+        """The names of those it trusts."""
+        return {row["name"] for row in self.peers()["peers"] if row["paired"]}
+
+    def trusts(self, other: Machine, whose: str = "mine") -> None:
+        asked = {"peer": other.address, "fingerprint": other.fingerprint, "whose": whose}
         assert self.owner("POST", "/pairings", asked)["pairing"]["state"] == "paired"
 
     def row(self, name: str) -> Any:
@@ -52,10 +65,6 @@ class Caller(RunningDaemon):
         """Waits until these peers are here and have said what they can do."""
         for name in names:
             self.wait_for(partial(self._knows, name), 30, f"{name} to be here")
-
-    def _knows(self, name: str) -> bool:
-        row = self.row(name)
-        return row["presence"] == "here" and row["agents"] is not None
 
     def misses(self, name: str) -> None:
         """Waits until a peer counts as away."""
@@ -79,8 +88,22 @@ class Caller(RunningDaemon):
     def call(self, peer: str, **asked: Any) -> Any:
         return self.owner("POST", "/call", {"peer": peer, **asked})["call"]
 
+    def _sees_others(self) -> bool:
+        return self.request("GET", "/peers", control=True).status == 200
 
-def pair(one: Caller, other: Caller, whose: str = "mine", back: str = "") -> None:
+    def _knows(self, name: str) -> bool:
+        row = self.row(name)
+        return row["presence"] == "here" and bool(row["agents"])
+
+
+def pair(one: Machine, other: Machine, whose: str = "mine", back: str = "") -> None:
     """Both trust each other: ``one`` calls the other ``whose``, which calls it ``back``."""
     one.trusts(other, whose)
     other.trusts(one, back or whose)
+
+
+def acquaint(one: Machine, other: Machine) -> None:
+    """The same for two of one owner's, until each knows what the other can do."""
+    pair(one, other)
+    for here in (one, other):
+        here.knows(*here.trusted())
