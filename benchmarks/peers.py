@@ -164,6 +164,6 @@ def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:
         return [("a2a-sdk SendMessage", f"skipped, needs {lacking}")]
     took, rate = a2a_peer.measure()
     return [
-        ("a2a-sdk SendMessage, plain HTTP, nothing durable", f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"),
-        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1] / rate:.1f}x at 32"),
+        ("a2a-sdk SendMessage, plain HTTP, nothing durable", f"p50 {took:.2f} ms, {rate:,.0f}/s at 8"),
+        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1] / rate:.1f}x the calls"),
     ]

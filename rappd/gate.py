@@ -170,9 +170,11 @@ class Gate:
     async def once(
         self, envelope: Envelope, caller: Caller, *, emit: Emit | None = None, begun: bool = False
     ) -> Envelope:
-        """A HELP of another machine: its start is on the disk before it begins, its answer before it is given.
+        """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
+        it is given.
 
-        So it is begun once and answered once, whatever is killed in between. A repeat gets the recorded
+        So it is begun once and answered once, whatever is killed in between. (A power cut within the second
+        after its start may lose the start; what was acknowledged, never.) A repeat gets the recorded
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
@@ -222,10 +224,10 @@ class Gate:
     ) -> tuple[str, bool]:
         """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
         if begun:
-            began, stopped = await self._through(self._store.begin_accepted(*key, records))
+            began, stopped = await self._through(self._store.begin_accepted(*key, records, strict=False))
             return ("" if began else "started"), stopped
         taking = Taking(*key, "started", workspace, thread, b"", _now(), records)
-        taken, stopped = await self._through(self._store.take(taking))
+        taken, stopped = await self._through(self._store.take(taking, strict=False))
         return (taken.state if taken is not None else ""), stopped
 
     async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:

@@ -236,7 +236,7 @@ class Machines:
             return
         self.announced[fingerprint] = data
         called = tame(name) if isinstance(name, str) else ""
-        if called not in ("", peer.called):
+        if called not in ("", tame(peer.called)):
             self.spawn(self.book.calls_itself(fingerprint, called))
 
     def agents_changed(self) -> None:

@@ -115,6 +115,22 @@ async def test_a_name_that_the_owner_gave_is_no_other_keys(book: PeerBook, machi
             await book.rename("other", name)
 
 
+async def test_what_a_peer_calls_itself_is_noted_and_changes_no_name_here(
+    book: PeerBook, records: Records, machine: Make
+) -> None:
+    pi = await book.pair(machine("pi"), "mine", "")
+    told: list[str] = []
+    book.listen(lambda what, peer: told.append(what))
+    for said in ("kitchen", "pi", "garage"):  # it may say so as often as it likes
+        await book.calls_itself(pi.fingerprint, said)
+    now = book.find("pi")
+    assert (now.name, now.called, told) == ("pi", "kitchen", ["renamed itself"])
+    assert records.rows[pi.fingerprint].called == "kitchen"
+    await book.revoke("pi")
+    await book.calls_itself(pi.fingerprint, "back again")
+    assert (book.all(), records.rows) == ([], {})
+
+
 async def test_ended_trust_is_not_brought_back_by_a_change_under_way(
     book: PeerBook, records: Records, machine: Make
 ) -> None:

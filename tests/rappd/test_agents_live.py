@@ -49,6 +49,8 @@ def test_of_two_files_that_claim_a_name_the_later_serves(daemon: RunningDaemon) 
     daemon.wait_for(lambda: daemon.chat("go")["agent_logs"] == "[Aaa] b")
     cards = [card for file in daemon.get("/agents").json()["files"] for card in file["cards"]]
     shadowed = {card["file"]: card["shadowed_by"] for card in cards if card["name"] == "Aaa"}
+    assert {card["name"] for card in cards if card["structural"]} >= {"LearnNew", "Twin", "HatchEgg"}
+    assert not {card["name"] for card in cards if card["structural"]} & {"Aaa", "AskPeer"}
     assert shadowed == {"a_agent.py": "b_agent.py", "b_agent.py": ""}
     assert daemon.get("/health").json()["quarantined"] == []
 

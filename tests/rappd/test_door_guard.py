@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -170,6 +173,29 @@ def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., Runni
         "PermissionError",
         "HTTP/1.0 403 Fo",
     )
+
+
+@pytest.mark.needs_root
+def test_whoever_reaches_a_home_from_another_container_is_its_operator(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    """The system tells no number of a process that the daemon's container cannot see."""
+    apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid() or subprocess.run([*apart, "true"], check=False).returncode:
+        pytest.skip("process numbers of its own need root")
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("aaa_agent.py", agent_source("Aaa"))
+    daemon.process = subprocess.Popen(
+        [*apart, sys.executable, "-m", "rappd", "start", "--quiet"],
+        env=daemon.environment, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        daemon.wait_for(daemon.is_ready, 60, "the daemon to be ready")
+        assert daemon.chat("go")["agent_logs"] == "[Aaa] done"
+        assert daemon.get("/threads", control=True).status == 200
+        assert daemon.get("/threads").status == 403
+    finally:
+        daemon.kill()
 
 
 def test_no_secret_is_told(make_daemon: Callable[..., RunningDaemon]) -> None:

@@ -110,6 +110,9 @@ def test_one_can_be_tried_now_or_dropped_by_the_beginning_of_its_id(both: Both) 
     dropped = desk.cli("outbox", "drop", row["id"][:6])
     assert dropped.stdout == '✓ Dropped: "read the rain gauge" to shed.\n'
     assert [one["state"] for one in rows(desk)] == ["dropped"]
+    shown = desk.cli("threads", "show", row["thread"]).stdout
+    assert "Not wanted any more." in shown
+    assert "Nobody answered" not in shown
     for verb in ("retry", "drop"):
         over = desk.cli("outbox", verb, row["id"], "--json")
         assert over.returncode == 9, over.stderr

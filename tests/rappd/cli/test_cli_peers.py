@@ -206,6 +206,17 @@ def test_rename_is_only_what_it_is_called_here(both: Both) -> None:
     told(desk, "rename", "kitchen", "pi")
 
 
+def test_what_a_peer_calls_itself_is_shown_beside_its_name_here(make_machine: Callable[..., Machine]) -> None:
+    desk, pi = make_machine("desk"), make_machine("pi")
+    acquaint(desk, pi)
+    pi.stop()
+    pi.environment["RAPPD_NAME"] = "garage"
+    pi.start()
+    desk.wait_for(lambda: desk.row("pi")["called"] == "garage", 60, "pi to say its new name")
+    assert desk.trusted() == {"pi"}
+    assert "  Called    garage, by itself" in on_terminal(desk, "peers", "show", "pi").lines
+
+
 def test_scopes_are_shown_set_added_and_removed_and_count_at_once(both: Both) -> None:
     desk, pi = both
     assert re.match(r"desk may use everything approved\.\n", pi.cli("peers", "scopes", "desk").stdout)

@@ -40,6 +40,24 @@ def test_a_peer_is_told_what_it_may_use_and_nothing_structural(house: House, min
     assert got.json["from"] == mine.to()
 
 
+def test_a_peer_may_call_itself_anything_and_it_stays_one_harmless_line(house: House) -> None:
+    who = house.peer("shed")
+    known = who.name
+    who.name = "gar\x1b[2Jage\u202e\n<b>" + "x" * 500
+    assert who.post(who.envelope("HELLO", {"name": who.name, "agents": []})).verb == "HELLO"
+
+    def row() -> Any:
+        return house.owner("GET", f"/peers/{known}")[1]["peer"]
+
+    house.daemon.wait_for(lambda: row()["called"] != known, 30, "its new name")
+    called = row()["called"]
+    assert called.isprintable()
+    assert called.startswith("gar")
+    assert len(called) <= 63
+    assert not set(called) & set("<>[]")
+    assert row()["name"] == known
+
+
 def test_one_agent_is_asked_in_both_forms(mine: PlainMachine) -> None:
     got = mine.post(mine.help("Clock", {"zone": "UTC"}, _x_thread=str(uuid.uuid4())))
     assert (got.status, got.verb, got.data["result"]) == (200, "DONE", "it is UTC")

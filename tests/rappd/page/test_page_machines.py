@@ -319,12 +319,14 @@ def peer_shown(site: Any, row: dict[str, Any], **more: Any) -> None:
 async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
     row = paired("pi", PI, scopes=["EGG", "HELP.gardener.*"])
     peer_shown(site, row)
+    site.desk.files[0]["cards"].append(site.desk.files[0]["cards"][0] | {"name": "Twin", "structural": True})
     sent(site, "POST", f"/peers/{PI}/scopes", 200, {"peer": row})
     async with site.opened(f"#/machines/peer/{PI}") as page:
         part = page.locator(".scopes")
         await expect(part.get_by_label("What is ticked")).to_be_checked()
         await expect(part.get_by_label("HELP.gardener.*")).to_be_checked()
         await expect(part.get_by_role("button", name="Save")).to_be_disabled()
+        await expect(part.get_by_label("Twin")).to_have_count(0)  # nobody's from elsewhere
         await part.get_by_label("Clock").check()
         await part.get_by_label("Send eggs").uncheck()
         await part.get_by_role("button", name="Save").click()
