@@ -32,7 +32,8 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
     from envelopes.keys import IdentityKey, agent_id
     from envelopes.record import HELP, Envelope, new_id
     from envelopes.signatures import sign, verify
-    from rappd.gate import Caller, Gate
+    from rappd.gate import Gate
+    from rappd.passage import Caller
     from rappd.store.store import Store
 
     store = await Store.open(folder / "rappd.db")

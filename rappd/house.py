@@ -17,7 +17,7 @@ from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
 from rappd.errors import NotFound, Refused
-from rappd.gate import Caller, Gate
+from rappd.gate import Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
@@ -32,6 +32,7 @@ from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.peers import PeerVerbs
 from rappd.operations.twins import TwinVerbs
 from rappd.operator import OperatorSessions
+from rappd.passage import Caller
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
 from rappd.store.reading import Reader

@@ -78,7 +78,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
     from rappd.quarantine import Quarantine
-    from rappd.tenant import LIBRARY, crew_plan, folders_of
+    from rappd.workplace import LIBRARY, crew_plan, folders_of
     from twins.importer.holding import Held
     from twins.sources import Sources
 

@@ -6,34 +6,34 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import agents.library
 from agents.brainstem.nesting import too_deep
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Answer, Ask, Brainstem, Guests
 from agents.errors import AgentError
-from agents.listed import REACHING, Agent, Change, Folder, is_structural
+from agents.listed import REACHING, Agent, Change, is_structural
 from agents.roster import Roster
 from agents.running import AgentRunner, Crews, Ran
 from agents.service_index import ServiceIndex
 from agents.services import Reply
 from agents.thinking.choose import Thinking
-from agents.worker.plan import CrewPlan, Limits
 from agents.worker.workforce import Workforce
 from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
 from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id
 from rappd.callbacks import Callbacks, Reach
 from rappd.errors import AgentFailed, Mistyped, NotFound, Refused
-from rappd.gate import Caller, Gate, Passage
+from rappd.gate import Gate
+from rappd.passage import Caller, Passage
 from rappd.quarantine import Quarantine
-from rappd.settings.load import Settings, worker_environment
+from rappd.settings.load import Settings
 from rappd.structure import Structure
+from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
 from twins.importer.holding import Held
@@ -44,35 +44,11 @@ log = logging.getLogger(__name__)
 
 HOST = "brainstem"
 """What the host's tenant goes by; every other is a twin's key."""
-LIBRARY = "shipped"
-YOURS = "yours"
-OF_BUDDIES = frozenset({"buddy_agent.py"})
-"""Shipped agents that only a buddy has."""
 
 Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.02  # turns that flow do not each go to the disk
-
-
-@dataclass(slots=True)
-class Modes:
-    """The switches of one tenant's turns, and what one agent call may take."""
-
-    voice: bool
-    twin: bool
-    rounds: int
-    call_seconds: float
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Modes:
-        """The values in force."""
-        return cls(
-            settings.on("voice_mode"),
-            settings.on("twin_mode"),
-            max(1, settings.number("brainstem.rounds")),
-            float(max(1, settings.number("agents.timeout"))),
-        )
 
 
 class Others(Protocol):
@@ -410,35 +386,6 @@ class Tenant:
             )
             self._crews.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""
-
-
-def crew_plan(
-    workspace: Workspace, settings: Settings, private_root: Path, environment: Mapping[str, str]
-) -> CrewPlan:
-    """How the workers of a workspace are started."""
-    return CrewPlan(
-        workspace=workspace.root,
-        settings={
-            "workspace": str(workspace.root),
-            "agents_dir": str(workspace.agents),
-            "data_dir": str(workspace.data),
-            "deps_dir": str(workspace.deps),
-        },
-        env=worker_environment(environment, workspace.environment()),
-        private_root=private_root,
-        limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
-        max_workers=max(1, settings.number("agents.workers")),
-    )
-
-
-def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
-    """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
-    others = frozenset() if is_buddy(workspace) else OF_BUDDIES
-    return [
-        Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
-        *(Folder(f"source {source.name}", source.folder, source.enabled) for source in sources.all()),
-        Folder(YOURS, workspace.agents),
-    ]
 
 
 def _done(answer: Answer) -> dict[str, Any]:

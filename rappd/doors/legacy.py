@@ -24,9 +24,9 @@ from rappd.doors.answer import JSON, ok, plain, problem, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.errors import Conflict, Refused
-from rappd.gate import Caller
 from rappd.house import House
 from rappd.limits import RateLimit
+from rappd.passage import Caller
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)

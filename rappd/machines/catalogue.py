@@ -9,7 +9,7 @@ from agents.listed import Agent
 from envelopes.introduction import Introduction
 from envelopes.keys import agent_id
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
-from rappd.gate import Caller
+from rappd.passage import Caller
 from rappd.tenant import Tenant
 from rappd.tenants import Tenants
 

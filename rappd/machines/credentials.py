@@ -18,7 +18,7 @@ from neighborhoods.errors import UsedUp
 from neighborhoods.needs import IssuedToken
 from neighborhoods.trust.bearer import Bearer
 from neighborhoods.trust.grants import Grants, effective
-from rappd.gate import Caller
+from rappd.passage import Caller
 from rappd.store.inbox_rows import InboxRows
 from rappd.store.token_rows import TokenRows
 

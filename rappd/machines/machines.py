@@ -22,12 +22,13 @@ from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
 from neighborhoods.peer import Peer
 from rappd.errors import Conflict
-from rappd.gate import Caller, Gate
+from rappd.gate import Gate
 from rappd.home import Home
 from rappd.machines.catalogue import Catalogue, own_id
 from rappd.machines.cut_off import take_up
 from rappd.machines.receiving import Receiver
 from rappd.machines.stranger import say_hello
+from rappd.passage import Caller
 from rappd.settings.load import Settings
 from rappd.store.inbox_rows import InboxRows
 from rappd.store.outbox_rows import OutboxRows

@@ -17,11 +17,11 @@ from neighborhoods.delivery.errors import Declined
 from neighborhoods.errors import NotPaired, PeerAway
 from neighborhoods.peer import Peer
 from rappd.errors import NotFound, Refused
-from rappd.gate import Caller, Passage
 from rappd.machines.catalogue import own_id
 from rappd.machines.machines import Machines
 from rappd.machines.offered import OfferedAgent, names_told, offered_agents
 from rappd.operations.calls import CallVerbs, call_data, trace_of, with_twin
+from rappd.passage import Caller, Passage
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""

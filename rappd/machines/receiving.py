@@ -27,7 +27,7 @@ from envelopes.record import (
 )
 from neighborhoods.carriers.line import Streamed
 from rappd.errors import NotFound
-from rappd.gate import Caller, Emit, Gate
+from rappd.gate import Gate
 from rappd.machines.catalogue import VERBS, Catalogue
 from rappd.machines.refusals import (
     Closing,
@@ -40,6 +40,7 @@ from rappd.machines.refusals import (
     not_allowed,
 )
 from rappd.machines.under_way import UnderWay, Work
+from rappd.passage import Caller, Emit
 from rappd.tenant import HOST, Tenant
 from rappd.tenants import Tenants
 from twins.errors import NoSuchTwin, TwinConflict

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envelopes.record import PEER_THREAD, THREAD, Envelope
-from rappd.gate import Caller, Emit
 from rappd.live import LiveTurn
+from rappd.passage import Caller, Emit
 
 KEPT = 100
 KEPT_SECONDS = 300.0

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 MOST_OF_ONE_PEER = 20
 MOST_BYTES = 8 << 30
 KEEP_SECONDS = 30 * 86_400.0
-_NOTE = "arrived.json"
+_NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
 
 
 class EggPassing:

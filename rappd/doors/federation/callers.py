@@ -6,7 +6,7 @@ from aiohttp import web
 
 from neighborhoods.trust.presented import presented_certificate
 from rappd.doors.federation.keys import ENTRANCE, MACHINES
-from rappd.gate import Caller
+from rappd.passage import Caller
 
 _SCHEME = "bearer "
 

@@ -20,9 +20,9 @@ from rappd.doors.federation.callers import caller, prove
 from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 from rappd.doors.federation.streaming import in_pieces, wants_pieces
 from rappd.errors import NotFound
-from rappd.gate import Caller
 from rappd.machines.machines import Machines
 from rappd.machines.refusals import Stranger
+from rappd.passage import Caller
 
 routes = web.RouteTableDef()
 

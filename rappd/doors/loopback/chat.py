@@ -18,9 +18,9 @@ from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
 from rappd.doors.tenant import tenant_of
 from rappd.errors import Mistyped, NotFound
-from rappd.gate import Caller
 from rappd.house import House
 from rappd.live import LiveTurn
+from rappd.passage import Caller
 from rappd.tenant import Tenant
 
 routes = web.RouteTableDef()

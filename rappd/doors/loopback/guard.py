@@ -17,7 +17,7 @@ from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
 from rappd.doors.tenant import HOSTS
 from rappd.errors import Refused
-from rappd.gate import Caller
+from rappd.passage import Caller
 
 log = logging.getLogger(__name__)
 

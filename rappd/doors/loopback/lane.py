@@ -19,7 +19,7 @@ from rappd.doors.answer import JSON
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import chat
 from rappd.doors.tenant import HOSTS, TENANT
-from rappd.gate import Caller
+from rappd.passage import Caller
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,24 @@ def test_what_goes_out_is_the_sentence_and_a_claim(desk: Machine, kitchen: Publi
     everything = json.dumps([body, envelope, kitchen.headers[0]])
     assert desk.fingerprint not in everything
     assert str(desk.home) not in everything
+
+
+def test_what_is_meant_for_a_trusted_machine_never_goes_in_the_clear(
+    desk: Machine, kitchen: Published, tmp_path: Path
+) -> None:
+    pi = Machine(tmp_path / "pi", "pi", LLM_FAKE="1").start()
+    written = desk.home / "peers.json"
+    before = written.read_bytes()
+    try:
+        desk.trusts(pi)
+        written.write_text(json.dumps({"peers": [{"name": "pi", "url": kitchen.url}]}))
+        pi.stop()
+        assert desk.call("pi", text="secret?", wait=0.5)["state"] == "queued"
+        assert kitchen.asked == []
+    finally:
+        pi.stop()
+        written.write_bytes(before)
+        desk.owner("POST", "/peers/pi/revoke")
 
 
 def test_it_asks_before_it_sends_unprotected(desk: Machine, kitchen: Published) -> None:
@@ -334,6 +353,37 @@ def test_a_named_agent_is_offered_and_no_other_and_a_restart_changes_nothing(net
     daemon.stop()
     daemon.start()
     assert not daemon.ask("GET", "/legacy")["legacy"]["open"]
+
+
+FLOOD = """
+import http.client, sys
+statuses = []
+for _ in range(130):
+    line = http.client.HTTPConnection(sys.argv[1], 7071, timeout=30)
+    line.request("GET", "/health")
+    statuses.append(line.getresponse().status)
+    line.close()
+print(statuses.count(200), set(statuses[120:]))
+"""
+
+
+LARGE = """
+import http.client, sys
+line = http.client.HTTPConnection(sys.argv[1], 7071, timeout=30)
+line.request("POST", "/chat", b'{"user_input": "' + b"x" * (2 << 20) + b'"}')
+print(line.getresponse().status)
+"""
+
+
+def test_an_address_that_asks_without_end_is_slowed_down(network: Any) -> None:
+    daemon, desk, kitchen, stranger = network
+    listed = [kitchen.address, stranger.address]
+    assert daemon.cli("peers", "legacy", "open", *listed, "--yes").returncode == 0
+    flood = kitchen.run([sys.executable, "-c", FLOOD, desk.address])
+    assert flood.stdout == "120 {429}\n", flood.stderr
+    assert sent(stranger, desk.address, path="/health", method="GET")[0] == 200
+    assert stranger.run([sys.executable, "-c", LARGE, desk.address]).stdout == "413\n"
+    assert daemon.cli("peers", "legacy", "close").returncode == 0
 
 
 def test_the_door_follows_when_the_machine_moves(network: Any) -> None:

@@ -1,0 +1,50 @@
+"""One record on its way through the gate: who called, what he may do, and who performs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from envelopes.capabilities import covers
+from envelopes.record import Envelope
+
+Emit = Callable[[dict[str, Any]], None]
+Spend = Callable[[Envelope], Awaitable[None]]
+
+
+@dataclass(slots=True, frozen=True)
+class Caller:
+    """Who stands behind a record, as the door found out. Nothing in the record can change it.
+
+    ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
+    fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
+    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``Problem``.
+    """
+
+    door: str
+    operator: bool = False
+    peer: str = ""
+    caps: tuple[str, ...] | None = None
+    spend: Spend | None = None
+
+    def may(self, capability: str) -> bool:
+        """Whether the caller has this capability. At this machine's own doors everybody may ask."""
+        return self.caps is None or covers(self.caps, capability)
+
+
+@dataclass(slots=True)
+class Passage:
+    """One record on its way through: who called, on which thread, and who listens for progress."""
+
+    envelope: Envelope
+    caller: Caller
+    workspace: str
+    emit: Emit | None = None
+
+
+Handler = Callable[[Passage], Awaitable[dict[str, Any]]]
+"""Performs a HELP and returns the DONE's data; raises ``Problem`` to refuse."""
+
+Repeatable = Callable[[Envelope], bool]
+"""Whether a HELP that was cut off may be begun a second time."""

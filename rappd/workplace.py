@@ -1,0 +1,69 @@
+"""What a workspace's brainstem works with: the folders of its agents, its workers, its switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import agents.library
+from agents.listed import Folder
+from agents.worker.plan import CrewPlan, Limits
+from rappd.settings.load import Settings, worker_environment
+from twins.cartridges.nest import is_buddy
+from twins.sources import Sources
+from twins.workspace import Workspace
+
+LIBRARY = "shipped"
+YOURS = "yours"
+OF_BUDDIES = frozenset({"buddy_agent.py"})
+"""Shipped agents that only a buddy has."""
+
+
+@dataclass(slots=True)
+class Modes:
+    """The switches of one tenant's turns, and what one agent call may take."""
+
+    voice: bool
+    twin: bool
+    rounds: int
+    call_seconds: float
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Modes:
+        """The values in force."""
+        return cls(
+            settings.on("voice_mode"),
+            settings.on("twin_mode"),
+            max(1, settings.number("brainstem.rounds")),
+            float(max(1, settings.number("agents.timeout"))),
+        )
+
+
+def crew_plan(
+    workspace: Workspace, settings: Settings, private_root: Path, environment: Mapping[str, str]
+) -> CrewPlan:
+    """How the workers of a workspace are started."""
+    return CrewPlan(
+        workspace=workspace.root,
+        settings={
+            "workspace": str(workspace.root),
+            "agents_dir": str(workspace.agents),
+            "data_dir": str(workspace.data),
+            "deps_dir": str(workspace.deps),
+        },
+        env=worker_environment(environment, workspace.environment()),
+        private_root=private_root,
+        limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
+        max_workers=max(1, settings.number("agents.workers")),
+    )
+
+
+def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
+    """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
+    others = frozenset() if is_buddy(workspace) else OF_BUDDIES
+    return [
+        Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
+        *(Folder(f"source {source.name}", source.folder, source.enabled) for source in sources.all()),
+        Folder(YOURS, workspace.agents),
+    ]
