@@ -148,7 +148,6 @@ def test_a_replaced_holder_is_refused() -> None:
         ({"iat": NOW + 61}, "not_yet"),
         ({"exp": NOW}, "expired"),
     ],
-    ids=str,
 )
 def test_a_link_that_its_holder_signed_and_that_allows_more_is_refused(
     wider: dict[str, Any], reason: str

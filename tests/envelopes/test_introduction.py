@@ -115,7 +115,6 @@ def test_what_another_key_stands_behind_is_refused(fields: dict[str, Any], why: 
         {"port": 10**40},
         {"more": 1},
     ],
-    ids=str,
 )
 def test_another_form_is_refused_before_anything_is_checked(fields: dict[str, Any]) -> None:
     with pytest.raises(BadIntroduction):

@@ -185,7 +185,6 @@ def test_the_public_key_is_no_secret_to_sign_with(secret: bytes) -> None:
         {"kid": HERE.fingerprint},
         {"typ": 1},
     ],
-    ids=str,
 )
 def test_headers_that_demand_something_are_refused(header: dict[str, Any]) -> None:
     assert refused(foreign(claims_of(peer_token()), **header)) == "malformed"
@@ -228,7 +227,6 @@ def test_every_claim_must_be_there(missing: str) -> None:
         ("uses", 3),
         ("parent", "00"),
     ],
-    ids=str,
 )
 def test_claims_of_another_type_are_refused(claim: str, value: Any) -> None:
     assert refused(foreign({**claims_of(peer_token()), claim: value})) == "malformed"
