@@ -62,7 +62,7 @@ class Machine(RunningDaemon):
         return self.owner("GET", f"/peers/{name}")["peer"]
 
     def knows(self, *names: str) -> None:
-        """Waits until these peers are here and have said what they can do."""
+        """Waits until these peers are here, answer, and have said what they can do."""
         for name in names:
             self.wait_for(partial(self._knows, name), 30, f"{name} to be here")
 
@@ -91,9 +91,9 @@ class Machine(RunningDaemon):
     def _sees_others(self) -> bool:
         return self.request("GET", "/peers", control=True).status == 200
 
-    def _knows(self, name: str) -> bool:
+    def _knows(self, name: str) -> Any:
         row = self.row(name)
-        return row["presence"] == "here" and bool(row["agents"])
+        return row["presence"] == "here" and row["ms"] is not None and row["agents"] and not row["trouble"]
 
 
 def pair(one: Machine, other: Machine, whose: str = "mine", back: str = "") -> None:

@@ -180,8 +180,8 @@ class Machines:
     def heard(self, fingerprint: str, address: str) -> None:
         """A sign of life that proved its key."""
         self.presence.heard_from(fingerprint)
-        if fingerprint not in self.announced:
-            self.presence.hurry(fingerprint)  # what it can do is not known yet
+        if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
+            self.presence.hurry(fingerprint)  # it may trust this machine by now; what it can do is not known
         self.outbox.heard_from(fingerprint)
         if address:
             self.spawn(self.book.seen(fingerprint, address))
