@@ -151,5 +151,5 @@ def _unbase64(value: dict[str, Any], key: str) -> bytes:
 
 def _bad(what: str) -> BadIntroduction:
     return BadIntroduction(
-        f"The other machine's introduction does not hold: {what}.", do="Update rappd on both, try again."
+        f"The other machine's introduction does not hold: {what}.", do="Update both machines, try again."
     )

@@ -152,4 +152,4 @@ def confirms(key: bytes, role: Role, of: bytes, proof: bytes, *, public: bytes, 
 
 
 def _no_message() -> BadCodeMessage:
-    return BadCodeMessage("That is no message of a pairing by code.", do="Update rappd on both, try again.")
+    return BadCodeMessage("That is no message of a pairing by code.", do="Update both machines, try again.")

@@ -10,6 +10,7 @@ question when it comes back; the answer then stands in the record of this conver
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 try:
@@ -95,3 +96,7 @@ def _told(peers: list[dict[str, Any]]) -> str:
         agents = ", ".join(peer["agents"]) or "no agents known"
         lines.append(f"{peer['name']}: {peer['presence']}; {agents}")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(AskPeerAgent().perform(text=" ".join(sys.argv[1:])) + "\n")

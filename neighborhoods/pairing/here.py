@@ -31,12 +31,12 @@ SEND_SECONDS: Final = 15.0
 WRONG_CODE: Final[Ending] = ("The code was wrong; nothing was paired.", "Ask for a new code.")
 
 _REFUSALS: Final = {
-    "": ("refused the pairing", "Update rappd on both, try again."),
+    "": ("refused the pairing", "Update both machines, try again."),
     "key_changed": ("knows another machine by this one's name", "There: revoke the old one, then pair."),
     "no_pairing": ("knows nothing of this pairing any more", "Start anew on both machines."),
     "pairing_stopped": ("stopped the pairing", "Start anew on both machines."),
     "peer_conflict": ("is this machine itself", "Pair two machines."),
-    "bad_introduction": ("does not believe this machine's introduction", "Update rappd on both."),
+    "bad_introduction": ("does not believe this machine's introduction", "Update both machines."),
 }
 
 

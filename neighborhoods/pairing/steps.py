@@ -123,7 +123,7 @@ def read_step(body: object) -> Step:
         step: Step = msgspec.convert(body, Step)
         return step
     except msgspec.ValidationError as error:
-        raise BadStep("That is no step of a pairing.", do="Update rappd on both, try again.") from error
+        raise BadStep("That is no step of a pairing.", do="Update both machines, try again.") from error
 
 
 def read_answer(body: object, kind: type[_Answer]) -> _Answer:
@@ -132,7 +132,7 @@ def read_answer(body: object, kind: type[_Answer]) -> _Answer:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
         raise BadStep(
-            "The other machine's answer belongs to no pairing.", do="Update rappd on both, try again."
+            "The other machine's answer belongs to no pairing.", do="Update both machines, try again."
         ) from error
 
 

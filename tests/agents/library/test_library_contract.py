@@ -12,8 +12,9 @@ import agents.library
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
 
-def test_nine_agents_come_with_rappd() -> None:
+def test_ten_agents_come_with_rappd() -> None:
     assert FILES == [
+        "ask_peer_agent.py",
         "buddy_agent.py",
         "context_memory_agent.py",
         "hacker_news_agent.py",

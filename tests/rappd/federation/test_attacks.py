@@ -8,6 +8,7 @@ import json
 import ssl
 import time
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -46,20 +47,25 @@ def test_a_token_over_another_machines_connection_is_refused(mine: PlainMachine,
     "change",
     [
         {"exp": 10},
-        {"iat": int(time.time()) + 400, "exp": int(time.time()) + 900},
+        {"iat": timedelta(seconds=400), "exp": timedelta(seconds=900)},
         {"aud": "0" * 64},
-        {"exp": int(time.time()) + 86_400},
+        {"exp": timedelta(days=1)},
         {"sub": "brainstem_0000000000000000"},
         {"iss": "0" * 64},
         {"caps": ["*"]},
         {"iat": None},
         {"exp": "soon"},
-        {"nbf": int(time.time()) + 1000},
+        {"nbf": timedelta(seconds=1000)},
         {"cnf": {"x5t#S256": "AAAA"}},
     ],
 )
 def test_tokens_that_do_not_hold(mine: PlainMachine, change: dict[str, Any]) -> None:
-    got = mine.post(mine.help(), certificate=False, token=mine.token(**change))
+    now = int(time.time())  # what lies ahead does so from now, not from when the tests were collected
+    claims = {
+        name: now + int(value.total_seconds()) if isinstance(value, timedelta) else value
+        for name, value in change.items()
+    }
+    got = mine.post(mine.help(), certificate=False, token=mine.token(**claims))
     assert (got.status, got.verb) == (401, "ERROR")
     assert got.data["reason"] in ("bad_token", "not_paired")
 

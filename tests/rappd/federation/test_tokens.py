@@ -234,6 +234,7 @@ def test_repeats_and_refusals_use_nothing_up(house: House) -> None:
     assert {one["verb"] for one in batch.json} <= {"ACK", "DONE"}
     third = holder.post(signed(holder.help("Counted", {"tell": "repeat3"})), certificate=False)
     assert (third.status, third.data["reason"]) == (403, "used_up")
+    house.daemon.wait_for(lambda: "repeat2" in house.counted(), 20, "the batch to be worked on")
     assert [one for one in house.counted() if one.startswith("repeat")] == ["repeat", "repeat2"]
 
 
