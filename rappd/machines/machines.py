@@ -168,8 +168,8 @@ class Machines:
         async def answer(envelope: Envelope) -> Envelope | None:
             now = self.book.get(peer.fingerprint)
             if now is None or now.pin != peer.pin:
-                raise_away = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
-                return self.receiver.refuse(envelope, raise_away)
+                ended = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
+                return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
             return await self.receiver.receive(
                 envelope, await self.credentials.armed(envelope, self.caller(now))

@@ -102,16 +102,17 @@ class Receiver:
                     return self._from_here(envelope, envelope.reply(HELLO, self._catalogue.hello(caller)))
                 case "DONE" | "ERROR":
                     waited = await self._answered(caller.peer, envelope)
-                    return envelope.reply(ACK, {"state": "done" if waited else "unknown"})
+                    return self._from_here(
+                        envelope, envelope.reply(ACK, {"state": "done" if waited else "unknown"})
+                    )
                 case "CANCEL":
                     return self._cancel(envelope, caller)
                 case "ACK" | "STREAM":
                     return None  # they answer; an answer to them would be answered without end
         except Problem as problem:
             return self.refuse(envelope, problem)
-        return envelope.refusal(
-            400, f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)}).", "unknown_verb"
-        )
+        told = f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)})."
+        return self._from_here(envelope, envelope.refusal(400, told, "unknown_verb"))
 
     async def accept(self, envelope: Envelope, caller: Caller) -> Envelope:
         """One of a batch: a HELP is kept and begun afterwards, everything else answered at once."""

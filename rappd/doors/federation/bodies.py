@@ -34,7 +34,7 @@ class TooSlow(EnvelopeError):
 
 
 class CutOff(EnvelopeError):
-    """A body that ended early, or is framed wrongly."""
+    """A body that ended early, is framed wrongly, or is not JSON."""
 
     code = "bad_body"
 

@@ -9,7 +9,8 @@ from aiohttp import web
 
 from envelopes.problem import Problem
 from neighborhoods.pairing.pairings import Pairings
-from rappd.doors.answer import JSON, ok, problem
+from rappd.doors.answer import ok, problem
+from rappd.doors.federation.bodies import CutOff, body_of
 from rappd.limits import RateLimit
 
 PAIRING: Final = web.AppKey("pairing", Pairings)
@@ -19,27 +20,6 @@ PAIRING_LIMIT: Final = web.AppKey("pairing_limit", RateLimit)
 MOST_BYTES: Final = 16 << 10
 
 routes = web.RouteTableDef()
-
-
-class BadPairingBody(Problem):
-    """A body that is not JSON."""
-
-    code = "bad_body"
-    status = 400
-
-
-class PairingBodyTooLong(Problem):
-    """More than any step needs."""
-
-    code = "too_large"
-    status = 413
-
-
-class PairingMedia(Problem):
-    """A body that does not say that it is JSON."""
-
-    code = "media_type"
-    status = 415
 
 
 @routes.post("/pairing")
@@ -61,14 +41,8 @@ async def pairing(request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> Any:
-    if request.content_type != JSON:
-        raise PairingMedia("A step of a pairing is JSON.", do="Send application/json.")
-    raw = b""
-    async for piece in request.content.iter_any():
-        raw += piece
-        if len(raw) > MOST_BYTES:
-            raise PairingBodyTooLong("That is longer than any step of a pairing.", do="Send less.")
+    raw = await body_of(request, MOST_BYTES)
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise BadPairingBody("That is not JSON.", do="Send a JSON object.") from error
+        raise CutOff("That is not JSON.", do="Send a JSON object.") from error

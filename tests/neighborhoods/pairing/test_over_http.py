@@ -136,3 +136,13 @@ async def test_strangers_may_ask_twenty_times_a_minute(pi: Machine, served: Call
     assert statuses == [400] * 20 + [429] * 2
     assert said["code"] == "too_many"
     assert said["do"].startswith("Wait")
+
+
+async def test_a_packed_body_is_not_unpacked(pi: Machine, served: Callable[[Machine], str]) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(served(pi), data=b"\x1f\x8b", headers=headers) as answer,
+    ):
+        said = orjson.loads(await answer.read())
+    assert (answer.status, said["code"]) == (415, "media_type")

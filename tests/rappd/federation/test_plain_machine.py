@@ -203,3 +203,9 @@ def test_an_agent_that_fails_is_an_error_whose_code_is_the_status(mine: PlainMac
     assert (got.status, got.verb, got.data["code"]) == (500, "ERROR", 500)
     again = mine.request("GET", f"/envelopes/{got.json['id']}")
     assert (again.status, again.data["reason"]) == (500, got.data["reason"])
+
+
+def test_what_was_to_everybody_is_refused_in_this_machines_name(house: House, mine: PlainMachine) -> None:
+    got = mine.post(mine.envelope("NONSENSE", {}, to="broadcast"))
+    assert got.data["reason"] == "unknown_verb"
+    assert got.json["from"] == f"brainstem_{house.fingerprint[:16]}"
