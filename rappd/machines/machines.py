@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import AsyncIterator
 from hashlib import sha256
@@ -342,8 +341,3 @@ def _unanswered(row: Outgoing) -> dict[str, Any]:
     if row.state == "dropped":
         return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
     return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}
-
-
-def listed_peers() -> str:
-    """``BRAINSTEM_PEERS``: addresses of the environment (RAPP v1 §18.13.6)."""
-    return os.environ.get("BRAINSTEM_PEERS", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ async def open_all(machines: Machines) -> None:
     from neighborhoods.trust.contexts import ServerTrust
     from rappd.machines.catalogue import Catalogue
     from rappd.machines.credentials import Credentials
-    from rappd.machines.machines import listed_peers
     from rappd.machines.material import material
     from rappd.machines.pairing import pairing_parts
     from rappd.machines.receiving import Receiver
@@ -48,7 +48,9 @@ async def open_all(machines: Machines) -> None:
     )
     m.sightings = Sightings()
     trial = m.settings.on("peers.loopback")
-    m.written = PeersFile(m.home.root / "peers.json", environment=listed_peers(), allow_loopback=trial)
+    m.written = PeersFile(
+        m.home.root / "peers.json", environment=os.environ.get("BRAINSTEM_PEERS", ""), allow_loopback=trial
+    )
     m.nearby = Nearby(
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
     )
