@@ -14,14 +14,14 @@ from typing import Any
 
 from rappd.errors import Conflict, Mistyped
 from rappd.home import Home
-from twins.cartridges import acting, life, lispy_file
+from rappd.operations.cartridge_running import live, overruled, run_lispy
+from rappd.operations.cartridge_showing import about_buddy, about_lispy, name_of, standing, whose
+from twins.cartridges import lispy_file
 from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document, canonical, same
-from twins.cartridges.effects import Action
-from twins.cartridges.glance import glimpse
-from twins.cartridges.loading import Loaded, load, save
-from twins.cartridges.shapes import Shape, checked
-from twins.errors import BadCartridge, BadFile
+from twins.cartridges.documents import Document
+from twins.cartridges.loading import load, save
+from twins.cartridges.shapes import Shape
+from twins.errors import BadFile
 
 SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
 """The three shapes of a ``.rappter.egg`` by the names they go by here."""
@@ -59,18 +59,18 @@ class CartridgeVerbs:
         _may_write(into, path, replace)
         notes = list(found.notes)
         if found.shape is None:
-            notes += _overruled(found.document)
-            document, told = self._run_lispy(found.document, frames or 1, inputs, steps, fuel)
+            notes += overruled(found.document)
+            document, told = run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
         elif steps is not None or fuel is not None:
             raise Mistyped(
                 f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}"
             )
         else:
-            document, told = self._live(path, found.document, found.shape, frames, inputs)
+            document, told = live(path.name, found.document, found.shape, frames, inputs, self._moment())
         told["notes"] = [*notes, *told["notes"]]
         if told["status"] == "error" and not told["echo_frames_run"]:
             into = None  # a frame that fails leaves the cartridge as it was
-        return {"cartridge": {**_whose(path, found), **told, **self._save(document, into)}}
+        return {"cartridge": {**whose(path, found), **told, **self._save(document, into)}}
 
     def resume(
         self, path: Path, *, inputs: Sequence[Any] = (), into: Path | None = None, replace: bool = False
@@ -85,14 +85,14 @@ class CartridgeVerbs:
         """What a cartridge is, what it holds, where it was frozen and who signed it. Runs nothing."""
         found = load(path, force=force)
         octets = path.read_bytes()
-        about = self._lispy(found.document) if found.shape is None else self._buddy(found)
+        about = about_lispy(found.document) if found.shape is None else about_buddy(found, self._moment())
         return {
             "cartridge": {
-                **_whose(path, found),
+                **whose(path, found),
                 **about,
                 "size": len(octets),
                 "sha256": hashlib.sha256(octets).hexdigest(),
-                "signer": {"fingerprint": found.signer, **self._standing(found.signer)},
+                "signer": {"fingerprint": found.signer, **standing(self._home, found.signer)},
                 "notes": list(found.notes),
             }
         }
@@ -145,7 +145,7 @@ class CartridgeVerbs:
         _may_write(target, None, replace)
         document = lispy_file.saved(document, self._moment())
         about = {"file": target.name, "name": name, "kind": "lispy", "shape": lispy_file.SCHEMA}
-        return {"cartridge": {**about, **self._lispy(document), **self._save(document, target)}}
+        return {"cartridge": {**about, **about_lispy(document), **self._save(document, target)}}
 
     def convert(
         self, path: Path, to: str, into: Path, *, replace: bool = False, force: bool = False
@@ -157,7 +157,7 @@ class CartridgeVerbs:
         _may_write(into, path, replace)
         document = convert(found.document, SHAPES[to])
         told = {"file": into.name, "from": found.shape.value, "notes": list(found.notes)}
-        about = {"name": _name(document, SHAPES[to]), "kind": "buddy", "shape": SHAPES[to].value}
+        about = {"name": name_of(document, SHAPES[to]), "kind": "buddy", "shape": SHAPES[to].value}
         return {"cartridge": {**told, **about, **self._save(document, into)}}
 
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
@@ -187,186 +187,6 @@ class CartridgeVerbs:
         into.parent.mkdir(parents=True, exist_ok=True)
         save(into, document, key=self._home.identity(), at=self._moment())
         return {"saved": str(into), "sha256": hashlib.sha256(into.read_bytes()).hexdigest()}
-
-    def _run_lispy(
-        self,
-        document: Document,
-        frames: int,
-        inputs: Sequence[Any],
-        steps: int | None,
-        fuel: int | None,
-    ) -> tuple[Document, dict[str, Any]]:
-        from agents.lispy.limits import Limits
-        from twins.cartridges import lispy_run
-
-        limits = Limits() if fuel is None else Limits(max_steps=fuel)
-        ran = lispy_run.run(
-            document, frames=frames, steps=steps, inputs=inputs, limits=limits, now=self._moment()
-        )
-        return ran.document, {**ran.as_json(), "next": lispy_run.inspect(ran.document)}
-
-    def _live(
-        self, path: Path, document: Document, shape: Shape, frames: int | None, inputs: Sequence[Any]
-    ) -> tuple[Document, dict[str, Any]]:
-        """A frame is one action; the buddy goes back into the shape it came in."""
-        _must_live(path.name, document, shape)
-        buddy = convert(document, Shape.BUDDY)
-        buddy["_meta"].pop("as_of", None)  # in a file no time passes
-        actions = [_action(one) for one in inputs]
-        actions += [(Action.HEARTBEAT, {})] * (
-            (1 if frames is None and not actions else frames or 0) - len(actions)
-        )
-        told: list[dict[str, Any]] = []
-        entropy = hashlib.sha256(canonical(document)).digest()[:2]
-        for action, given in actions:
-            lived = acting.act(buddy, action, self._moment(), entropy=entropy, **given)
-            buddy = lived.document
-            told.append(
-                {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said}
-            )
-        back = convert(life.exported(buddy, self._moment()), shape)
-        checked(back, name=path.name)
-        return back, {
-            "status": "done",
-            "output": "",
-            "echo_frames_run": len(told),
-            "frames": told,
-            "steps": 0,
-            "notes": [],
-            "next": "",
-            "buddy": glimpse(buddy),
-        }
-
-    def _lispy(self, document: Document) -> dict[str, Any]:
-        from twins.cartridges import lispy_run
-
-        continuation = document.get("continuation", {})
-        programs = document.get("programs", {})
-        return {
-            "entry": _entry(document),
-            "dialect": lispy_file.dialect_of(document),
-            "programs": [
-                {"name": name, "lines": source.count("\n") + 1, "bytes": len(source.encode())}
-                for name, source in programs.items()
-            ],
-            "env": _shown_env(document),
-            "tools": sorted(document.get("tools", {})),
-            "frame": continuation.get("frame", 0),
-            "pending_inputs": continuation.get("pending_inputs", []),
-            "echoes": document.get("echoes", [])[-1:],
-            "exported_at": document["_meta"].get("exported_at"),
-            "frozen": continuation.get("image") is not None,
-            "next": lispy_run.inspect(document),
-        }
-
-    def _buddy(self, found: Loaded) -> dict[str, Any]:
-        assert found.shape is not None
-        buddy = convert(found.document, Shape.BUDDY)
-        buddy["_meta"].pop("as_of", None)  # in a file no time passes
-        buddy = life.at(buddy, self._moment())
-        organism = buddy["organism"]
-        return {
-            "buddy": {
-                **glimpse(buddy),
-                "frames_survived": organism["frames_survived"],
-                "created_at": organism["created_at"],
-                "hatched_at": organism["hatched_at"],
-                "personality": organism["personality"],
-                "memories": len(organism["long_memory"]),
-                "context": len(organism["context_memory"]),
-            },
-            "exported_at": buddy["_meta"].get("exported_at"),
-            "frozen": False,
-            "next": "",
-        }
-
-    def _standing(self, fingerprint: str) -> dict[str, str]:
-        """Who signed, as seen from here."""
-        from twins.importer.signers import Signers
-
-        if not fingerprint:
-            return {"standing": "unsigned", "name": ""}
-        if (self._home.keys / "identity.pem").exists() and fingerprint == self._home.identity().fingerprint:
-            return {"standing": "self", "name": "this machine"}
-        name = Signers(self._home.signers).name_of(fingerprint) if self._home.root.is_dir() else ""
-        return {"standing": "trusted" if name else "unknown", "name": name}
-
-
-def _whose(path: Path, found: Loaded) -> dict[str, Any]:
-    kind = "lispy" if found.shape is None else "buddy"
-    shape = found.shape.value if found.shape else found.document.get("schema", lispy_file.TYPE)
-    return {"file": path.name, "name": _name(found.document, found.shape), "kind": kind, "shape": shape}
-
-
-def _name(document: Document, shape: Shape | None) -> str:
-    if shape is None:
-        return lispy_file.agent_id(document)
-    organism: Document = document if shape is Shape.SEED else document["organism"]
-    return str(organism.get("name") or organism.get("instance") or "???")
-
-
-def _must_live(name: str, document: Document, shape: Shape) -> None:
-    if shape is not Shape.SPEC:
-        return
-    scale = document["organism"].get("scale", "daemon")
-    if scale != "daemon" or document["body"]["kind"] == "cartridge_xml":
-        what = f"of scale {scale}" if scale != "daemon" else "in XML"
-        raise BadCartridge(
-            f"{name} is an organism {what}; nothing here runs it.", do=f"rappd cartridge inspect {name}"
-        )
-
-
-def _action(given: Any) -> tuple[Action, dict[str, Any]]:
-    """An input of a buddy: ``"feed"``, or ``{"action": "remember", "text": …, "kind": …}``."""
-    said = {"action": given} if isinstance(given, str) else given
-    name = said.get("action") if isinstance(said, dict) else None
-    if not isinstance(name, str) or name not in set(Action):
-        raise Mistyped("A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}.""")
-    rest = {key: value for key, value in said.items() if key in ("text", "kind")}
-    if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(said):
-        raise Mistyped(f"{name} takes text and kind, both text.", do="Leave the rest out.")
-    return Action(name), rest
-
-
-def _entry(document: Document) -> str:
-    try:
-        return lispy_file.entry_of(document)
-    except BadCartridge:
-        return ""
-
-
-def _shown_env(document: Document) -> dict[str, str]:
-    from agents.lispy.errors import BadValue
-    from agents.lispy.printer import shortly
-    from agents.lispy.wire import from_wire
-
-    shown: dict[str, str] = {}
-    for name, wire in document.get("env_wire", {}).items():
-        try:
-            shown[name] = shortly(from_wire(wire), 200)
-        except BadValue as error:
-            shown[name] = f"damaged: {error}"
-    for name, value in document.get("env", {}).items():
-        shown[name] = shortly(value, 200)
-    return shown
-
-
-def _overruled(document: Document) -> list[str]:
-    """What somebody changed in ``env`` while the machine was frozen: it has values of its own."""
-    from agents.lispy.errors import BadValue
-    from agents.lispy.wire import from_wire
-
-    if document.get("continuation", {}).get("image") is None:
-        return []
-    changed = []
-    plain = document.get("env", {})
-    for name, wire in document.get("env_wire", {}).items():
-        try:
-            if name in plain and not same(plain[name], from_wire(wire)):
-                changed.append(name)
-        except BadValue:  # whoever runs it is told
-            continue
-    return [f"{name} was changed by hand; the frozen machine goes on with its own." for name in changed]
 
 
 def _source(path: Path) -> str:

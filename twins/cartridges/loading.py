@@ -91,16 +91,21 @@ def save(
         write_atomically(beside, integrity.seal({path.name: digest}, at=moment, key=key))
 
 
+def signer_of(digest: str, signature: bytes, *, name: str) -> tuple[str, tuple[str, ...]]:
+    """Who signed the file ``name`` of that SHA-256, and what a person should know."""
+    try:
+        sealed = integrity.check(signature)
+        sealed.covers(digest)
+    except BadEgg:
+        return "", (f"{name} was changed after it was signed; it counts as unsigned.",)
+    return sealed.signer, ()
+
+
 def _signer(path: Path, octets: bytes) -> tuple[str, tuple[str, ...]]:
     signature = _read(_beside(path), _MAX_SIGNATURE)
     if signature is None:
         return "", ()
-    try:
-        sealed = integrity.check(signature)
-        sealed.covers(hashlib.sha256(octets).hexdigest())
-    except BadEgg:
-        return "", (f"{path.name} was changed after it was signed; it counts as unsigned.",)
-    return sealed.signer, ()
+    return signer_of(hashlib.sha256(octets).hexdigest(), signature, name=path.name)
 
 
 def _beside(path: Path) -> Path:

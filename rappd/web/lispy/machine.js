@@ -24,21 +24,26 @@ export class Machine {
   #state;
 
   /**
-   * `source` is text. Text that cannot be read is an outcome. `profile`: core or rappterbook. `inputs` are
-   * values that the program takes with `(next-input)`; null: it cannot. `bindings`: globals of its own, by name.
+   * `source` is text, or forms that were read from one. Text that cannot be read is an outcome. `profile`: core
+   * or rappterbook. `inputs` are values that the program takes with `(next-input)`; null: it cannot. `bindings`
+   * (a Map): globals of its own, by name.
    */
-  constructor(source, { limits = {}, profile = "core", inputs = null, bindings = {}, named = "<vm>" } = {}) {
+  constructor(
+    source,
+    { limits = {}, profile = "core", inputs = null, bindings = new Map(), named = "<vm>" } = {},
+  ) {
     if (source instanceof State) {
       this.#state = source;
       return;
     }
     if (!BEGINS.has(profile)) throw new BadValue(`There is no LisPy profile ${profile}.`);
     const scope = startingGlobals(inputs !== null);
-    for (const [name, value] of Object.entries(bindings)) scope.bindings.set(name, value);
+    for (const [name, value] of bindings) scope.bindings.set(name, value);
     const state = new State(limitsOf(limits), profile, scope, inputs === null ? null : [...inputs]);
     this.#state = state;
     try {
-      if (inSequence(state, read(source, state.limits, named), 0, scope) === FORM_NEXT) state.mode = EVALUATE;
+      const forms = typeof source === "string" ? read(source, state.limits, named) : source;
+      if (inSequence(state, forms, 0, scope) === FORM_NEXT) state.mode = EVALUATE;
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       state.fail(error);
@@ -118,6 +123,26 @@ export class Machine {
     state.value = state.fault = null;
     state.apply(procedure, args);
     state.mode = APPLY;
+  }
+
+  /** How many values were handed in and not taken yet. */
+  get waiting() {
+    return this.#state.inputs?.length ?? 0;
+  }
+
+  /** How much the program may use. */
+  get limits() {
+    return this.#state.limits;
+  }
+
+  /** What the program came to; null before it is done. */
+  get value() {
+    return this.#state.value;
+  }
+
+  /** The value of a global; null where there is none. */
+  lookup(name) {
+    return this.#state.globals.bindings.get(name) ?? null;
   }
 
   /** What it is doing, what it knows and what it has used, for people. */

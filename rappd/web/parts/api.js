@@ -1,6 +1,7 @@
 /** Requests to the daemon that served this page, and the one shape of everything that goes wrong. */
 
 import { keep, kept } from "./keep.js";
+import { saveAs } from "./saving.js";
 import { sse } from "./sse.js";
 
 /** Says `answered` or `lost` after each request, so that the banner need not ask. */
@@ -49,10 +50,7 @@ export async function send(path, { method = "GET", json, form, headers = {}, sig
 
 /** The JSON answer of a request; raises `Problem` for every answer that is not one. */
 export async function ask(path, options) {
-  const response = await send(path, options);
-  const body = await readJson(response);
-  if (!response.ok || body.error) throw refused(body, response.status);
-  return body;
+  return answerOf(await send(path, options));
 }
 
 export const get = (path) => ask(path);
@@ -86,12 +84,22 @@ export function upload(path, file, { moved = () => undefined, signal } = {}) {
 export async function download(path, filename) {
   const response = await send(path);
   if (!response.ok) throw refused(await readJson(response), response.status);
-  const address = URL.createObjectURL(await response.blob());
-  const link = Object.assign(document.createElement("a"), { href: address, download: filename });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  saveAs(await response.blob(), filename);
+}
+
+/**
+ * A POST whose answer takes a while; `moved(done, whole)` tells how far it is, in bytes, as the daemon counts
+ * them. Raises as `ask` does.
+ */
+export async function postTelling(path, json, moved) {
+  const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
+  if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) return answerOf(response);
+  for await (const { data } of eventsOf(response)) {
+    if (data.type === "done") return data;
+    if (data.type === "error") throw refused(data, data.status);
+    moved(data.done, data.whole);
+  }
+  throw lost();
 }
 
 /**
@@ -101,6 +109,10 @@ export async function download(path, filename) {
 export async function* follow(path, options) {
   const response = await send(path, options);
   if (!response.ok) throw refused(await readJson(response), response.status);
+  yield* eventsOf(response);
+}
+
+async function* eventsOf(response) {
   try {
     for await (const event of sse(response.body)) {
       if (event.data) yield { id: event.id, data: JSON.parse(event.data) };
@@ -120,6 +132,12 @@ function refused(body, status) {
   const problem = new Problem(body, status);
   if (problem.code === "not_operator") line.dispatchEvent(new Event("not-operator"));
   return problem;
+}
+
+async function answerOf(response) {
+  const body = await readJson(response);
+  if (!response.ok || body.error) throw refused(body, response.status);
+  return body;
 }
 
 async function readJson(response) {

@@ -1,6 +1,6 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem, post, remove, upload } from "./api.js";
+import { Problem, post, postTelling, remove, upload } from "./api.js";
 import { bytes, count } from "./amounts.js";
 import { chooseEgg } from "./egg-drop.js";
 import { clock, onDay } from "./clock.js";
@@ -108,9 +108,10 @@ function slot(name, changed) {
     close();
     body.dataset.empty = "";
     const { name: called } = twins.row(key);
-    fill(body, progressLine(`Packing ${called}…`).element);
+    const line = progressLine(`Packing ${called}…`);
+    fill(body, line.element);
     await hold(async () => {
-      const { packed: done } = await post("/eggs/pack", { twin: key });
+      const { packed: done } = await postTelling("/eggs/pack", { twin: key }, line.moved);
       return [{ path: done.path }, called, `as it is now, ${bytes(done.size)}`];
     });
   }

@@ -5,16 +5,23 @@ import { h, icon } from "./dom.js";
 import { openPlan } from "./plan-sheet.js";
 import { troubles } from "./troubles.js";
 
-const waiting = [];
+const SIGNATURE = ".sig";
+
+const waiting = []; // [file, what came with it]
 let open = false;
 
-/** Opens each file's plan; the next when the one before was decided. */
+/** Opens each file's plan; the next when the one before was decided. A `.sig` goes with the file it is of. */
 export function openEggs(files) {
   if (!desk.operator) {
     troubles.add({ error: "Opening eggs needs the operator's link.", todo: `\`${desk.command}\``, file: "" });
     return;
   }
-  waiting.push(...files);
+  const names = new Set([...files].map(({ name }) => name));
+  const belongs = ({ name }) => name.endsWith(SIGNATURE) && names.has(name.slice(0, -SIGNATURE.length));
+  for (const file of files) {
+    if (belongs(file)) continue;
+    waiting.push([file, [...files].filter(({ name }) => name === file.name + SIGNATURE)]);
+  }
   if (!open) next();
 }
 
@@ -39,7 +46,7 @@ export function chooseEgg(label, { taken = openEggs, primary = false, multiple =
 }
 
 function next() {
-  const file = waiting.shift();
-  open = Boolean(file);
-  if (file) openPlan(file, next);
+  const taken = waiting.shift();
+  open = Boolean(taken);
+  if (taken) openPlan(taken[0], next, taken[1]);
 }

@@ -60,7 +60,7 @@ export function presence(row) {
   return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
 }
 
-/** "nearby · 3 agents · 4 calls wait" */
+/** "nearby · 3 agents · 4 in the outbox" */
 export function facts(row) {
   if (row.legacy) return ["a published brainstem, over plain http", tame(row.address)].join(" · ");
   return [
@@ -68,7 +68,7 @@ export function facts(row) {
     !row.paired && tame(row.address),
     row.paired && (row.whose === "mine" ? "yours" : "a friend's"),
     row.paired && row.presence === "here" && count(row.agents ?? 0, "agent"),
-    row.waiting > 0 && `${count(row.waiting, "call waits", "calls wait")}`,
+    row.waiting > 0 && `${row.waiting} in the outbox`,
   ]
     .filter(Boolean)
     .join(" · ");

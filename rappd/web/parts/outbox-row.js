@@ -5,7 +5,7 @@ import { fill, h } from "./dom.js";
 import { tame } from "./machine-words.js";
 import { machines } from "./machines.js";
 import { outbox } from "./outbox-rows.js";
-import { standing, timing, waits } from "./outbox-words.js";
+import { called, standing, timing, waits } from "./outbox-words.js";
 import { inline } from "./problem.js";
 import { toast } from "./toast.js";
 
@@ -18,7 +18,7 @@ export function outboxRow(row, { brief = false } = {}) {
   const what = h(
     "p",
     { class: "waiting-what" },
-    h("bdi", {}, tame(row.what) || "a call"),
+    h("bdi", {}, called(row)),
     h("span", { class: "soft" }, " to ", h("bdi", {}, tame(row.to))),
   );
   const element = h(
@@ -29,11 +29,12 @@ export function outboxRow(row, { brief = false } = {}) {
     trouble,
   );
   let drawn = "";
+  const quoted = () => (row.kind === "egg" ? called(row) : `"${tame(row.what)}"`);
   const path = () => `/outbox/${encodeURIComponent(row.id)}`;
   const retry = () =>
     inline(trouble, async () => {
       await post(`${path()}/retry`);
-      toast(`Tried now: "${tame(row.what)}" to ${tame(row.to)}.`);
+      toast(`Tried now: ${quoted()} to ${tame(row.to)}.`);
       outbox.touch();
     });
   const drop = () =>
@@ -43,7 +44,7 @@ export function outboxRow(row, { brief = false } = {}) {
       toast(
         begun
           ? `Dropped; ${tame(row.to)} may have begun it.`
-          : `Dropped: "${tame(row.what)}" to ${tame(row.to)}.`,
+          : `Dropped: ${quoted()} to ${tame(row.to)}.`,
       );
       outbox.touch();
     });
@@ -73,12 +74,12 @@ export function outboxRow(row, { brief = false } = {}) {
       waits(row) && [
         h(
           "button",
-          { type: "button", class: "secondary", "aria-label": `Retry ${tame(row.what)}`, onclick: retry },
+          { type: "button", class: "secondary", "aria-label": `Retry ${called(row)}`, onclick: retry },
           "Retry",
         ),
         h(
           "button",
-          { type: "button", class: "quiet", "aria-label": `Drop ${tame(row.what)}`, onclick: drop },
+          { type: "button", class: "quiet", "aria-label": `Drop ${called(row)}`, onclick: drop },
           "Drop",
         ),
       ],

@@ -28,7 +28,7 @@ export function outboxView(place) {
   const none = h(
     "p",
     { class: "plain" },
-    "Nothing waits for another machine. What you ask of one that is away waits here.",
+    "Nothing waits for another machine. What you ask of one that is away, or send to it, waits here.",
   );
   const later = h("h2", { class: "lately" }, "Lately");
   const body = h("div", {}, none, waiting.element, later, over.element);

@@ -5,12 +5,16 @@ import { span, tame, until } from "./machine-words.js";
 
 const WAITING = ["queued", "delivered", "accepted"];
 
+/** "read the rain gauge" of a call, "Egg garden.egg" of an egg */
+export const called = (row) => (row.kind === "egg" ? `Egg ${tame(row.what)}` : tame(row.what) || "a call");
+
 /** Whether a row waits still. */
 export const waits = ({ state }) => WAITING.includes(state);
 
 /** How a row stands, as nodes; `here` says whether its machine is. */
 export function standing(row, here) {
-  const [kind, mark, text] = sayings[row.state]?.(row, here) ?? ["soft", "·", tame(row.state)];
+  const words = row.kind === "egg" ? { ...sayings, ...ofEggs } : sayings;
+  const [kind, mark, text] = words[row.state]?.(row, here) ?? ["soft", "·", tame(row.state)];
   return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
 }
 
@@ -37,6 +41,14 @@ const sayings = {
   failed: (row) => ["bad", "✗", row.trouble ? `failed: ${tame(row.trouble)}` : "failed"],
   expired: () => ["bad", "✗", "ran out of time"],
   dropped: () => ["soft", "·", "dropped"],
+};
+
+const ofEggs = {
+  queued: (row, here) =>
+    here
+      ? ["warn", "!", "waiting"]
+      : ["warn", "!", ["waiting: ", bdi(row), ` is away; it keeps ${until(row.expires)}`]],
+  done: (row) => ["good", "✓", ["delivered; it waits on ", bdi(row), " to be hatched"]],
 };
 
 function next(row, here, now) {

@@ -5,7 +5,7 @@
  * the drag begins: the first drag of a card packs, the next one carries. Other browsers cannot; they save.
  */
 
-import { Problem, download, post } from "./api.js";
+import { Problem, download, postTelling } from "./api.js";
 import { bytes, count, some } from "./amounts.js";
 import { clock } from "./clock.js";
 import { fill, h, icon } from "./dom.js";
@@ -21,7 +21,7 @@ export const canDragOut =
 
 const packed = new Map(); // twin's key → Egg
 
-/** The latest egg of a twin: "none", "packing", "ready" or "failed". Says `change`. */
+/** The latest egg of a twin: "none", "packing", "ready" or "failed". Says `change`, and `moved` while it packs. */
 class Egg extends EventTarget {
   state = "none";
   problem = null;
@@ -29,6 +29,7 @@ class Egg extends EventTarget {
   link = "";
   at = 0;
   row = null;
+  far = null; // bytes done, and in all
 
   /** `allow`: ids of likely secrets that may travel. */
   async pack(row, allow = []) {
@@ -36,7 +37,8 @@ class Egg extends EventTarget {
     if (this.state === "packing") return;
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
-      const answer = await post("/eggs/pack", { twin: row.key, ...(allow.length > 0 && { allow }) });
+      const json = { twin: row.key, ...(allow.length > 0 && { allow }) };
+      const answer = await postTelling("/eggs/pack", json, (...far) => this.#moved(far));
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
       say(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {
@@ -60,8 +62,13 @@ class Egg extends EventTarget {
     return `/eggs/laid/${this.packed.path.split("/").slice(-2).map(encodeURIComponent).join("/")}`;
   }
 
+  #moved(far) {
+    this.far = far;
+    this.dispatchEvent(new Event("moved"));
+  }
+
   #set(changes) {
-    Object.assign(this, changes);
+    Object.assign(this, { far: null }, changes);
     this.dispatchEvent(new Event("change"));
   }
 }
@@ -94,17 +101,27 @@ export function dragsOut(element, row) {
 export function eggLine(key) {
   const egg = eggOf(key);
   const element = h("div", { class: "egg-line", role: "group", "aria-label": "Egg" });
+  let line = null;
+  const move = () => egg.far && line?.moved(...egg.far);
   const draw = () => {
     element.hidden = egg.state === "none";
-    fill(element, LINES[egg.state]?.(egg));
+    line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`) : null;
+    fill(element, line ? line.element : LINES[egg.state]?.(egg));
+    move();
   };
   egg.addEventListener("change", draw);
+  egg.addEventListener("moved", move);
   draw();
-  return { element, close: () => egg.removeEventListener("change", draw) };
+  return {
+    element,
+    close() {
+      egg.removeEventListener("change", draw);
+      egg.removeEventListener("moved", move);
+    },
+  };
 }
 
 const LINES = {
-  packing: (egg) => progressLine(`Packing ${egg.name}…`).element,
   failed: (egg) =>
     egg.problem.findings.length
       ? likelySecrets(egg.problem.findings, {

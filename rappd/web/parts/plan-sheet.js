@@ -1,20 +1,25 @@
 /** The plan sheet: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
 
-import { Problem, post, remove, upload } from "./api.js";
+import { Problem, post, postTelling, remove, upload } from "./api.js";
 import { count } from "./amounts.js";
+import { openFiles } from "./cartridge-opening.js";
 import { fill, h } from "./dom.js";
 import { hatched } from "./hatching.js";
 import { overwriting } from "./plan-choices.js";
 import { planHead } from "./plan-head.js";
 import { isHere, planRows } from "./plan-rows.js";
-import { problemView } from "./problem.js";
+import { inline, problemView } from "./problem.js";
 import { progressLine } from "./progress.js";
+import { go } from "./router.js";
 import { say } from "./say.js";
 import { openSheet } from "./sheet.js";
 import { trustForm } from "./signers.js";
 
-/** Takes a file to the daemon and shows its plan; `decided()` when the sheet is closed. */
-export function openPlan(file, decided) {
+/**
+ * Takes a file to the daemon and shows its plan; `decided()` when the sheet is closed. `beside`: files that came
+ * with it, its signature.
+ */
+export function openPlan(file, decided, beside = []) {
   const control = new AbortController();
   const body = h("div", { class: "sheet-body" });
   let ident = "";
@@ -64,6 +69,15 @@ export function openPlan(file, decided) {
     const foot = h("div", { class: "sheet-foot" });
     let plan = first;
     const chosen = new Set();
+    const run = async () => {
+      const opened = await inline(trouble, () => openFiles([file, ...beside]));
+      if (!opened) return;
+      dialog.close();
+      go("twins", "cartridges");
+    };
+    const runHere =
+      first.egg.kind === "lispy" &&
+      h("button", { type: "button", class: "secondary", onclick: run }, "Run it here");
 
     const draw = () => {
       fill(head, planHead(plan, egg));
@@ -73,7 +87,7 @@ export function openPlan(file, decided) {
     };
     const actions = () => {
       const files = writes(plan);
-      if (!files && plan.answer) return closing(() => dialog.close(), "Close");
+      if (!files && plan.answer) return closing(() => dialog.close(), "Close", runHere);
       if (!files && plan.seal.standing !== "trusted")
         return [
           h(
@@ -83,7 +97,7 @@ export function openPlan(file, decided) {
               ? "All of it is here already."
               : "Nothing would be written: what differs stays yours.",
           ),
-          closing(() => dialog.close(), "Close"),
+          closing(() => dialog.close(), "Close", runHere),
         ];
       const button = h(
         "button",
@@ -91,7 +105,7 @@ export function openPlan(file, decided) {
         files ? `Hatch ${count(files, "file")}` : "Hatch",
       );
       button.addEventListener("click", () => hatch(button));
-      return closing(() => dialog.close(), "Not now", button);
+      return closing(() => dialog.close(), "Not now", runHere, button);
     };
     /** Asks for the plan anew. True when there is one. */
     const again = async (why = "") => {
@@ -119,7 +133,7 @@ export function openPlan(file, decided) {
       const overwrite = [...chosen];
       const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
       try {
-        const answer = await post("/eggs/hatch", json);
+        const answer = await postTelling("/eggs/hatch", json, way.moved);
         dialog.close();
         hatched(answer.hatched);
       } catch (found) {

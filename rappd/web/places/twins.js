@@ -1,6 +1,7 @@
-/** Twins: who lives here besides the brainstem; eggs, lineage, and who is set aside. */
+/** Twins: who lives here besides the brainstem; eggs, lineage, cartridges, and who is set aside. */
 
 import { aging } from "../parts/aging.js";
+import { cartridgesView } from "../parts/cartridges-view.js";
 import { openEggs } from "../parts/egg-drop.js";
 import { eggsView } from "../parts/eggs-view.js";
 import { get } from "../parts/api.js";
@@ -20,6 +21,7 @@ const VIEWS = [
   ["", "Here"],
   ["lineage", "Lineage"],
   ["eggs", "Eggs"],
+  ["cartridges", "Cartridges"],
   ["archived", "Archived"],
 ];
 const NEWS_MS = 800;
@@ -60,6 +62,7 @@ export function mount(main, { tryIt }) {
     if (!desk.operator) return fill(body, operatorLine("see your twins and open eggs"));
     if (view === "lineage") open = lineageView(body);
     else if (view === "eggs") open = eggsView(body);
+    else if (view === "cartridges") open = cartridgesView(body);
     else if (view === "archived") open = setAsideView(body);
     else if (view === "twin" && key) open = twinPage(body, key, tryIt);
     else open = twinsView(body);

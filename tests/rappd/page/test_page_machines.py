@@ -88,7 +88,7 @@ async def test_each_machine_has_a_card_and_the_rail_counts_the_peers(site: Any) 
         await expect(pi.locator("code")).to_contain_text("91c3")
         await expect(pi).to_contain_text("nearby · yours · 3 agents")
         await expect(shed).to_contain_text("○ away since 9 Sept")
-        await expect(shed).to_contain_text("last address · yours · 4 calls wait")
+        await expect(shed).to_contain_text("last address · yours · 4 in the outbox")
         await expect(page.locator(f"[data-key='{KITCHEN}']")).to_contain_text("· found")
         await expect(page.get_by_role("button", name="Pair with kitchen")).to_have_count(1)
         await expect(page.get_by_role("button", name="Pair with pi")).to_have_count(0)
@@ -198,7 +198,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        ("expired", "Nobody said yes in time; nothing was paired."),
+        ("expired", "Time is up; nothing was paired."),
         ("stopped", "The pairing was stopped; nothing was paired."),
     ],
 )
@@ -456,6 +456,41 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         await page.evaluate("location.hash = '#/activity'")
         await expect(page.locator(".under-way")).to_contain_text(["long one"])
     assert len(site.desk.requests("/outbox/81aa/retry")) == 1
+
+
+async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
+    egg = {"kind": "egg", "what": "garden.egg", "thread": ""}
+    rows = [waiting("1", "done", **egg), waiting("2", "delivered", **egg), waiting(**egg)]
+    sent(site, "GET", "/peers", 200, listing(paired("shed", SHED, presence="away", waiting=2)))
+    sent(site, "GET", "/outbox", 200, {"outbox": rows})
+    sent(site, "POST", "/outbox/81aa/retry", 200, {"retried": rows[2]})
+    async with site.opened("#/machines/outbox") as page:
+        queued = page.locator("[data-id='81aa']")
+        await expect(queued).to_contain_text("Egg garden.egg to shed")
+        await expect(queued).to_contain_text(
+            re.compile("waiting: shed is away; it keeps until (tomorrow|\\d)")
+        )
+        await expect(page.locator("[data-id='2']")).to_contain_text("on its way")
+        await expect(page.locator("[data-id='1']")).to_contain_text(
+            "✓ delivered; it waits on shed to be hatched"
+        )
+        await queued.get_by_role("button", name="Retry Egg garden.egg").click()
+        await expect(page.locator(".toast")).to_contain_text("Tried now: Egg garden.egg to shed.")
+
+
+@pytest.mark.parametrize(
+    ("rung", "words"),
+    [
+        ("nearby", "nearby"),
+        ("last address", "last address"),
+        ("list", "the list in peers.json"),
+        ("typed", "a typed address"),
+    ],
+)
+async def test_each_peer_says_by_which_rung_it_was_reached(site: Any, rung: str, words: str) -> None:
+    sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=rung)))
+    async with site.opened("#/machines") as page:
+        await expect(page.locator(f"[data-key='{PI}'] .soft").last).to_contain_text(words)
 
 
 async def test_the_legacy_door_says_to_whom_it_is_open(site: Any) -> None:

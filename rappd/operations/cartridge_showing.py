@@ -1,0 +1,113 @@
+"""What is told of a cartridge that does not run: what it is, what it holds, who signed it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rappd.home import Home
+from twins.cartridges import life, lispy_file
+from twins.cartridges.crossing import convert
+from twins.cartridges.documents import Document
+from twins.cartridges.glance import glimpse
+from twins.cartridges.loading import Loaded
+from twins.cartridges.shapes import Shape
+from twins.errors import BadCartridge
+
+
+def whose(path: Path, found: Loaded) -> dict[str, Any]:
+    """Which file, of whom, of which kind."""
+    kind = "lispy" if found.shape is None else "buddy"
+    shape = found.shape.value if found.shape else found.document.get("schema", lispy_file.TYPE)
+    return {"file": path.name, "name": name_of(found.document, found.shape), "kind": kind, "shape": shape}
+
+
+def name_of(document: Document, shape: Shape | None) -> str:
+    """What whoever lives in a cartridge is called."""
+    if shape is None:
+        return lispy_file.agent_id(document)
+    organism: Document = document if shape is Shape.SEED else document["organism"]
+    return str(organism.get("name") or organism.get("instance") or "???")
+
+
+def about_lispy(document: Document) -> dict[str, Any]:
+    """What a LisPy agent holds, and where it was frozen."""
+    from twins.cartridges import lispy_run
+
+    continuation = document.get("continuation", {})
+    programs = document.get("programs", {})
+    return {
+        "entry": _entry(document),
+        "dialect": lispy_file.dialect_of(document),
+        "programs": [
+            {"name": name, "lines": source.count("\n") + 1, "bytes": len(source.encode())}
+            for name, source in programs.items()
+        ],
+        "env": _shown_env(document),
+        "tools": sorted(document.get("tools", {})),
+        "frame": continuation.get("frame", 0),
+        "pending_inputs": continuation.get("pending_inputs", []),
+        "echoes": document.get("echoes", [])[-1:],
+        "exported_at": document["_meta"].get("exported_at"),
+        "frozen": continuation.get("image") is not None,
+        "next": lispy_run.inspect(document),
+    }
+
+
+def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
+    """How a buddy in a file is."""
+    assert found.shape is not None
+    buddy = convert(found.document, Shape.BUDDY)
+    buddy["_meta"].pop("as_of", None)  # in a file no time passes
+    buddy = life.at(buddy, now)
+    organism = buddy["organism"]
+    return {
+        "buddy": {
+            **glimpse(buddy),
+            "frames_survived": organism["frames_survived"],
+            "created_at": organism["created_at"],
+            "hatched_at": organism["hatched_at"],
+            "personality": organism["personality"],
+            "memories": len(organism["long_memory"]),
+            "context": len(organism["context_memory"]),
+        },
+        "exported_at": buddy["_meta"].get("exported_at"),
+        "frozen": False,
+        "next": "",
+    }
+
+
+def standing(home: Home, fingerprint: str) -> dict[str, str]:
+    """Who signed, as seen from here."""
+    from twins.importer.signers import Signers
+
+    if not fingerprint:
+        return {"standing": "unsigned", "name": ""}
+    if (home.keys / "identity.pem").exists() and fingerprint == home.identity().fingerprint:
+        return {"standing": "self", "name": "this machine"}
+    name = Signers(home.signers).name_of(fingerprint) if home.root.is_dir() else ""
+    return {"standing": "trusted" if name else "unknown", "name": name}
+
+
+def _entry(document: Document) -> str:
+    try:
+        return lispy_file.entry_of(document)
+    except BadCartridge:
+        return ""
+
+
+def _shown_env(document: Document) -> dict[str, str]:
+    from agents.lispy.errors import BadValue
+    from agents.lispy.printer import shortly
+    from agents.lispy.wire import from_wire
+
+    shown: dict[str, str] = {}
+    for name, wire in document.get("env_wire", {}).items():
+        try:
+            shown[name] = shortly(from_wire(wire), 200)
+        except BadValue as error:
+            shown[name] = f"damaged: {error}"
+    for name, value in document.get("env", {}).items():
+        shown[name] = shortly(value, 200)
+    return shown
