@@ -67,16 +67,17 @@ class Gate:
         caller: Caller,
         *,
         session: Any = None,
+        fresh: bool = False,
         named: bool = False,
         emit: Emit | None = None,
     ) -> Envelope:
         """Takes a HELP in and gives its DONE or ERROR back, once the answer is durable.
 
-        ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
+        ``fresh``: nobody used the session before. ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
         answer, or joins the turn under way. The task may be cancelled; that too is recorded.
         """
         if not named:
-            return await self._perform(envelope, caller, session, False, emit)
+            return await self._perform(envelope, caller, session, fresh, False, emit)
         key = (envelope.sender, envelope.id)
         running = self._turns.get(key)
         if running is not None:
@@ -89,7 +90,7 @@ class Gate:
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self._turns[key] = future
         try:
-            reply = await self._perform(envelope, caller, session, True, emit)
+            reply = await self._perform(envelope, caller, session, fresh, True, emit)
         except BaseException as error:
             future.set_exception(error if isinstance(error, Exception) else Cancelled())
             future.exception()  # nobody may be waiting
@@ -118,11 +119,13 @@ class Gate:
         """Writes down that nobody waits for ``request`` any more."""
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
-    def begin(self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "") -> Envelope:
+    def begin(
+        self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
+    ) -> Envelope:
         """Puts a record on the thread that its caller's session has, and makes that thread known."""
         text = orjson.dumps(envelope.id if session is None else session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
-        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], _now()))
+        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], _now(), fresh))
         return _on(envelope, thread)
 
     async def once(
@@ -137,6 +140,10 @@ class Gate:
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
         """
+        with self._store.gathering.turn():
+            return await self._once(envelope, caller, emit, begun)
+
+    async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
         workspace, handler, repeatable = self._routed(envelope.recipient)
         outer, envelope, info = envelope, *self._placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -190,8 +197,16 @@ class Gate:
 
     async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
         """What is on its way to the disk gets there, also when the task is cancelled: then True."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake(_: object) -> None:
+            if not written.done():
+                written.set_result(None)
+
+        writing.add_done_callback(wake)
         try:
-            return await asyncio.shield(writing), False
+            await written
+            return writing.result(), False
         except asyncio.CancelledError:
             if self.closing:
                 raise
@@ -243,17 +258,19 @@ class Gate:
         return placed, info
 
     async def _perform(
-        self, envelope: Envelope, caller: Caller, session: Any, named: bool, emit: Emit | None
+        self, envelope: Envelope, caller: Caller, session: Any, fresh: bool, named: bool, emit: Emit | None
     ) -> Envelope:
         workspace, handler, _ = self._routed(envelope.recipient)
-        envelope = self.begin(envelope, workspace, session=session, title=envelope.data.get("user_input", ""))
+        title = envelope.data.get("user_input", "")
+        envelope = self.begin(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
-        try:
-            reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
-        except asyncio.CancelledError:
-            self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
-            raise
-        await self._commit(reply, workspace, answers=named)
+        with self._store.gathering.turn():
+            try:
+                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+            except asyncio.CancelledError:
+                self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
+                raise
+            await self._commit(reply, workspace, answers=named)
         self.passed += 1
         return reply
 

@@ -162,7 +162,7 @@ class Line:
         if len(self._working) >= MOST_AT_ONCE:
             await self.tell(encode(envelope.refusal(503, "Too much is asked at once.", "busy")))
             return
-        task = asyncio.ensure_future(self._work(envelope))
+        task = asyncio.get_running_loop().create_task(self._work(envelope))
         self._working[task] = envelope
         task.add_done_callback(self._worked)
 

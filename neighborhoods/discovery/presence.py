@@ -108,9 +108,11 @@ class Presence:
         """Takes a sign of life that proves who it is from: a request of the peer, an answer of it."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
+            lately = time.monotonic() - watched.answered_at < self._pace.every / 50
             self._lives(watched, milliseconds)
             self._urgent.pop(fingerprint, None)
-            self._plan(watched, self._every())
+            if not lately:  # else its next turn was planned just now
+                self._plan(watched, self._every())
 
     def hurry(self, fingerprint: str) -> None:
         """Asks a peer at once, for something hints that it came or went. At most once a second each."""

@@ -219,8 +219,8 @@ class Receiver:
     ) -> Envelope:
         """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
-        done, _ = await asyncio.wait({work.task}, timeout=wait)
-        return self._end_of(work, envelope) if done else self._not_yet(work, envelope)
+        await work.over_within(wait)
+        return self._end_of(work, envelope) if work.task.done() else self._not_yet(work, envelope)
 
     async def _pieces(
         self, work: Work, asked: Envelope, *, after: int = 0, wait: float | None = None

@@ -32,6 +32,25 @@ class Work:
     claimed: dict[str, Any] = field(default_factory=dict)
     pushed: bool = False
 
+    async def over_within(self, seconds: float) -> None:
+        """Waits for the task's end, so long at most. (As ``asyncio.wait`` does, at a third of its price.)"""
+        if self.task.done():
+            return
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def wake(_: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        self.task.add_done_callback(wake)
+        late = loop.call_later(seconds, wake)
+        try:
+            await over
+        finally:
+            late.cancel()
+            self.task.remove_done_callback(wake)
+
 
 class UnderWay:
     """By who asked and the envelope's id; a repeat finds the one that is under way."""
@@ -53,7 +72,7 @@ class UnderWay:
         claimed = {THREAD: inner.extensions[THREAD]} if THREAD in inner.extensions else {}
         if PEER_THREAD in inner.extensions:
             claimed = {THREAD: inner.extensions[PEER_THREAD]}
-        task = asyncio.ensure_future(perform(live.append))
+        task = asyncio.get_running_loop().create_task(perform(live.append))
         work = self._running[key] = Work(task, live, caller, inner.recipient, claimed)
 
         def done(task: asyncio.Task[Envelope]) -> None:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from rappd.store.records import Record, ThreadInfo
+from rappd.store.together import Row as Row
+from rappd.store.together import Together
 
 InboxState = Literal["accepted", "started", "done"]
 
-Row = tuple[Any, ...]
-
-_TAKE = """INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) VALUES(?,?,?,?,?,?,?,?)
-    ON CONFLICT(sender, id, verb) DO NOTHING"""
+_TAKE = Together(
+    "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) VALUES",
+    8,
+    "ON CONFLICT(sender, id, verb) DO NOTHING RETURNING sender, id, verb",
+)
 _TAKEN = "SELECT state, thread FROM inbox WHERE sender = ? AND id = ? AND verb = ?"
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
-_DONE = "UPDATE inbox SET state = 'done', body = x'' WHERE sender = ? AND id = ? AND verb = ?"
+_DONE = Together(
+    "UPDATE inbox SET state = 'done', body = x'' FROM (VALUES",
+    3,
+    ") AS it WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3",
+)
 
 
 @dataclass(slots=True)
@@ -81,21 +90,51 @@ Other = Change | Taking | Beginning | Reply
 Item = Record | ThreadInfo | Other
 
 
-def carry_out(db: sqlite3.Connection, item: Other) -> tuple[list[Record | ThreadInfo], Any]:
-    """Inside the caller's transaction: what is to be appended with it, and the result for who waits."""
-    if isinstance(item, Change):
-        return [], _change(db, item)
-    key = (item.sender, item.id, item.verb)
-    if isinstance(item, Taking):
-        row = (*key, item.state, item.workspace, item.thread, item.body, item.at)
-        if db.execute(_TAKE, row).rowcount:
-            return item.records, None
-        return [], Taken(*db.execute(_TAKEN, key).fetchone())
-    if isinstance(item, Beginning):
-        began = db.execute(_BEGIN, key).rowcount > 0
-        return (item.records if began else []), began
-    db.execute(_DONE, key)
-    return [replace(item.record, answers=True)], None
+Outcome = tuple[list[Record | ThreadInfo], Any]
+"""What is to be appended with an entry, and the result for who waits."""
+
+
+def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
+    """Inside the caller's transaction: all of them in their order, one outcome each."""
+    outcomes: list[Outcome] = []
+    for kind, run in groupby(items, type):
+        some: list[Any] = list(run)
+        if kind is Taking:
+            outcomes += _take(db, some)
+        elif kind is Reply:
+            _DONE.execute(db, [(reply.sender, reply.id, reply.verb) for reply in some])
+            outcomes += [([_answering(reply.record)], None) for reply in some]
+        elif kind is Beginning:
+            outcomes += [_begin(db, beginning) for beginning in some]
+        else:
+            outcomes += [([], _change(db, change)) for change in some]
+    return outcomes
+
+
+def _take(db: sqlite3.Connection, takings: list[Taking]) -> list[Outcome]:
+    rows = [
+        (one.sender, one.id, one.verb, one.state, one.workspace, one.thread, bytearray(one.body), one.at)
+        for one in takings
+    ]
+    new = set(_TAKE.execute(db, rows))
+    outcomes: list[Outcome] = []
+    for one in takings:
+        key = (one.sender, one.id, one.verb)
+        if key in new:
+            new.discard(key)  # a repeat in the same batch is a repeat
+            outcomes.append((one.records, None))
+        else:
+            outcomes.append(([], Taken(*db.execute(_TAKEN, key).fetchone())))
+    return outcomes
+
+
+def _answering(record: Record) -> Record:
+    return record if record.answers else replace(record, answers=True)
+
+
+def _begin(db: sqlite3.Connection, beginning: Beginning) -> Outcome:
+    began = db.execute(_BEGIN, (beginning.sender, beginning.id, beginning.verb)).rowcount > 0
+    return (beginning.records if began else []), began
 
 
 def threads_of(item: Item | None) -> list[str]:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Set
+from dataclasses import dataclass
 
 from envelopes.chain import GENESIS
 from rappd.store.records import ThreadInfo
+from rappd.store.together import Together
 
 KNOWN_THREADS = 8_192
 
-_FIND = "SELECT number, count, head, session, title != '', updated FROM threads WHERE id = ?"
+_FIND = Together(
+    "SELECT id, number, count, head, session, title != '', updated FROM threads WHERE id IN (VALUES", 1, ")"
+)
 _HIGHEST = "SELECT max(number) FROM threads"
-_ADVANCE = "UPDATE threads SET count = ?, head = ?, updated = ? WHERE number = ?"
-_DESCRIBE = """INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head)
-    VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(number) DO UPDATE SET
+_ADVANCE = Together(
+    "UPDATE threads SET count = it.column2, head = it.column3, updated = it.column4 FROM (VALUES",
+    4,
+    ") AS it WHERE number = it.column1",
+)
+_DESCRIBE = Together(
+    "INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head) VALUES",
+    10,
+    """ON CONFLICT(number) DO UPDATE SET
     session = coalesce(excluded.session, session),
     title = CASE title WHEN '' THEN excluded.title ELSE title END,
-    updated = excluded.updated, count = excluded.count, head = excluded.head"""
+    updated = excluded.updated, count = excluded.count, head = excluded.head""",
+)
 
 
 @dataclass(slots=True)
@@ -59,23 +70,31 @@ class Heads:
         self._known: OrderedDict[str, Head] = OrderedDict()
         self._last_number: int | None = None
 
+    def look_up(self, threads: Set[str]) -> None:
+        """Brings what the tables have of these threads into memory; until the next time, ``find`` knows them."""
+        self._trim()
+        unknown = [(thread,) for thread in threads if thread not in self._known]
+        for thread, *row in _FIND.execute(self._db, unknown) if unknown else ():
+            self._known[thread] = Head(*row)
+
     def find(self, thread: str) -> Head | None:
-        """The thread's head from memory, else from the tables; None when there is no such thread."""
+        """The head of a thread that was looked up; None when there is no such thread."""
         head = self._known.get(thread)
         if head is not None:
             self._known.move_to_end(thread)
-            return head
-        row = self._db.execute(_FIND, (thread,)).fetchone()
-        return None if row is None else self._remember(thread, Head(*row))
+        return head
 
     def begin(self, info: ThreadInfo) -> Head:
         """The head of a thread that does not exist yet."""
         if self._last_number is None:
             self._last_number = self._db.execute(_HIGHEST).fetchone()[0] or 0
         self._last_number += 1
-        news = replace(info)  # ``learn`` may add to it
+        news = ThreadInfo(
+            info.id, info.workspace, info.caller, info.session, info.title, info.at
+        )  # a copy: ``learn`` may add to it
         head = Head(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, news)
-        return self._remember(info.id, head)
+        self._known[info.id] = head
+        return head
 
     def save(self, heads: list[Head]) -> None:
         """Writes their rows, inside the caller's transaction."""
@@ -84,24 +103,23 @@ class Heads:
         for head in heads:
             info, head.news = head.news, None
             if info is None:
-                advanced.append((head.count, head.hash, head.updated, head.number))
+                advanced.append((head.number, head.count, bytearray(head.hash), head.updated))
             else:
                 described.append(
                     (head.number, info.id, info.workspace, info.caller, info.session, info.title,
-                     info.at, head.updated, head.count, head.hash)
+                     info.at, head.updated, head.count, bytearray(head.hash))
                 )  # fmt: skip
         if described:
-            self._db.executemany(_DESCRIBE, described)
+            _DESCRIBE.execute(self._db, described)
         if advanced:
-            self._db.executemany(_ADVANCE, advanced)
+            _ADVANCE.execute(self._db, advanced)
+        self._trim()
 
     def forget(self) -> None:
         """Nothing in memory is true any more; the tables are."""
         self._known.clear()
         self._last_number = None
 
-    def _remember(self, thread: str, head: Head) -> Head:
-        self._known[thread] = head
-        if len(self._known) > KNOWN_THREADS:
+    def _trim(self) -> None:
+        while len(self._known) > KNOWN_THREADS:
             self._known.popitem(last=False)
-        return head

@@ -31,7 +31,7 @@ class ThreadInfo:
     """Who talks with which workspace on a thread. ``session`` is the client's own session id as JSON text.
 
     On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the
-    latest ``session`` is kept.
+    latest ``session`` is kept. ``fresh``: it is known not to exist yet.
     """
 
     id: str
@@ -40,6 +40,7 @@ class ThreadInfo:
     session: str | None
     title: str
     at: int
+    fresh: bool = False
 
 
 @dataclass(slots=True, frozen=True)

@@ -32,6 +32,7 @@ class Store:
         """Blocks on the disk; the daemon uses ``open``."""
         with in_words(path):
             self._writer = Writer(path, strict=strict)
+        self.gathering = self._writer.gathering
         self._path = path
         self._closed = False
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")

@@ -7,9 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
-import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,16 @@ from envelopes.chain import link
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.bell import Bell
-from rappd.store.changes import Item, Reply, bytes_of, carry_out, threads_of
+from rappd.store.changes import Item, Other, Reply, bytes_of, carry_out, threads_of
+from rappd.store.gathering import Gathering
 from rappd.store.heads import Head, Heads
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
+from rappd.store.together import Together
 
 log = logging.getLogger(__name__)
 
 LINGER_SECONDS = 0.02
-MANY = 4  # answered by one commit; then the next waits GATHER_SECONDS, to take more along
-GATHER_SECONDS = 0.001
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
@@ -37,7 +35,7 @@ _Done = list[tuple[Waiter, Any]]
 
 _PAGE_BYTES = 4096
 _ROW_BYTES = 250  # beside the body
-_INSERT = "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT = Together("INSERT INTO events VALUES", 12)
 
 
 class Writer:
@@ -55,7 +53,7 @@ class Writer:
         self._bell = Bell()
         self._lingering: asyncio.TimerHandle | None = None
         self._rang = False  # since the timer was set
-        self._abreast = 0  # the most that one commit answered lately
+        self.gathering = Gathering(self._bell.ring)
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._seq: int | None = None
@@ -73,7 +71,7 @@ class Writer:
 
     def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
         """Takes an entry, in order: written at once with a waiter, else within ``LINGER_SECONDS``.
-        Where many wait, at once is within ``GATHER_SECONDS``.
+        Where many wait, at once is as ``gathering`` says.
 
         The waiter gets the highest ``seq`` so far, or what ``carry_out`` finds. ``strict`` syncs it,
         and all before it, to the disk.
@@ -83,9 +81,9 @@ class Writer:
         self._pending.append((item, waiter, strict))
         if waiter is not None:
             self._rang = True
-            self._bell.ring()
         elif self._lingering is None:
             self._linger()
+        self.gathering.put(waits=waiter is not None)
 
     def stop_taking(self) -> None:
         """Ends ``put``; called on the loop, so that nothing slips in behind the last entry."""
@@ -116,9 +114,6 @@ class Writer:
     def _run(self) -> None:
         while not self._closed or self._pending:
             self._bell.wait()
-            if self._abreast >= MANY and not self._closed:
-                time.sleep(GATHER_SECONDS)
-                self._bell.wait(0)  # who rang meanwhile has put already
             due = len(self._pending)  # who comes later rings again
             while due > 0:
                 batch = self._gather()
@@ -164,8 +159,7 @@ class Writer:
             )
             self._fail(batch, connections.explain(error, self._path))
         else:
-            self._abreast = max(len(done), self._abreast - 1)
-            _deliver(done)
+            self._deliver(done)
 
     def _write(self, batch: list[_Entry]) -> _Done:
         if self._seq is None:
@@ -176,7 +170,8 @@ class Writer:
         rows: list[tuple[object, ...]] = []
         touched: dict[int, Head] = {}
         done: _Done = []
-        entries: Iterable[_Entry] = self._unfolded(batch, done) if self._mixed else batch
+        entries = self._unfolded(batch, done) if self._mixed else batch
+        self._heads.look_up(_threads(entries))
         for item, waiter, wants_sync in entries:
             if type(item) is Record:
                 head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
@@ -211,21 +206,26 @@ class Writer:
         self._seq = seq
         return done
 
-    def _unfolded(self, batch: list[_Entry], done: _Done) -> Iterator[_Entry]:
+    def _unfolded(self, batch: list[_Entry], done: _Done) -> list[_Entry]:
         """The batch with all but records and threads carried out, in a transaction that is left open."""
         self._begin(self._strict or any(strict for _, _, strict in batch))
+        others: list[Other] = [
+            item for item, _, _ in batch if item is not None and not isinstance(item, Record | ThreadInfo)
+        ]
+        outcomes = iter(carry_out(self._db, others))
+        entries: list[_Entry] = []
         for entry in batch:
             item, waiter, strict = entry
             if item is None or isinstance(item, Record | ThreadInfo):
-                yield entry
+                entries.append(entry)
                 continue
-            records, result = carry_out(self._db, item)
-            for record in records:
-                yield record, None, False
+            records, result = next(outcomes)
+            entries += [(record, None, False) for record in records]
             if type(item) is Reply:
-                yield None, waiter, strict
+                entries.append((None, waiter, strict))
             elif waiter is not None:
                 done.append((waiter, result))
+        return entries
 
     def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], strict: bool) -> None:
         db = self._db
@@ -233,7 +233,7 @@ class Writer:
             self._begin(strict)
         self._heads.save(heads)
         if rows:
-            db.executemany(_INSERT, rows)
+            _INSERT.execute(db, rows)
         db.execute("COMMIT")
 
     def _begin(self, strict: bool) -> None:
@@ -261,7 +261,7 @@ class Writer:
                         self._lost.popitem(last=False)
                 else:
                     self._lost.pop(thread, None)
-        _deliver(failed)
+        self._deliver(failed)
 
     def _without_cut_off(self, batch: list[_Entry]) -> list[_Entry]:
         """The batch without the records whose predecessors are lost; the next who waits for them is told."""
@@ -278,7 +278,7 @@ class Writer:
                 failed.append((waiter, self._lost[lost[0]]))
                 for thread in lost:
                     self._lost.pop(thread, None)
-        _deliver(failed)
+        self._deliver(failed)
         return kept
 
     def _start_log_over(self) -> None:
@@ -291,24 +291,37 @@ class Writer:
             log.warning("the log could not be started over, will try again: %s", error)
         self._keeper.log_is_long = False
 
+    def _deliver(self, results: _Done) -> None:
+        if results:
+            # A closed loop has nobody left to tell.
+            with contextlib.suppress(RuntimeError):
+                results[0][0].get_loop().call_soon_threadsafe(self._settle, results)
+
+    # On the event loop again.
+
+    def _settle(self, results: _Done) -> None:
+        self.gathering.answered(len(results))
+        for waiter, result in results:
+            if waiter.done():  # cancelled meanwhile
+                continue
+            if isinstance(result, StoreError):
+                waiter.set_exception(result)
+            else:
+                waiter.set_result(result)
+
+
+def _threads(entries: list[_Entry]) -> set[str]:
+    """Those that entries are about and that may exist already."""
+    named: set[str] = set()
+    fresh: set[str] = set()
+    for item, _, _ in entries:
+        if type(item) is Record:
+            named.add(item.thread)
+        elif type(item) is ThreadInfo:
+            (fresh if item.fresh else named).add(item.id)
+    return named - fresh
+
 
 def _bare(record: Record) -> ThreadInfo:
     """For a record on a thread that nobody described."""
     return ThreadInfo(record.thread, "", record.sender, None, "", record.at)
-
-
-def _deliver(results: _Done) -> None:
-    if results:
-        # A closed loop has nobody left to tell.
-        with contextlib.suppress(RuntimeError):
-            results[0][0].get_loop().call_soon_threadsafe(_settle, results)
-
-
-def _settle(results: _Done) -> None:
-    for waiter, result in results:
-        if waiter.done():  # cancelled meanwhile
-            continue
-        if isinstance(result, StoreError):
-            waiter.set_exception(result)
-        else:
-            waiter.set_result(result)

@@ -37,9 +37,11 @@ async def chat(request: web.Request) -> web.Response:
 async def answer(house: House, tenant: Tenant, who: Caller, raw: bytes) -> tuple[int, bytes]:
     """The turn that a request's body asks for: HTTP status and JSON. Raises ``Problem``."""
     asked = _asked(raw)
-    session = asked.session_id if asked.session_id is not None else new_id()
+    fresh = asked.session_id is None
+    session = new_id() if fresh else asked.session_id
     if asked.turn_id is None:
-        reply = await house.gate.turn(request_envelope(asked, recipient=tenant.id), who, session=session)
+        envelope = request_envelope(asked, recipient=tenant.id)
+        reply = await house.gate.turn(envelope, who, session=session, fresh=fresh)
         status, found = refused(reply) if reply.verb == ERROR else (200, _body(tenant, reply, session))
     else:
         live = _live_turn(house, tenant, who, asked, session)

@@ -117,13 +117,14 @@ class ChatSite(web.SockSite):
 class Lane(asyncio.Protocol):
     """One connection, as long as it brings one plain ``POST /chat`` after the other."""
 
-    __slots__ = ("_busy", "_held", "_idling", "_site", "_transport", "_used")
+    __slots__ = ("_busy", "_head", "_held", "_host", "_idling", "_site", "_size", "_transport", "_used")
 
     def __init__(self, site: ChatSite) -> None:
         self._site = site
         self._busy = False
         self._held = b""
         self._used = False
+        self._head, self._host, self._size = b"", "", -1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
@@ -182,21 +183,9 @@ class Lane(asyncio.Protocol):
 
     def _length(self, head: bytes) -> int:
         """How long the body is; -1 when this is no plain request to this door."""
-        try:
-            lines = head.decode("ascii").split("\r\n")[1:]
-            fields = dict([line.split(": ", 1) for line in lines])
-        except ValueError:
-            return -1
-        fields = {name.lower(): value for name, value in fields.items()}
-        length = fields.get("content-length", "")
-        plain = (
-            fields.keys() <= _KNOWN
-            and len(fields) == len(lines)
-            and all(map(str.isprintable, lines))
-            and fields.get("connection", "keep-alive").lower() == "keep-alive"
-            and self._site.knows(fields.get("host", ""))
-        )
-        return int(length) if plain and length.isdecimal() and len(length) < 9 else -1
+        if head != self._head:  # mostly, one client says the same each time
+            self._head, (self._host, self._size) = head, _read_head(head)
+        return self._size if self._site.knows(self._host) else -1
 
     def _hand_over(self, data: bytes) -> None:
         self._leave()
@@ -222,6 +211,26 @@ class Lane(asyncio.Protocol):
     def _leave(self) -> None:
         self._idling.cancel()
         self._site.lanes.discard(self)
+
+
+def _read_head(head: bytes) -> tuple[str, int]:
+    """The host's name and how long the body is; -1 when it is no plain request."""
+    try:
+        lines = head.decode("ascii").split("\r\n")[1:]
+        fields = dict([line.split(": ", 1) for line in lines])
+    except ValueError:
+        return "", -1
+    fields = {name.lower(): value for name, value in fields.items()}
+    length = fields.get("content-length", "")
+    plain = (
+        fields.keys() <= _KNOWN
+        and len(fields) == len(lines)
+        and all(map(str.isprintable, lines))
+        and fields.get("connection", "keep-alive").lower() == "keep-alive"
+        and length.isdecimal()
+        and len(length) < 9
+    )
+    return fields.get("host", ""), int(length) if plain else -1
 
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
