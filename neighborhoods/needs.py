@@ -14,6 +14,9 @@ OutboxState = Literal["queued", "delivered", "accepted", "done", "failed", "expi
 WAITING: tuple[OutboxState, ...] = ("queued", "delivered", "accepted")
 """States in which somebody still waits."""
 
+EGG = "EGG"
+"""The verb of a row that stands for an egg: its body is a note, which stays here; its bytes are a file."""
+
 
 class Outgoing(msgspec.Struct, frozen=True):
     """One envelope that waits for a peer. ``number`` counts up and keeps the order.
@@ -95,12 +98,15 @@ class OutboxRecords(Protocol):
         """Changes rows together. Rows that are done, failed, expired or dropped stay as they are."""
         ...
 
-    async def due(self, peer: str, at: int, most: int) -> list[Outgoing]:
-        """What may be sent to a peer now, in order: queued, and delivered without a word since."""
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
+        """What may be sent to a peer now, in order: queued, and delivered without a word since. Either eggs,
+        or everything else."""
         ...
 
-    async def outgoing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
-        """Rows without their bodies' fate changed, the oldest first."""
+    async def outgoing(
+        self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
+    ) -> list[Outgoing]:
+        """Rows without their bodies' fate changed, the oldest first. ``eggs``: only these, or none of them."""
         ...
 
     async def find_outgoing(self, prefix: str) -> list[Outgoing]:

@@ -6,19 +6,26 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import aiohttp
-import orjson
 
 from envelopes import wire
 from envelopes.errors import Malformed
 from envelopes.record import ERROR, Envelope
+from neighborhoods.carriers.answers import (
+    arrived,
+    check_sender,
+    envelope_of,
+    no_envelope,
+    not_trusted,
+)
 from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Answer, Line, OnStream
-from neighborhoods.carriers.requesting import session, whole
+from neighborhoods.carriers.requesting import session, upload, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
 from neighborhoods.delivery.carrier import RETRIABLE
 from neighborhoods.delivery.errors import Declined, Retriable
-from neighborhoods.errors import NotPaired, NotTrustedThere, PeerAway, PeerFailed
+from neighborhoods.errors import NotPaired, PeerAway
 from neighborhoods.peer import Peer
 from neighborhoods.trust.contexts import TlsFiles, client_context
 
@@ -28,6 +35,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH_SECONDS = 30.0
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.3, 2.0
+DOUBTS_APART = 5.0
+"""Seconds: work that takes long is no reason to ask more often whether somebody is there."""
 LARGEST_ANSWER = 110 << 20
 
 Requests = Callable[[Peer], Answer]
@@ -39,29 +49,56 @@ Heard = Callable[[str, str], None]
 class Carrier:
     """Carries envelopes to peers, each over mutual TLS to the key that is pinned and no other."""
 
-    def __init__(self, ways: Ways, own: TlsFiles, requests: Requests, heard: Heard) -> None:
+    def __init__(
+        self,
+        ways: Ways,
+        own: TlsFiles,
+        requests: Requests,
+        heard: Heard,
+        doubted: Callable[[str], None] = lambda fingerprint: None,
+    ) -> None:
+        """``doubted(fingerprint)``: a line to that peer says nothing; somebody should ``probe`` it."""
         self._ways = ways
+        self._doubted = doubted
         self._own = own
         self._requests = requests
         self._heard = heard
         self._lines: dict[str, Line] = {}
         self._every: dict[str, set[Line]] = {}
         self._opening: dict[str, asyncio.Lock] = {}
+        self._round_trips: dict[str, float] = {}
+        self._doubted_at: dict[str, float] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self._http: aiohttp.ClientSession | None = None
 
     async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
-        """Like ``send``; a line on which nothing at all was heard meanwhile ends, and the next call looks for
-        the way anew: the peer may have moved, and a connection to where it was is believed for long."""
+        """Like ``send``. Where a line says nothing for a moment, another is opened beside it, by whichever
+        address leads to the peer now: it may have moved, and a connection to where it was is believed for
+        long. The first answer counts; a line on which nothing at all was heard meanwhile ends."""
+        loop = asyncio.get_running_loop()
         line = await self._line(peer)
-        since = asyncio.get_running_loop().time()
+        since = loop.time()
+        asked = asyncio.ensure_future(self._ask(peer, line, hello, wait, None))
+        tries: list[asyncio.Future[Envelope]] = [asked]
         try:
-            return await self._ask(peer, line, hello, wait, None)
+            await asyncio.wait(tries, timeout=self._patience(peer))
+            if not asked.done():
+                self._ways.doubt(peer)
+                tries.append(asyncio.ensure_future(self._by_another_line(peer, hello, wait)))
+            reply = await _first_of(tries)
         except PeerAway:
             if line.heard_at < since:
                 self._ways.forget(peer)
                 await line.close()
             raise
+        finally:
+            for task in tries:
+                task.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+        self._round_trips[peer.fingerprint] = loop.time() - since
+        if line.heard_at < since:
+            await line.close()
+        return reply
 
     async def send(
         self, peer: Peer, envelope: bytes, *, wait: float, on_stream: OnStream | None = None
@@ -72,11 +109,16 @@ class Carrier:
     async def _ask(
         self, peer: Peer, line: Line, envelope: bytes, wait: float, on_stream: OnStream | None
     ) -> Envelope:
-        reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
-        _check_sender(peer, reply)
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(self._patience(peer), self._doubt, peer, line, loop.time())
+        try:
+            reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
+        finally:
+            watch.cancel()
+        check_sender(peer, reply)
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
-            raise _not_trusted(peer)
+            raise not_trusted(peer)
         self._heard(peer.fingerprint, self._ways.address(peer))
         if reply.verb == ERROR and code in RETRIABLE:
             raise Retriable(str(reply.data.get("msg", ""))[:300], answered=code)
@@ -91,7 +133,7 @@ class Carrier:
         body = b"[" + b",".join(envelopes) + b"]"
         status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
         if status == 401:
-            raise _not_trusted(peer)
+            raise not_trusted(peer)
         if status in RETRIABLE:
             raise Retriable(f"{peer.name} is busy ({status}).", answered=status)
         if status != 200:
@@ -99,8 +141,8 @@ class Carrier:
         try:
             found = wire.decode_batch(raw)
         except Malformed as problem:
-            raise _no_envelope(peer, problem) from problem
-        return [_check_sender(peer, _envelope(peer, one)) for one in found]
+            raise no_envelope(peer, problem) from problem
+        return [check_sender(peer, envelope_of(peer, one)) for one in found]
 
     async def fetch(self, peer: Peer, id: str) -> Envelope | None:
         """What became of an envelope; None when the peer does not know it."""
@@ -108,23 +150,34 @@ class Carrier:
         if status == 404:
             return None
         try:
-            return _check_sender(peer, wire.decode(raw))
+            return check_sender(peer, wire.decode(raw))
         except Malformed as problem:
             if status == 401:
-                raise _not_trusted(peer) from problem
+                raise not_trusted(peer) from problem
             if status in RETRIABLE:
                 raise Retriable(f"{peer.name} is busy ({status}).", answered=status) from problem
-            raise _no_envelope(peer, problem) from problem
+            raise no_envelope(peer, problem) from problem
 
-    async def post_file(self, peer: Peer, path: str, file: Path, headers: dict[str, str]) -> dict[str, Any]:
-        """A file as a request's body; the JSON object that came back."""
-        with await asyncio.to_thread(file.open, "rb") as content:
-            status, raw = await self._request(peer, "POST", path, content, headers=headers, seconds=3600.0)
-        found = _json(peer, raw)
-        if status != 200 or not isinstance(found, dict):
-            told = found.get("error", "") if isinstance(found, dict) else ""
-            raise PeerFailed(f"{peer.name} did not take the file: {str(told)[:200] or status}", do="")
-        return found
+    async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
+        """See ``delivery.carrier.EggCarrier``."""
+        context = client_context(peer.certificate, self._own)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "X-Rappd-Id": id,
+            "X-Rappd-Name": quote(name, safe=""),
+        }
+
+        async def post(address: str) -> tuple[int, bytes]:
+            return await upload(self._session(), f"https://{address}/eggs", file, headers, context)
+
+        status, raw = await self._ways.first(peer, post)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        return arrived(peer, status, raw)
+
+    async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
+        """See ``delivery.carrier.EggCarrier``."""
+        status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
+        return None if status in (404, 405) else arrived(peer, status, raw)
 
     def adopt(self, peer: Peer, line: Line) -> None:
         """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
@@ -154,6 +207,8 @@ class Carrier:
     async def part_from(self, fingerprint: str) -> None:
         """Ends what is open to a peer, whoever opened it, at once."""
         self._lines.pop(fingerprint, None)
+        self._round_trips.pop(fingerprint, None)
+        self._doubted_at.pop(fingerprint, None)
         await _end(self._every.pop(fingerprint, set()))
 
     async def hang_up(self) -> None:
@@ -196,7 +251,7 @@ class Carrier:
                     )
                 except aiohttp.WSServerHandshakeError as error:
                     if error.status == 401:  # by a connection that is older than the end of the trust
-                        raise _not_trusted(peer) from error
+                        raise not_trusted(peer) from error
                     raise
 
         socket = await self._ways.first(peer, connect)
@@ -205,6 +260,34 @@ class Carrier:
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
         return line
+
+    async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
+        """Its answer by a new line, which takes the place of the one that was there."""
+        async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
+            line = await self._open(peer)
+        try:
+            reply = await self._ask(peer, line, hello, wait, None)
+        except BaseException:
+            await line.close()
+            raise
+        self.adopt(peer, line)
+        return reply
+
+    def _patience(self, peer: Peer) -> float:
+        """Seconds without a word after which a line is doubted: more where words take longer."""
+        known = self._round_trips.get(peer.fingerprint, 0.0)
+        return min(LONGEST_PATIENCE, max(SHORTEST_PATIENCE, 4 * known))
+
+    def _doubt(self, peer: Peer, line: Line, since: float) -> None:
+        if not line.open or line.heard_at >= since:
+            return
+        loop = asyncio.get_running_loop()
+        wait = self._doubted_at.get(peer.fingerprint, float("-inf")) + DOUBTS_APART - loop.time()
+        if wait > 0:
+            loop.call_later(wait, self._doubt, peer, line, since)
+            return
+        self._doubted_at[peer.fingerprint] = loop.time()
+        self._doubted(peer.fingerprint)
 
     async def _read(self, peer: Peer, line: Line) -> None:
         try:
@@ -217,16 +300,13 @@ class Carrier:
         peer: Peer,
         method: str,
         path: str,
-        body: Any,
-        *,
-        headers: dict[str, str] | None = None,
-        seconds: float = BATCH_SECONDS,
+        body: bytes | None,
     ) -> tuple[int, bytes]:
         context = client_context(peer.certificate, self._own)
-        sent = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+        sent = {"Content-Type": "application/json; charset=utf-8"}
 
         async def ask(address: str) -> tuple[int, bytes]:
-            limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+            limits = aiohttp.ClientTimeout(total=BATCH_SECONDS, sock_connect=CONNECT_SECONDS)
             async with self._session().request(
                 method, f"https://{address}{path}", data=body, headers=sent, ssl=context, timeout=limits
             ) as response:
@@ -242,42 +322,20 @@ class Carrier:
         return self._http
 
 
-def _json(peer: Peer, raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise PeerAway(
-            f"{peer.name} does not answer in JSON.", do="Is another program on its port?"
-        ) from error
-
-
-def _envelope(peer: Peer, found: Envelope | Malformed) -> Envelope:
-    if isinstance(found, Malformed):
-        raise _no_envelope(peer, found) from found
-    return found
-
-
-def _check_sender(peer: Peer, reply: Envelope) -> Envelope:
-    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailed``."""
-    unread = reply.verb == ERROR and reply.sender == wire.NOBODY
-    if not unread and reply.sender.rpartition("_")[2] != peer.prefix:
-        log.warning("security: %s answered as %s", peer.name, reply.sender)
-        raise PeerFailed(f"{peer.name} answered in the name of another machine.")
-    return reply
+async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
+    """The first reply. When there is none, the error that tells more than that the peer is away."""
+    under_way = set(tries)
+    while under_way:
+        done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if task.exception() is None:
+                return task.result()
+    errors = [task.exception() for task in tries]
+    raise next((one for one in errors if one and not isinstance(one, PeerAway)), errors[0] or PeerAway(""))
 
 
 async def _end(lines: set[Line]) -> None:
     await asyncio.gather(*(line.close() for line in lines))
-
-
-def _no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:
-    return PeerFailed(f"{peer.name} answered with something that is no envelope: {problem}")
-
-
-def _not_trusted(peer: Peer) -> NotTrustedThere:
-    return NotTrustedThere(
-        f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
-    )
 
 
 def _id_of(envelope: bytes) -> str:

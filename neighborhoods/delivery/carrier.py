@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from envelopes.record import Envelope
 from neighborhoods.peer import Peer
@@ -11,7 +12,33 @@ RETRIABLE: frozenset[int] = frozenset({408, 425, 429, 502, 503, 504})
 """HTTP statuses after which the same envelope may be sent again."""
 
 
-class Carrier(Protocol):
+class Batches(Protocol):
+    """The part of a carrier that a queue needs; raises like ``Carrier``."""
+
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
+        """Up to 100 envelopes in one request. The replies in the same order, one for each."""
+        ...
+
+    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+        """The reply recorded for an envelope of ours: ``DONE``, ``ERROR``, an ``ACK`` while it is under way;
+        None when the peer knows of no such envelope."""
+        ...
+
+
+class EggCarrier(Protocol):
+    """Brings files to a peer; raises like ``Carrier``."""
+
+    async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
+        """Uploads an egg, whole or not at all: ``{"id", "name", "size"}`` of what is kept there."""
+        ...
+
+    async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
+        """What is kept of an egg that was sent under that id before; None when it has to be sent.
+        Raises what sending it would raise, where that is known before."""
+        ...
+
+
+class Carrier(Batches, Protocol):
     """Sends encoded envelopes to a peer whose key is the pinned one, and brings back the replies.
 
     Every method raises
@@ -28,13 +55,4 @@ class Carrier(Protocol):
 
     async def send(self, peer: Peer, envelope: bytes, *, wait: float) -> Envelope:
         """One envelope, past any queue. Waits up to ``wait`` seconds; the reply may be an ``ACK``."""
-        ...
-
-    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
-        """Up to 100 envelopes in one request. The replies in the same order, one for each."""
-        ...
-
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
-        """The reply recorded for an envelope of ours: ``DONE``, ``ERROR``, an ``ACK`` while it is under way;
-        None when the peer knows of no such envelope."""
         ...

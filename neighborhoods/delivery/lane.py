@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from neighborhoods.delivery.carrier import Carrier
+from neighborhoods.delivery.carrier import Batches
 from neighborhoods.delivery.errors import Retriable
 from neighborhoods.delivery.ledger import Ledger
 from neighborhoods.delivery.reading_replies import Sorted, about_fetching, refusal_for, sort_replies
@@ -45,14 +45,16 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """What every lane works with. ``unwanted`` hears of what a peer accepted after it was dropped."""
+    """What every lane works with. ``unwanted`` hears of what a peer accepted after it was dropped. ``eggs``:
+    these lanes carry eggs, the others everything else, so that no call waits behind a file."""
 
     ledger: Ledger
-    carrier: Carrier
+    carrier: Batches
     book: Callable[[str], Peer | None]
     unwanted: Callable[[Outgoing], None]
     pace: Pace = Pace()
     random: Random = randomness.random
+    eggs: bool = False
 
 
 class Lane:
@@ -81,12 +83,25 @@ class Lane:
         self._asks_at = self._loop.time() + (0.0 if ask_now else self._pace.ask_every)
         self._asked: dict[int, float] = {}
         self._one_by_one = 0  # up to this row: a batch with it was refused as a whole
-        self.task = self._loop.create_task(self._run(), name=f"outbox {peer[:4]}")
+        self._stepping: list[asyncio.Future[None]] = []
+        name = f"outbox {peer[:4]}{' eggs' if bench.eggs else ''}"
+        self.task = self._loop.create_task(self._run(), name=name)
+
+    @property
+    def eggs(self) -> bool:
+        """Whether it is a lane of eggs."""
+        return self._bench.eggs
 
     @property
     def rests(self) -> float:
         """Seconds until the next try; 0 when nothing is held back."""
         return max(0.0, self._rests_until - self._loop.time())
+
+    def after_step(self) -> asyncio.Future[None]:
+        """Is done once it has tried something more, or found nothing to try."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._stepping.append(future)
+        return future
 
     def wake(self) -> None:
         """Something new waits."""
@@ -116,6 +131,12 @@ class Lane:
         self._wake.set()
 
     async def _run(self) -> None:
+        try:
+            await self._keep_going()
+        finally:
+            self._stepped()
+
+    async def _keep_going(self) -> None:
         while True:
             self._wake.clear()
             self._at_work, self._heard_at_work = True, False
@@ -125,6 +146,7 @@ class Lane:
                 _log.exception("The outbox for %s stumbled; it goes on after a pause.", self.peer[:4])
                 seconds = self._rest()
             self._at_work = False
+            self._stepped()
             if seconds is None:
                 if not self._wake.is_set():
                     self._ended(self)
@@ -135,6 +157,12 @@ class Lane:
                         await self._wake.wait()
                 except TimeoutError:
                     pass
+
+    def _stepped(self) -> None:
+        for future in self._stepping:
+            if not future.done():
+                future.set_result(None)
+        self._stepping.clear()
 
     async def _step(self) -> float | None:
         """Does what is due. Returns the seconds until something may be due again, None for nothing waits."""
@@ -178,7 +206,10 @@ class Lane:
 
     async def _take(self) -> list[Outgoing]:
         batch = await self._ledger.take(
-            self.peer, 1 if self._one_by_one else self._pace.batch, self._pace.batch_octets
+            self.peer,
+            1 if self._one_by_one or self.eggs else self._pace.batch,
+            self._pace.batch_octets,
+            eggs=self.eggs,
         )
         if batch and batch[0].number >= self._one_by_one:
             self._one_by_one = 0
@@ -274,7 +305,7 @@ class Lane:
             self._asks_at = now + self._pace.ask_every * self._pace.asked_at_once / len(turn)
 
     async def _waiting(self, most: int) -> list[Outgoing]:
-        return await self._ledger.records.outgoing(waiting=True, peer=self.peer, most=most)
+        return await self._ledger.records.outgoing(waiting=True, peer=self.peer, most=most, eggs=self.eggs)
 
     def _stop(self, trouble: str) -> None:
         self.stopped, self.trouble = True, trouble

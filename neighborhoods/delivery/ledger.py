@@ -20,6 +20,9 @@ It is awaited before the row is marked, so that a crash in between tells it once
 it writes an answer down by (peer, id). It must not call the outbox, except ``put``.
 """
 
+OnOver = Callable[[Outgoing], None]
+"""Hears of every row that is over, once the disk says so; a crash in between tells it nothing."""
+
 OWES_NOTHING = (DONE, ERROR, CANCEL, ACK)
 """Verbs that end an exchange: once a peer has such a row, no answer is awaited."""
 
@@ -29,10 +32,17 @@ _FINAL = (DONE, HELLO, ERROR)
 class Ledger:
     """Every change that ends a row goes through here, one row at a time, so that none is told twice."""
 
-    def __init__(self, records: OutboxRecords, clock: Callable[[], int], on_answer: OnAnswer) -> None:
+    def __init__(
+        self,
+        records: OutboxRecords,
+        clock: Callable[[], int],
+        on_answer: OnAnswer,
+        on_over: OnOver = lambda row: None,
+    ) -> None:
         self.records = records
         self.clock = clock
         self._on_answer = on_answer
+        self._on_over = on_over
         self._turns = Turns()
         self._answering: dict[tuple[str, str], asyncio.Event] = {}
         self._in_flight: dict[int, Outgoing] = {}  # what ends while its batch is on its way leaves it
@@ -42,12 +52,13 @@ class Ledger:
         """A moment in which nobody has been told of what is not marked yet."""
         return self._turns.alone()
 
-    async def take(self, peer: str, most: int, octets: int) -> list[Outgoing]:
+    async def take(self, peer: str, most: int, octets: int, *, eggs: bool = False) -> list[Outgoing]:
         """The next batch of a peer, marked as handed to the carrier: at most so many, in order, together
         not more bytes than ``octets`` unless the first alone has more."""
         async with self._turns.alone():
             now = self.clock()
-            due = [row for row in await self.records.due(peer, now, most) if row.expires_at > now]
+            found = await self.records.due(peer, now, most, eggs=eggs)
+            due = [row for row in found if row.expires_at > now]
             batch, size = due[:1], len(due[0].body) if due else 0
             for row in due[1:]:
                 size += len(row.body)
@@ -129,6 +140,7 @@ class Ledger:
             await self.records.move([row.number], "dropped")
             if self._in_flight.pop(row.number, None) is not None:
                 self._dropped.add(row.number)
+            self._on_over(now)
             return now
 
     async def expire(self) -> set[str]:
@@ -138,6 +150,7 @@ class Ledger:
             for row in expired:
                 self._in_flight.pop(row.number, None)
                 await self._on_answer(msgspec.structs.replace(row, state="expired"), None)
+                self._on_over(row)
             return {row.peer for row in expired}
 
     async def _take_answer(self, peer: str, reply: Envelope) -> bool:
@@ -163,6 +176,7 @@ class Ledger:
         over = msgspec.structs.replace(row, state=state, answer=answer, trouble=trouble)
         await self._on_answer(over, reply)
         await self.records.move([row.number], state, answer=answer, trouble=trouble)
+        self._on_over(over)
 
     async def _again(self, row: Outgoing) -> Outgoing | None:
         found = await self.records.find_outgoing(row.id)

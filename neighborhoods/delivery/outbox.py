@@ -15,11 +15,12 @@ from envelopes import emergence
 from envelopes.problem import Problem
 from envelopes.record import CANCEL, SIG, Envelope
 from neighborhoods.delivery.carrier import Carrier
+from neighborhoods.delivery.egg_sender import EggSender
 from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
 from neighborhoods.delivery.lane import Bench, Lane, Pace
-from neighborhoods.delivery.ledger import Ledger, OnAnswer
+from neighborhoods.delivery.ledger import Ledger, OnAnswer, OnOver
 from neighborhoods.delivery.retrying import Random
-from neighborhoods.needs import WAITING, OutboxRecords, Outgoing
+from neighborhoods.needs import EGG, WAITING, OutboxRecords, Outgoing
 from neighborhoods.peer import Peer
 
 DAY = 86_400.0
@@ -34,7 +35,8 @@ class Outbox:
     """The outbox of one machine; belongs to the loop it is used on.
 
     ``clock`` gives microseconds since 1970, ``book`` the paired peer of a fingerprint, ``on_answer`` is told
-    of every row that is over (see ``OnAnswer``), ``verbs`` are the extension verbs a peer announced.
+    of every row that is over (see ``OnAnswer``), ``on_over`` when that is on the disk, ``verbs`` are the
+    extension verbs a peer announced. ``eggs`` sends what has the verb ``EGG``, on lanes apart.
     A peer costs a task while something waits for it, and nothing otherwise.
     """
 
@@ -46,6 +48,8 @@ class Outbox:
         clock: Callable[[], int],
         book: Callable[[str], Peer | None],
         on_answer: OnAnswer,
+        on_over: OnOver = lambda row: None,
+        eggs: EggSender | None = None,
         verbs: Callable[[str], Collection[str]] = lambda _: (),
         pace: Pace | None = None,
         random: Random = randomness.random,
@@ -56,9 +60,14 @@ class Outbox:
         self._book = book
         self._verbs = verbs
         self._pace = pace or Pace()
-        self._ledger = Ledger(records, clock, on_answer)
+        self._eggs = eggs
+        self._on_over = on_over
+        self._ledger = Ledger(records, clock, on_answer, self._over)
         self._bench = Bench(self._ledger, carrier, book, self._unwanted, self._pace, random)
-        self._lanes: dict[str, Lane] = {}
+        self._egg_bench = self._bench
+        if eggs is not None:
+            self._egg_bench = msgspec.structs.replace(self._bench, carrier=eggs, eggs=True)
+        self._lanes: dict[tuple[str, bool], Lane] = {}  # by peer, and whether it is one of eggs
         self._sweeper: asyncio.Task[None] | None = None
         self._soon: list[int] = []  # ends that come before the next sweep
         self._sweep_now = asyncio.Event()
@@ -93,8 +102,30 @@ class Outbox:
             heapq.heappush(self._soon, item.expires_at)
             self._sweep_now.set()
         if not self._closed:
-            self._lane(peer).wake()
+            self._lane(peer, eggs=envelope.verb == EGG).wake()
         return number
+
+    async def try_now(self, row: Outgoing, *, within: float) -> Outgoing:
+        """Tries what waits, whatever held it back, and says how it stands after that. Where others of its
+        kind go first, and for longer than ``within`` seconds, it is as it was."""
+        lane = self._lane(row.peer, eggs=row.verb == EGG)
+        lane.clear()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
+        while True:
+            stepped = lane.after_step()
+            now = await self._records.by_id(row.peer, row.id) or row
+            tried = now.state not in ("queued", "delivered") or (
+                now.state == "queued" and now.tries > row.tries
+            )
+            if tried or lane.task.done() or (now.state == "queued" and (lane.stopped or lane.rests)):
+                return self._as_held(now, self._clock())
+            if now.state == "delivered":
+                await stepped
+                continue
+            await asyncio.wait((stepped,), timeout=max(0.0, until - loop.time()))
+            if not stepped.done():
+                return self._as_held(now, self._clock())
 
     async def resume(self) -> int:
         """After a start: takes up whatever waits. Returns how many rows that are."""
@@ -102,7 +133,8 @@ class Outbox:
         waiting = await self._records.peers_waiting()
         for peer, count in waiting.items():
             if count:
-                self._lane(peer, ask_now=True).wake()
+                for eggs in (False, True) if self._eggs else (False,):
+                    self._lane(peer, eggs=eggs, ask_now=True).wake()
         return sum(waiting.values())
 
     async def stop(self) -> None:
@@ -119,18 +151,18 @@ class Outbox:
         """A DONE or ERROR that a peer pushed. True when it is on the disk as the answer of a row; False
         when no row of that peer waits for it: unknown, or answered before."""
         taken = await self._ledger.answered(peer, reply)
-        if taken and (lane := self._lanes.get(peer)) is not None:
+        if taken and (lane := self._lanes.get((peer, False))) is not None:
             lane.wake()
         return taken
 
     def heard_from(self, peer: str) -> None:
         """Any sign of life of a peer that proved its key: pauses end, and what waits goes at once."""
-        if (lane := self._lanes.get(peer)) is not None:
+        for lane in self._lanes_of(peer):
             lane.heard()
 
     def cleared(self, peer: str) -> None:
         """What had stopped a peer's queue is settled: it was paired again, or its key is known."""
-        if (lane := self._lanes.get(peer)) is not None:
+        for lane in self._lanes_of(peer):
             lane.clear(ask=True)
 
     async def retry(self, id: str) -> Outgoing:
@@ -140,7 +172,7 @@ class Outbox:
         if row.state not in WAITING:
             raise OutboxConflict(f"That is {row.state} already.", do="Make the call again.")
         await self._ledger.hurry(row)
-        self._lane(row.peer).clear(ask=row.state == "accepted")
+        self._lane(row.peer, eggs=row.verb == EGG).clear(ask=row.state == "accepted")
         return row
 
     async def drop(self, id: str) -> Outgoing:
@@ -151,7 +183,7 @@ class Outbox:
             raise OutboxConflict("That is over already.", do="There is nothing left to drop.")
         if row.state == "accepted":
             self._unwanted(row)
-        if (lane := self._lanes.get(row.peer)) is not None:
+        if (lane := self._lane_of(row)) is not None:
             lane.wake()
         return msgspec.structs.replace(row, state="dropped")
 
@@ -163,8 +195,23 @@ class Outbox:
 
     def trouble(self, peer: str) -> str:
         """Why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
-        lane = self._lanes.get(peer)
-        return lane.trouble if lane is not None else ""
+        return next((lane.trouble for lane in self._lanes_of(peer) if lane.trouble), "")
+
+    def stopped(self, peer: str, *, eggs: bool = False) -> bool:
+        """Whether nothing goes to a peer until its owner, or the peer itself, does something about it."""
+        lane = self._lanes.get((peer, eggs))
+        return lane is not None and lane.stopped
+
+    def _lanes_of(self, peer: str) -> list[Lane]:
+        return [lane for eggs in (False, True) if (lane := self._lanes.get((peer, eggs))) is not None]
+
+    def _lane_of(self, row: Outgoing) -> Lane | None:
+        return self._lanes.get((row.peer, row.verb == EGG and self._eggs is not None))
+
+    def _over(self, row: Outgoing) -> None:
+        if row.verb == EGG and self._eggs is not None:
+            self._eggs.stop(row.id)
+        self._on_over(row)
 
     def _cancel_all(self) -> list[asyncio.Task[None]]:
         tasks = [lane.task for lane in self._lanes.values()] + list(self._saying)
@@ -175,27 +222,29 @@ class Outbox:
         return tasks
 
     def _as_held(self, row: Outgoing, now: int) -> Outgoing:
-        lane = self._lanes.get(row.peer)
+        lane = self._lane_of(row)
         if lane is None or row.state != "queued":
             return row
         next_at = max(row.next_at, now + int(lane.rests * _SECOND)) if lane.rests else row.next_at
         return msgspec.structs.replace(row, next_at=next_at, trouble=row.trouble or lane.trouble)
 
-    def _lane(self, peer: str, *, ask_now: bool = False) -> Lane:
-        lane = self._lanes.get(peer)
+    def _lane(self, peer: str, *, eggs: bool = False, ask_now: bool = False) -> Lane:
+        eggs = eggs and self._eggs is not None
+        lane = self._lanes.get((peer, eggs))
         if lane is None:
             if self._closed:
                 raise OutboxConflict(
                     "The outbox is closed; what was put in it goes out after the next start."
                 )
-            lane = self._lanes[peer] = Lane(peer, self._bench, self._ended, ask_now=ask_now)
+            bench = self._egg_bench if eggs else self._bench
+            lane = self._lanes[peer, eggs] = Lane(peer, bench, self._ended, ask_now=ask_now)
             if self._sweeper is None:
                 self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="outbox sweep")
         return lane
 
     def _ended(self, lane: Lane) -> None:
-        if self._lanes.get(lane.peer) is lane:
-            del self._lanes[lane.peer]
+        if self._lanes.get((lane.peer, lane.eggs)) is lane:
+            del self._lanes[lane.peer, lane.eggs]
         self._sweep_now.set()
 
     async def _sweep(self) -> None:
@@ -217,7 +266,7 @@ class Outbox:
                 heapq.heappop(self._soon)
             try:
                 for peer in await self._ledger.expire():
-                    if (lane := self._lanes.get(peer)) is not None:
+                    for lane in self._lanes_of(peer):
                         lane.wake()
             except Exception:  # noqa: BLE001 - the next sweep finds the same rows
                 _log.exception("The outbox could not look for what ran out of time.")

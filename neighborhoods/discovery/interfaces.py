@@ -45,6 +45,9 @@ def multicast_trouble(found: tuple[Interface, ...]) -> str:
         return "No network connection."
     said = ""
     for interface in found:
+        if not _speaks_to_many(interface.name):
+            said = said or f"{interface.name} carries no multicast."
+            continue
         for address in interface.addresses:
             try:
                 _ask_for_a_route(interface.index, address)
@@ -77,6 +80,11 @@ def _is_running(name: str) -> bool:
         return True
 
 
+def _speaks_to_many(name: str) -> bool:
+    """Whether a link is one that multicast goes over; loopback is, whatever it says."""
+    return sys.platform != "linux" or bool(_flags(name) & (_MULTICAST | _LOOPBACK))
+
+
 def _flags(name: str) -> int:
     import fcntl
 
@@ -102,3 +110,4 @@ def _ask_for_a_route(index: int, address: str) -> None:
 
 _SIOCGIFFLAGS = 0x8913
 _UP_AND_RUNNING = 0x1 | 0x40
+_LOOPBACK, _MULTICAST = 0x8, 0x1000

@@ -60,6 +60,11 @@ class PeersFile:
                 await asyncio.to_thread(self._look)
         return self._entries
 
+    @property
+    def read(self) -> tuple[Entry, ...]:
+        """What ``entries`` gave last."""
+        return self._entries
+
     async def check(self) -> None:
         """Raises ``BadPeersFile`` that names the first bad entry by its place, counted from 0."""
         await asyncio.to_thread(self._check)

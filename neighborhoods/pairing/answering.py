@@ -10,7 +10,6 @@ from typing import Any, Final
 from envelopes.introduction import Introduction
 from envelopes.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
 from neighborhoods.errors import PairingStopped
-from neighborhoods.pairing.asking import WORDS_SECONDS
 from neighborhoods.pairing.attempt import DIFFER, Attempt
 from neighborhoods.pairing.errors import BadStep, NoSuchPairing, PairingBusy
 from neighborhoods.pairing.here import Here
@@ -51,7 +50,7 @@ class Answering:
                 id=step.attempt,
                 role="answers",
                 mine=here.introduction(),
-                expires_at=here.now() + WORDS_SECONDS,
+                expires_at=here.now() + here.within,
                 peer=peer,
                 address=address_of(host, peer.port),
                 host=host,

@@ -31,7 +31,7 @@ from neighborhoods.peer import Whose
 log = logging.getLogger("pairing")
 
 WORDS_SECONDS = 120.0
-"""From the first question to the last yes."""
+"""From the first question to the last yes, unless told otherwise."""
 
 
 class Asking:
@@ -49,7 +49,7 @@ class Asking:
                 id=str(uuid4()),
                 role="asks",
                 mine=here.introduction(),
-                expires_at=here.now() + WORDS_SECONDS,
+                expires_at=here.now() + here.within,
                 peer=peer,
                 address=address,
                 whose=whose,

@@ -19,7 +19,7 @@ Ending = tuple[str, str]
 """What a person reads: (what happened, what to do)."""
 
 DIFFER: Final[Ending] = ("The words differ; nothing was paired.", "Retry once, then change network.")
-EXPIRED: Final[Ending] = ("Nobody said yes in time; nothing was paired.", "Start anew on both machines.")
+EXPIRED: Final[Ending] = ("Time is up; nothing was paired.", "Start anew on both machines.")
 STOPPED: Final[Ending] = ("The pairing was stopped; nothing was paired.", "Start anew on both machines.")
 
 

@@ -20,7 +20,6 @@ from envelopes.pairing_proof import (
 from envelopes.problem import Problem
 from neighborhoods.errors import PairingStopped
 from neighborhoods.pairing.answering import MOST_PENDING, address_of
-from neighborhoods.pairing.asking import WORDS_SECONDS
 from neighborhoods.pairing.attempt import Attempt, Ending, stopped
 from neighborhoods.pairing.errors import BadStep, NoSuchPairing, PairingBusy
 from neighborhoods.pairing.here import WRONG_CODE, Here
@@ -93,7 +92,7 @@ class Codes:
                 id=str(uuid4()),
                 role="asks",
                 mine=self._here.introduction(),
-                expires_at=self._here.now() + WORDS_SECONDS,
+                expires_at=self._here.now() + self._here.within,
                 peer=peer,
                 address=address,
                 whose=whose,
@@ -139,7 +138,7 @@ class Codes:
                 mine=shown.mine,
                 answer=answer,
                 transcript=code_transcript(peer, shown.mine, theirs, message),
-                until=here.now() + WORDS_SECONDS,
+                until=here.now() + here.within,
                 key=key,
             )
             return answer

@@ -42,7 +42,8 @@ _REFUSALS: Final = {
 
 @dataclass(slots=True, frozen=True)
 class Here:
-    """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side."""
+    """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side,
+    ``within`` how long two owners have, from the first question to the last yes."""
 
     key: IdentityKey
     introduction: Callable[[], Introduction]
@@ -52,6 +53,7 @@ class Here:
     now: Callable[[], float]
     attempts: Attempts
     poll: float
+    within: float
 
     def meet(self, introduction: Introduction) -> Introduction:
         """Itself, when it holds and may be paired. ``BadIntroduction``, ``PeerConflict``, ``KeyChanged``."""

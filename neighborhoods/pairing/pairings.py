@@ -13,7 +13,7 @@ from envelopes.keys import IdentityKey
 from envelopes.pairing_proof import normal_code, sign_verdict
 from neighborhoods.errors import PairingStopped, PeerConflict
 from neighborhoods.pairing.answering import Answering
-from neighborhoods.pairing.asking import Asking
+from neighborhoods.pairing.asking import WORDS_SECONDS, Asking
 from neighborhoods.pairing.attempt import DIFFER, Attempt
 from neighborhoods.pairing.attempts import Attempts
 from neighborhoods.pairing.codes import Codes
@@ -27,7 +27,8 @@ log = logging.getLogger("pairing")
 class Pairings:
     """One per daemon; calls come from its event loop. Attempts are named by id, also after they were joined.
 
-    ``introduction`` gives this machine's own as it is now, ``now`` seconds that only go forward.
+    ``introduction`` gives this machine's own as it is now, ``now`` seconds that only go forward,
+    ``within`` how many of them two owners have.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Pairings:
         known: Known,
         now: Callable[[], float] = time.monotonic,
         poll: float = 1.0,
+        within: float = WORDS_SECONDS,
     ) -> None:
         self._now = now
         self._attempts = Attempts(now)
-        self._here = Here(key, introduction, send, on_paired, known, now, self._attempts, poll)
+        self._here = Here(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
         self._asking = Asking(self._here)
         self._answering = Answering(self._here)
         self._codes = Codes(self._here)

@@ -20,7 +20,7 @@ from neighborhoods.trust.presented import pin_of
 
 _ALPN: Final = ["http/1.1"]
 _NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which the ssl module has no name for
-_KEPT: Final = 256
+_KEPT: Final = 1024  # of 29 KB; to make one takes longer than to ask a peer
 
 
 @dataclass(slots=True, frozen=True)

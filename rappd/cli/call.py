@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from difflib import get_close_matches
 from typing import Any
@@ -35,6 +36,7 @@ Row = dict[str, Any]
 _SPARE_SECONDS = 60.0
 _THREAD_DIGITS = (4, 8, 13)
 _REFUSED = (401, 403)
+_MOST_DIGITS = 9
 
 
 class Failed(Problem):
@@ -163,7 +165,14 @@ def _answer(row: Row) -> None:
     result = row.get("result")
     say(tame(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)))
     sys.stdout.flush()
-    note(dim(f"  done on {row['peer']} in {took(row['seconds'])}, thread {_beginning(row['thread'])}"))
+    cost = f" for {_dollars(row['cost_usd'])}" if "cost_usd" in row else ""
+    note(dim(f"  done on {row['peer']} in {took(row['seconds'])}{cost}, thread {_beginning(row['thread'])}"))
+
+
+def _dollars(cost: float) -> str:
+    """Two digits that matter: 0.0031 USD."""
+    digits = 2 if cost >= 1 or not cost else 1 - math.floor(math.log10(cost))
+    return f"{cost:.{min(digits, _MOST_DIGITS)}f} USD"
 
 
 def _later(row: Row) -> None:

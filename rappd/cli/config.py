@@ -145,8 +145,10 @@ def _doubt(value: Value, settings: Settings) -> None:
     try:
         check(value.setting, value.text)
     except Mistyped as problem:
-        number = value.setting.kind == "number"
-        force = str(settings.number(value.setting.name)) if number else "off"
+        kind = value.setting.kind
+        force = "no price" if kind == "prices" else "off"
+        if kind == "number":
+            force = str(settings.number(value.setting.name))
         note(f"{mark('note', sys.stderr)} {str(problem).rstrip('.')}; {force} counts.")
 
 

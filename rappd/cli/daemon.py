@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,6 +22,9 @@ _UNFIT = (
 )  # fmt: skip
 _LATER = ("away", "not_now", "pairing_busy")
 _UNSAID = ("needs_yes", "unconfirmed")
+_PIECE = 1 << 16
+_BUSY_PAUSE = 0.02
+_AGAIN = (0.05, 0.2, 0.5)
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
@@ -55,7 +59,7 @@ class Gone(RappdError):
     code = "gone"
 
     def __init__(self) -> None:
-        super().__init__("rappd ended before it answered.", do="rappd logs")
+        super().__init__("rappd ended before it answered.", do="rappd status, then ask again")
 
 
 class Daemon:
@@ -75,6 +79,8 @@ class Daemon:
             self._connect().close()
         except NotRunning:
             return False
+        except NotYet:
+            return True
         return True
 
     def get(self, path: str) -> dict[str, Any]:
@@ -102,15 +108,27 @@ class Daemon:
         return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
 
     def events(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
-        """Server-sent events as they come."""
+        """Server-sent events as they come; ``Gone`` when the stream breaks off."""
         with self._asking("POST", path, json.dumps(body).encode()) as response:
-            for line in response:
-                if line.startswith(b"data: "):
-                    yield json.loads(line[6:])
+            begun = b""
+            while piece := response.read1(_PIECE):  # its lines end quietly where a stream breaks off
+                *lines, begun = (begun + piece).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: "):
+                        yield json.loads(line[6:])
 
     def _ask(
         self, method: str, path: str, body: bytes | None = None, kind: str = "application/json"
     ) -> dict[str, Any]:
+        # A question may be asked of the next daemon as well; of anything else nobody knows whether it was done.
+        # One that is dying takes callers in for a moment, and lets go of them.
+        for pause in _AGAIN if method == "GET" else ():
+            with suppress(Gone):
+                return self._answer(method, path, body, kind)
+            time.sleep(pause)
+        return self._answer(method, path, body, kind)
+
+    def _answer(self, method: str, path: str, body: bytes | None, kind: str) -> dict[str, Any]:
         with self._asking(method, path, body, kind) as response:
             return _parsed(response.read())
 
@@ -134,13 +152,23 @@ class Daemon:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        connection = _Unix(str(self._home.socket), self._timeout)
-        try:
-            connection.connect()
-        except OSError as error:
-            connection.close()
-            raise NotRunning("rappd isn't running here.", do="rappd start") from error
-        return connection
+        until = time.monotonic() + self._timeout
+        while True:
+            connection = _Unix(str(self._home.socket), self._timeout)
+            try:
+                connection.connect()
+            except BlockingIOError as error:  # it has more callers than it has taken in yet
+                connection.close()
+                if time.monotonic() > until:
+                    raise NotYet(
+                        f"rappd did not answer within {self._timeout:g} s.", do="rappd logs"
+                    ) from error
+                time.sleep(_BUSY_PAUSE)
+            except OSError as error:
+                connection.close()
+                raise NotRunning("rappd isn't running here.", do="rappd start") from error
+            else:
+                return connection
 
 
 class _Unix(http.client.HTTPConnection):

@@ -15,7 +15,7 @@ from rappd.errors import NotFound
 from rappd.home import Home
 
 if TYPE_CHECKING:
-    from rappd.operations.eggs import Order
+    from rappd.operations.egg_packing import Order
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SECONDS = 3600.0
@@ -41,7 +41,10 @@ def pack_for(order: Order, peer: str) -> dict[str, Any]:
 @click.argument("peer")
 @_JSON
 def send(file: Path, peer: str, as_json: bool) -> None:
-    """Send FILE to PEER, sealed for it. There it waits until its owner hatches it."""
+    """Send FILE to PEER, sealed for it. There it waits until its owner hatches it.
+
+    When PEER is away, the egg waits here and goes by itself: rappd outbox list.
+    """
     if not file.is_file():
         raise NotFound(f'No file "{file}".', do="rappd egg pack makes one")
     with progress() as line:
@@ -52,7 +55,15 @@ def send(file: Path, peer: str, as_json: bool) -> None:
         print_json(found)
         return
     sent = found["sent"]
-    say(f"{mark('good')} {tame(sent['peer'])} has {tame(sent['name'])}. It waits there to be hatched.")
+    if sent["state"] != "done":
+        name, peer = tame(sent["name"]), tame(sent["peer"])
+        why = tame(sent["why"]) or "others go first"
+        say(f"{mark('note')} Egg {name} to {peer}, waiting: {why.rstrip('.')}. It goes by itself.")
+        say(f"  {arrow()} {command('rappd outbox list')}")
+        return
+    say(
+        f"{mark('good')} Delivered: {tame(sent['peer'])} has {tame(sent['name'])}. It waits there to be hatched."
+    )
     say(f"  {arrow()} on {tame(sent['peer'])}: {command('rappd egg arrived')}")
 
 

@@ -22,6 +22,7 @@ _ID = click.argument("id", metavar="ID")
 
 _WAITING = ("queued", "delivered", "accepted")
 _DIGITS = 4
+_EGG_STATES = {"queued": "waiting", "delivered": "on its way", "done": "delivered"}
 _RECENT_SECONDS = 86_400.0
 _RECENT_ROWS = 10
 
@@ -78,7 +79,7 @@ def retry(id: str, as_json: bool) -> None:
         print_json(found)
         return
     row = found["retried"]
-    say(f"{mark('good')} Tried now: {_quoted(row)} to {row['to']}.")
+    say(f"{mark('good')} Tried now: {_called(row)} to {row['to']}.")
     say(f"  {arrow()} {command('rappd outbox list')}")
 
 
@@ -92,7 +93,7 @@ def drop(id: str, as_json: bool) -> None:
         print_json(found)
         return
     row = found["dropped"]
-    say(f"{mark('good')} Dropped: {_quoted(row)} to {row['to']}.")
+    say(f"{mark('good')} Dropped: {_called(row)} to {row['to']}.")
 
 
 def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) -> None:
@@ -102,8 +103,8 @@ def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) 
         [
             starts[row["id"]],
             row["to"],
-            _quoted(row),
-            row["state"],
+            _called(row),
+            _state(row),
             str(row["tries"]),
             _next(row, here, now),
             _expires(row, now),
@@ -162,5 +163,11 @@ def _starts(ids: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _quoted(row: Row) -> str:
-    return f'"{tame(str(row["what"]))}"'
+def _called(row: Row) -> str:
+    what = tame(str(row["what"]))
+    return f"Egg {what}" if row["kind"] == "egg" else f'"{what}"'
+
+
+def _state(row: Row) -> str:
+    state = str(row["state"])
+    return _EGG_STATES.get(state, state) if row["kind"] == "egg" else state

@@ -81,7 +81,7 @@ def show_peer(row: Row) -> None:
         ("Agents", ", ".join(agents)),
         ("Twins", ", ".join(map(str, row.get("twins_here", ())))),
         ("Offered", "its agents are tools of the brainstem here" if row["offered"] else ""),
-        ("Waiting", count(row["waiting"], "call") if row["waiting"] else ""),
+        ("Waiting", f"{row['waiting']} in the outbox" if row["waiting"] else ""),
     ):
         if value:
             say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")

@@ -23,7 +23,9 @@ RUNGS = ("nearby", "last address", "list", "typed")
 
 def peers_on_disk(home: Home) -> Answer:
     """What ``GET /peers`` tells, as far as it is known without a daemon."""
+    from neighborhoods.discovery.ladder import Ladder
     from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.sightings import Sightings
     from rappd.machines.peer_rows import legacy_row
     from rappd.settings.load import Settings
     from rappd.store.outbox_rows import OutboxRows
@@ -33,13 +35,17 @@ def peers_on_disk(home: Home) -> Answer:
 
     async def look(store: Store) -> Answer:
         waiting = await OutboxRows(store).peers_waiting()
-        peers = [_row(peer, waiting.get(peer.fingerprint, 0)) for peer in await PeerRows(store).peers()]
         written = PeersFile(
             home.root / "peers.json",
             environment=os.environ.get("BRAINSTEM_PEERS", ""),
             allow_loopback=settings.on("peers.loopback"),
         )
         entries = await written.entries()
+        ladder = Ladder(Sightings(), written)
+        peers = [
+            _row(peer, waiting.get(peer.fingerprint, 0), ladder.reached_by(peer.fingerprint, peer.address))
+            for peer in await PeerRows(store).peers()
+        ]
         silent = "not tried, rappd isn't running"
         return {
             "peers": [*peers, *(legacy_row(entry) for entry in entries if entry.legacy)],
@@ -63,7 +69,8 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
         await book.load()
         peer = book.find(selector)
         waiting = (await OutboxRows(store).peers_waiting()).get(peer.fingerprint, 0)
-        return {"peer": {**_row(peer, waiting), "agents_here": [], "twins_here": []}}
+        reached = "last address" if peer.address else ""
+        return {"peer": {**_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
 
     return read(home, look)
 
@@ -72,6 +79,7 @@ def outbox_on_disk(home: Home) -> Answer:
     """What ``GET /outbox`` tells."""
     from envelopes.record import HELP
     from neighborhoods.book import PeerBook
+    from neighborhoods.needs import EGG
     from rappd.machines.outbox_rows import outbox_row
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
@@ -80,7 +88,7 @@ def outbox_on_disk(home: Home) -> Answer:
         book = PeerBook(PeerRows(store))
         await book.load()
         rows = await OutboxRows(store).outgoing()
-        return {"outbox": [outbox_row(book, row) for row in rows if row.verb == HELP]}
+        return {"outbox": [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]}
 
     return read(home, look)
 
@@ -133,7 +141,7 @@ class _Reading:
         return self._reader.rows(statement, values)
 
 
-def _row(peer: Peer, waiting: int) -> Answer:
+def _row(peer: Peer, waiting: int, reached: str | None) -> Answer:
     return {
         "name": peer.name,
         "fingerprint": peer.fingerprint,
@@ -144,7 +152,7 @@ def _row(peer: Peer, waiting: int) -> Answer:
         "presence": "not known",
         "ms": None,
         "since": None,
-        "reached": "last address" if peer.address else "",
+        "reached": reached or "",
         "address": peer.address,
         "agents": None,
         "waiting": waiting,

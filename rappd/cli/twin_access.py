@@ -38,7 +38,8 @@ def path_of(name: str, verb: str = "") -> str:
 
 async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.home import machine_name
-    from rappd.operations.twins import Asleep, TwinVerbs
+    from rappd.operations.living import Asleep
+    from rappd.operations.twins import TwinVerbs
     from rappd.settings.load import Settings
     from rappd.store.reading import Reader
     from rappd.wakes import Wakes

@@ -153,7 +153,7 @@ async def _on_disk(home: Home, on_disk: Callable[[CheckpointVerbs], Awaitable[An
     from rappd.home import machine_name
     from rappd.offline import workspace_of
     from rappd.operations.checkpoints import CheckpointVerbs
-    from rappd.operations.twins import Asleep
+    from rappd.operations.living import Asleep
     from rappd.settings.load import Settings
     from rappd.wakes import Wakes
 

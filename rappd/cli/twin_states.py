@@ -100,7 +100,11 @@ def _agreed(meant: Answer, action: str, as_json: bool) -> bool:
         show_chosen(rows)
     if as_json or not interactive():
         raise NeedsYes(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
-    more = " All it had is deleted; only an egg brings it back." if action == "purge" else ""
+    more = (
+        " All it had is deleted, its checkpoints too; only an egg brings it back."
+        if action == "purge"
+        else ""
+    )
     question = f"{action.capitalize()} {_whom(rows)}?{more}"
     return click.confirm(question, default=False, err=True)
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from envelopes import emergence
 from envelopes.record import PATH, THREAD, Envelope
+from rappd.machines.parts import Parts
 from rappd.store.call_rows import CallRows
-
-if TYPE_CHECKING:
-    from rappd.machines.machines import Machines
 
 DAY = 86_400
 _KNOWN_DAYS = 7
 """Less than a peer remembers what it has done: sent again later, it might do it twice."""
 
 
-async def take_up(m: Machines) -> None:
+async def take_up(m: Parts) -> None:
     """Sends them once more with the same id: the peer answers what it has done, and does what never came.
 
     To be called before this machine makes new ones.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -16,16 +15,18 @@ from envelopes.keys import IdentityKey
 from envelopes.record import ERROR, HELLO, Envelope, new_id
 from neighborhoods.book import PeerBook
 from neighborhoods.delivery.waiting_calls import WaitingCalls
-from neighborhoods.discovery.addresses import join
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
+from neighborhoods.needs import EGG, WAITING
 from neighborhoods.peer import Peer
 from rappd.errors import Conflict
 from rappd.gate import Gate
 from rappd.home import Home
-from rappd.machines.catalogue import Catalogue, own_id
+from rappd.machines.catalogue import own_id
 from rappd.machines.cut_off import take_up
-from rappd.machines.receiving import Receiver
+from rappd.machines.opening import open_all
+from rappd.machines.outgoing_eggs import OutgoingEggs
+from rappd.machines.parts import Parts, TakesEggs
 from rappd.machines.stranger import say_hello
 from rappd.passage import Caller
 from rappd.settings.load import Settings
@@ -37,19 +38,9 @@ from rappd.store.token_rows import TokenRows
 from rappd.tenants import Tenants
 
 if TYPE_CHECKING:
-    from neighborhoods.carriers.carrier import Carrier
     from neighborhoods.carriers.line import Answer
-    from neighborhoods.delivery.outbox import Outbox
-    from neighborhoods.discovery.ladder import Candidate, Ladder
-    from neighborhoods.discovery.nearby import Nearby
-    from neighborhoods.discovery.peers_file import PeersFile
-    from neighborhoods.discovery.presence import Presence
-    from neighborhoods.discovery.sightings import Sightings
+    from neighborhoods.discovery.ladder import Candidate
     from neighborhoods.needs import Outgoing
-    from neighborhoods.pairing.pairings import Pairings
-    from neighborhoods.trust.contexts import ServerTrust
-    from rappd.machines.credentials import Credentials
-    from rappd.machines.material import Material
 
 log = logging.getLogger(__name__)
 
@@ -61,31 +52,8 @@ READY_SECONDS = 30.0
 TIDY_SECONDS = 6 * 3600.0
 
 
-class TakesEggs(Protocol):
-    """Keeps eggs that peers send."""
-
-    async def take_in(self, peer: Peer, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
-        """What a peer sends, whole or not at all."""
-        ...
-
-
-class Machines:
+class Machines(Parts):
     """``ready`` is set once ``start`` is through. All calls come from the event loop."""
-
-    book: PeerBook
-    material: Material
-    trust: ServerTrust
-    credentials: Credentials
-    catalogue: Catalogue
-    receiver: Receiver
-    carrier: Carrier
-    outbox: Outbox
-    sightings: Sightings
-    written: PeersFile
-    nearby: Nearby
-    ladder: Ladder
-    presence: Presence
-    pairings: Pairings
 
     def __init__(
         self,
@@ -106,8 +74,8 @@ class Machines:
         self.inbox_rows = InboxRows(store)
         self.book = PeerBook(PeerRows(store))
         self.waiting = WaitingCalls()
+        self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
-        """What each peer last said in its HELLO, by fingerprint."""
         self.troubles: dict[str, str] = {}
         """Why a peer that answers is not talked to, by fingerprint."""
         self.eggs: TakesEggs | None = None
@@ -117,10 +85,8 @@ class Machines:
 
     async def start(self, port: int) -> None:
         """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
-        from rappd.machines import opening
-
         self.port = port
-        await opening.open_all(self)
+        await open_all(self)
         self._started = True
         self.book.listen(self._peer_changed)
         self._know_peers()
@@ -131,6 +97,7 @@ class Machines:
         if self.settings.on("peers.nearby"):
             self.nearby.start()
         await take_up(self)
+        await self._clear_up_eggs()
         self.ready.set()
         await self._catch_up()
 
@@ -166,7 +133,7 @@ class Machines:
 
         async def answer(envelope: Envelope) -> Envelope | None:
             now = self.book.get(peer.fingerprint)
-            if now is None or now.pin != peer.pin:
+            if now is None or now.certificate != peer.certificate:
                 ended = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
                 return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
@@ -196,13 +163,6 @@ class Machines:
             return str(found["rappid"])[:300]
         except (OSError, ValueError, KeyError, TypeError):
             return ""
-
-    def reached_by(self, peer: Peer, address: str) -> str:
-        """The rung that leads to a peer now: nearby, last address, list, or typed."""
-        for sighting in self.sightings.of(peer.fingerprint):
-            if any(join(host, sighting.port) == address for host in sighting.addresses):
-                return "nearby"
-        return "last address" if address else ""
 
     async def probe(self, fingerprint: str) -> float:
         """Says HELLO to a peer; milliseconds. Raises ``Problem`` when it is away, or refuses."""
@@ -269,6 +229,11 @@ class Machines:
         told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
         await self.gate.note(told, row.thread, late=True)
 
+    def over(self, row: Outgoing) -> None:
+        """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""
+        if row.verb == EGG:
+            self.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
+
     def looks(self) -> object:
         """Another value whenever a screen would show other machines differently: who is there, who asks."""
         if not self.ready.is_set():
@@ -311,6 +276,18 @@ class Machines:
         await asyncio.to_thread(self.trust.unpin, certificate)
         if self.book.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
             await asyncio.to_thread(self.trust.pin, certificate)
+
+    async def _clear_up_eggs(self) -> None:
+        """What the end of the daemon left behind: bytes that no row waits for, and eggs that came half."""
+        try:
+            ids = await asyncio.to_thread(self.outgoing_eggs.ids)
+            rows = [row for id in ids for row in await self.outbox_rows.find_outgoing(id)]
+            waiting = {row.id for row in rows if row.state in WAITING}
+            await asyncio.to_thread(self.outgoing_eggs.keep_only, waiting)
+            if self.eggs is not None:
+                await self.eggs.clear_up()
+        except OSError as error:  # what is in the way is told, and stops nothing else
+            log.warning("left-over eggs could not be cleared up: %s", error)
 
     async def _catch_up(self) -> None:
         await self.tenants.host.ready.wait()

@@ -1,21 +1,22 @@
-"""Makes the parts of ``Machines`` and ties them together; what is heavy is imported here, after the start."""
+"""Makes the parts that serve other machines and ties them together; what is heavy is imported here, after the start."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rappd.machines.machines import Machines
+from rappd.machines.parts import Parts
+
+_MOST_PAIRING_SECONDS = 600
 
 
-async def open_all(machines: Machines) -> None:
+async def open_all(m: Parts) -> None:
     """Sets every part; the book is read already. The door for peers opens afterwards."""
     await asyncio.to_thread(_import)
     from neighborhoods.carriers.carrier import Carrier
     from neighborhoods.carriers.ways import Ways
+    from neighborhoods.delivery.egg_sender import EggSender
     from neighborhoods.delivery.outbox import Outbox
     from neighborhoods.discovery.ladder import Ladder
     from neighborhoods.discovery.nearby import Nearby
@@ -30,7 +31,6 @@ async def open_all(machines: Machines) -> None:
     from rappd.machines.pairing import pairing_parts
     from rappd.machines.receiving import Receiver
 
-    m = machines
     m.material = await asyncio.to_thread(material, m.home, m.identity)
     pins = [peer.certificate for peer in m.book.all()]
     m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
@@ -55,20 +55,31 @@ async def open_all(machines: Machines) -> None:
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
     )
     m.ladder = Ladder(m.sightings, m.written, m.nearby)
-    m.carrier = Carrier(Ways(m.candidates), m.material.tls, m.requests, m.heard)
+    m.presence = Presence(m.probe)
+    m.carrier = Carrier(
+        Ways(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
+    )
     m.outbox = Outbox(
         m.outbox_rows,
         m.carrier,
         clock=lambda: time.time_ns() // 1000,
         book=m.book.get,
         on_answer=m.on_answer,
+        on_over=m.over,
+        eggs=EggSender(m.carrier, m.outgoing_eggs.path),
         verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
     )
-    m.presence = Presence(m.probe)
-    m.pairings = Pairings(m.identity, lambda: introduction, *pairing_parts(m), known=lambda name: None)
+    m.pairings = Pairings(
+        m.identity,
+        lambda: introduction,
+        *pairing_parts(m.book, m.ladder),
+        known=lambda name: None,
+        within=min(max(1, m.settings.number("peers.pairing_seconds")), _MOST_PAIRING_SECONDS),
+    )
 
 
 def _import() -> None:
     """In a thread, so that nobody waits for it."""
     import rappd.machines.credentials
-    import rappd.machines.material  # noqa: F401
+    import rappd.machines.material
+    import rappd.machines.receiving  # noqa: F401

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from neighborhoods.book import PeerBook
-from neighborhoods.needs import WAITING, Outgoing
+from neighborhoods.needs import EGG, WAITING, Outgoing
 
 
 def outbox_row(book: PeerBook, row: Outgoing) -> dict[str, Any]:
-    """One envelope that waits, or lately did."""
+    """One call or egg that waits, or lately did."""
     peer = book.get(row.peer)
     return {
         "id": row.id,
         "to": peer.name if peer else row.peer[:4],
         "peer": row.peer,
+        "kind": "egg" if row.verb == EGG else "call",
         "what": row.what,
         "state": row.state,
         "tries": row.tries,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from envelopes.introduction import Introduction
+from neighborhoods.book import PeerBook
+from neighborhoods.discovery.ladder import Ladder
 from neighborhoods.errors import PeerAway
 from neighborhoods.pairing.here import OnPaired, Send
 from neighborhoods.peer import Whose
 from rappd.machines import stranger
 
-if TYPE_CHECKING:
-    from rappd.machines.machines import Machines
 
-
-def pairing_parts(machines: Machines) -> tuple[Send, OnPaired]:
+def pairing_parts(book: PeerBook, ladder: Ladder) -> tuple[Send, OnPaired]:
     """The two functions that ``Pairings`` is handed."""
 
     async def send(address: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def pairing_parts(machines: Machines) -> tuple[Send, OnPaired]:
         return found
 
     async def on_paired(introduction: Introduction, whose: Whose, address: str) -> None:
-        await machines.book.pair(introduction, whose, address)
-        machines.ladder.learn(address, introduction.fingerprint)
+        await book.pair(introduction, whose, address)
+        ladder.learn(address, introduction.fingerprint)
 
     return send, on_paired

@@ -30,7 +30,7 @@ def peer_row(m: Machines, peer: Peer, waiting: int) -> dict[str, Any]:
         "presence": reading.state,
         "ms": round(reading.ms, 1) if reading.ms is not None else None,
         "since": _seconds(reading.since),
-        "reached": m.reached_by(peer, address),
+        "reached": m.ladder.reached_by(peer.fingerprint, address) or "",
         "address": address,
         "agents": len(said.get("capabilities", ())),
         "waiting": waiting,

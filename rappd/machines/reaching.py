@@ -39,7 +39,8 @@ class Reaching:
         self._machines = machines
         self._calls = calls
         self._tool: Tool = {}
-        self._tool_of = -1
+        self._tool_of = self._offered_of = -1
+        self._offered: list[Peer] = []
         self._known: dict[str, tuple[object, list[OfferedAgent]]] = {}
 
     def allows(self, caller: Caller) -> bool:
@@ -91,11 +92,10 @@ class Reaching:
     def offered(self) -> list[tuple[Peer, OfferedAgent]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
         m = self._machines
-        peers = [
-            peer
-            for peer in m.book.all()
-            if peer.offered and m.presence.presence(peer.fingerprint).state == "here"
-        ]
+        if self._offered_of != m.book.version:
+            self._offered_of = m.book.version
+            self._offered = [peer for peer in m.book.all() if peer.offered]
+        peers = [peer for peer in self._offered if m.presence.presence(peer.fingerprint).state == "here"]
         share = max(1, MOST_TOOLS // max(1, len(peers)))
         return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
 

@@ -13,6 +13,7 @@ from envelopes.emergence import encode
 from envelopes.problem import Problem
 from envelopes.record import (
     ACK,
+    COST_USD,
     DEADLINE,
     DONE,
     ERROR,
@@ -21,6 +22,7 @@ from envelopes.record import (
     STREAM,
     THREAD,
     TRACEPARENT,
+    USAGE_TOKENS,
     Envelope,
     new_id,
 )
@@ -31,6 +33,7 @@ from neighborhoods.delivery.retrying import retried
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerAway
 from neighborhoods.legacy import ask as ask_legacy
+from neighborhoods.needs import EGG
 from neighborhoods.peer import Peer
 from rappd.errors import Mistyped
 from rappd.machines.catalogue import own_id
@@ -38,6 +41,7 @@ from rappd.machines.machines import Machines
 from rappd.machines.outbox_rows import outbox_row
 from rappd.tenant import HOST
 
+_USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 DEFAULT_WAIT = 30.0
 LONGEST_WAIT = 3600.0
 
@@ -161,7 +165,7 @@ class CallVerbs:
         m = self._machines
         await m.available()
         rows = await m.outbox.listing(waiting=waiting)
-        return {"outbox": [outbox_row(m.book, row) for row in rows if row.verb == HELP]}
+        return {"outbox": [outbox_row(m.book, row) for row in rows if row.verb in (HELP, EGG)]}
 
     async def retry(self, id: str) -> dict[str, Any]:
         """Tries one now."""
@@ -253,6 +257,7 @@ class CallVerbs:
         if reply is not None and reply.verb == DONE:
             row["result"] = reply.data.get("result", reply.data.get("response", reply.data))
             row["data"] = reply.data
+            row |= {name: reply.extensions[key] for key, name in _USAGE if key in reply.extensions}
         elif reply is not None:
             row |= {
                 "error": reply.data.get("msg", ""),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envelopes.keys import IdentityKey
 from rappd.home import Home
-from rappd.operations.twins import Living
+from rappd.operations.living import Living
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.checkpoints import Checkpoints

@@ -1,48 +1,37 @@
-"""Eggs between machines: packed for a peer, sent to it, and what arrived from one, staged until its owner says."""
+"""Eggs between machines: packed for a peer, sent to it by the outbox, and what arrived from one."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import logging
-import shutil
-import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import orjson
-
-from neighborhoods.errors import PeerAway
+from envelopes import emergence
+from envelopes.record import Envelope, new_id
+from neighborhoods.errors import PeerFailed, PeerRefused
+from neighborhoods.needs import EGG, Outgoing
 from neighborhoods.peer import Peer
-from rappd.errors import Conflict, Mistyped, NotFound, Refused
+from rappd.errors import NotFound
+from rappd.machines.catalogue import own_id
 from rappd.machines.machines import Machines
-from rappd.operations.eggs import Order
+from rappd.operations.arrived_eggs import ArrivedEggs
+from rappd.operations.egg_packing import Order
 from rappd.operations.living_eggs import LivingEggs
-from rappd.operations.sealed_eggs import SUFFIX, sealed_for, unsealed
-from rappd.operations.waiting_eggs import WaitingEggs, new_file
+from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
+from rappd.store.egg_rows import EggRows
 from twins.bonds import record_event
-from twins.importer.errors import from_disk
-from twins.workspace import write_atomically
 
-log = logging.getLogger(__name__)
-
-MOST_OF_ONE_PEER = 20
-MOST_BYTES = 8 << 30
-KEEP_SECONDS = 30 * 86_400.0
-_NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
+TURN_SECONDS = 20.0
+"""So long who sends an egg waits for its turn behind others to the same machine."""
 
 
-class EggPassing:
-    """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
+class EggPassing(ArrivedEggs):
+    """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
     def __init__(self, machines: Machines, eggs: LivingEggs) -> None:
+        super().__init__(machines.home, eggs, EggRows(machines.store))
         self._machines = machines
-        self._eggs = eggs
-        self._folder = machines.home.root / "eggs" / ".arrived"
-        self._waiting = WaitingEggs(self._folder, keep_seconds=KEEP_SECONDS)
 
     async def pack_for(self, order: Order, selector: str) -> dict[str, Any]:
         """Packs what ``order`` says and seals it for a peer; only that machine can open the result.
@@ -64,100 +53,59 @@ class EggPassing:
     async def send(self, path: Path, selector: str) -> dict[str, Any]:
         """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.
 
-        Raises ``PeerAway``: eggs are not kept in the outbox.
+        ``{"sent": {"state", …}}``: done, the peer has it; queued, it goes by itself, and ``why`` says what it
+        waits for. Raises ``BadEgg`` and its kin for what is none, ``PeerFailed`` when the peer does not take
+        it, ``PeerRefused`` when nothing can go there; then nothing waits.
         """
         m = self._machines
         await m.available()
         peer = m.book.find(selector)
         if not await asyncio.to_thread(path.is_file):
             raise NotFound(f"There is no file {path}.", do="Look at the path.")
-        if path.name.endswith(SUFFIX):
-            return await self._post(peer, path, path.name)
-        part = await asyncio.to_thread(self._eggs.waiting.part)
-        try:
-            from twins.eggs.sealing import seal_file
+        sealed = await asyncio.to_thread(is_sealed_file, path)
+        if not sealed:  # what waits for days should not turn out to be no egg then
+            await asyncio.to_thread(self._eggs.verbs.inspect, path)
+        name = path.name.removesuffix(SUFFIX)
+        note = Envelope(new_id(), m.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
+        row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
+        return await self._told(peer, name, await m.outbox.try_now(row, within=TURN_SECONDS))
 
-            await asyncio.to_thread(seal_file, path, part, peer.sealing_key)
-            return await self._post(peer, part, path.name + SUFFIX)
-        finally:
-            await asyncio.to_thread(part.unlink, missing_ok=True)
-
-    async def take_in(self, peer: Peer, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
-        """What a peer sends: received whole, opened if it is sealed, looked at, and kept for the owner.
-
-        Raises ``Refused`` when too much of that peer waits, ``BadEgg`` and its kin for what is none.
-        """
-        rows = await asyncio.to_thread(self._rows)
-        if sum(row["peer"] == peer.fingerprint for row in rows) >= MOST_OF_ONE_PEER:
-            raise Refused("Too many eggs wait there already.", do="Its owner has to look at them first.")
-        part = await asyncio.to_thread(self._waiting.part)
+    async def _queue(self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str) -> Outgoing:
+        """The row of the outbox; its bytes are on the disk before it."""
+        m = self._machines
+        seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
         try:
-            digest = await _receive(part, body)
-            kept = await asyncio.to_thread(self._waiting.keep, part, digest, name or "an egg")
-        finally:
-            await asyncio.to_thread(part.unlink, missing_ok=True)
-        try:
-            return await asyncio.to_thread(self._look_at, kept, peer)
+            await asyncio.to_thread(m.outgoing_eggs.stage, note.id, path, recipient)
+            await m.outbox.put(peer.fingerprint, note, name[:120], seconds)
+            row = await m.outbox_rows.by_id(peer.fingerprint, note.id)
         except BaseException:
-            await asyncio.to_thread(self._waiting.discard, kept)
+            await asyncio.to_thread(m.outgoing_eggs.remove, note.id)
             raise
+        assert row is not None
+        return row
 
-    async def arrived(self) -> dict[str, Any]:
-        """Eggs that peers sent and nobody hatched or threw away yet, the latest first."""
-        return {"arrived": await asyncio.to_thread(self._rows)}
-
-    async def discard(self, ident: str) -> dict[str, Any]:
-        """Throws one away."""
-        row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(ident)), None)
-        if row is None or len(ident) < 4:
-            raise NotFound("No such egg arrived.", do="rappd egg arrived")
-        await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
-        return {"discarded": row}
-
-    async def _post(self, peer: Peer, path: Path, name: str) -> dict[str, Any]:
-        try:
-            found = await self._machines.carrier.post_file(
-                peer, "/eggs", path, {"Content-Type": "application/octet-stream", "X-Rappd-Name": quote(name)}
+    async def _told(self, peer: Peer, name: str, row: Outgoing) -> dict[str, Any]:
+        m = self._machines
+        if row.state == "failed":
+            raise PeerFailed(
+                row.trouble or f"{peer.name} did not take the egg.", do="Ask its owner; nothing waits."
             )
-        except PeerAway as problem:
-            raise PeerAway(
-                f"{peer.name} is away; nothing was sent.", do="Send it when it is back."
-            ) from problem
-        return {"sent": {"peer": peer.name, "name": name.removesuffix(SUFFIX), **_told(found)}}
-
-    def _look_at(self, kept: Path, peer: Peer) -> dict[str, Any]:
-        egg = unsealed(kept, self._machines.home, self._waiting)
-        if egg != kept:
-            self._waiting.discard(kept)
-        try:
-            found = self._eggs.verbs.inspect(egg)
-        except BaseException:
-            self._waiting.discard(egg)
-            raise
-        row = {
-            "id": egg.parent.name,
-            "name": egg.name,
-            "path": str(egg),
-            "size": egg.stat().st_size,
-            "peer": peer.fingerprint,
-            "from": peer.name,
-            "at": time.time(),
-            "egg": found.get("egg", {}),
+        if row.state in ("queued", "delivered") and m.outbox.stopped(peer.fingerprint, eggs=True):
+            await m.outbox.drop(row.id)
+            raise PeerRefused(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
+        sent: dict[str, Any] = {
+            "peer": peer.name,
+            "name": name,
+            "state": "done" if row.state == "done" else "queued",
+            "outbox": row.id,
+            "id": "",
         }
-        write_atomically(egg.parent / _NOTE, orjson.dumps(row, default=str))
-        log.info("%s sent %s; it waits to be hatched", peer.name, egg.name)
-        return {"arrived": {"id": row["id"], "name": row["name"], "size": row["size"]}}
-
-    def _rows(self) -> list[dict[str, Any]]:
-        found = []
-        for note in self._folder.glob(f"*/{_NOTE}"):
-            try:
-                row = orjson.loads(note.read_bytes())
-            except (OSError, orjson.JSONDecodeError):
-                continue
-            if Path(row["path"]).is_file():
-                found.append(row)
-        return sorted(found, key=lambda row: -row["at"])
+        if row.state == "done":
+            arrived = emergence.decode(row.answer, max_bytes=len(row.answer)).data["arrived"]
+            sent |= {"id": str(arrived.get("id", ""))[:64], "size": arrived.get("size", 0)}
+        else:
+            sent |= {"why": row.trouble, "expires": row.expires_at / 1e6}
+        return {"sent": sent}
 
     def _note_handover(self, order: Order, peer: Peer) -> None:
         m = self._machines
@@ -170,27 +118,3 @@ class EggPassing:
             workspace = active_one(m.tenants.places, order.twin).workspace
         note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)
-
-
-def _told(found: dict[str, Any]) -> dict[str, Any]:
-    arrived = found.get("arrived")
-    if not isinstance(arrived, dict):
-        raise Conflict("The other machine did not say that it arrived.", do="Look there: rappd egg arrived")
-    return {"id": str(arrived.get("id", ""))[:64], "size": arrived.get("size", 0)}
-
-
-async def _receive(part: Path, body: AsyncIterator[bytes]) -> str:
-    digest, size = hashlib.sha256(), 0
-    try:
-        with await asyncio.to_thread(new_file, part) as file:
-            async for chunk in body:
-                size += len(chunk)
-                if size > MOST_BYTES:
-                    raise Mistyped(f"The egg has more than {MOST_BYTES >> 30} GB.", do="Carry it by hand.")
-                digest.update(chunk)
-                await asyncio.to_thread(file.write, chunk)
-    except OSError as error:
-        raise from_disk(error, "The egg", needs=size) from error
-    if not size:
-        raise Mistyped("No file was sent.", do="The body is the egg.")
-    return digest.hexdigest()

@@ -13,7 +13,8 @@ from typing import Any
 from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.operations.egg_fetching import fetch_egg
-from rappd.operations.eggs import EggVerbs, Order, Progress
+from rappd.operations.egg_packing import Order, Progress
+from rappd.operations.eggs import EggVerbs
 from rappd.operations.sealed_eggs import unsealed
 from rappd.operations.waiting_eggs import WaitingEggs
 from rappd.store.store import Store

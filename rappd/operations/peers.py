@@ -29,6 +29,7 @@ class PeerVerbs:
         """Peers, then what was found and is not trusted, who asks, and how each way of finding does."""
         m = await self._ready()
         waiting = await m.outbox_rows.peers_waiting()
+        written = await m.written.entries()
         rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.book.all()]
         rows += [legacy_row(entry) for entry in await m.ladder.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
@@ -36,7 +37,7 @@ class PeerVerbs:
         places = {row["address"] for row in rows}
         rows += [
             written_row(entry)
-            for entry in await m.written.entries()
+            for entry in written
             if not entry.legacy and entry.fingerprint not in known and entry.address not in places
         ]
         return {
@@ -58,6 +59,7 @@ class PeerVerbs:
         """One peer, and what of it this machine may use."""
         m = await self._ready()
         peer = m.book.find(selector)
+        await m.written.entries()  # how it is reached may stand there
         waiting = (await m.outbox_rows.peers_waiting()).get(peer.fingerprint, 0)
         said = m.announced.get(peer.fingerprint, {})
         agents = said.get("agents") if isinstance(said.get("agents"), list) else []

@@ -21,15 +21,20 @@ def sealed_for(path: Path, recipient: str) -> Path:
     return target
 
 
+def is_sealed_file(path: Path) -> bool:
+    """Whether a file says that it is sealed; one that cannot be read is not. Blocks."""
+    try:
+        return is_sealed(path)
+    except OSError:
+        return False
+
+
 def unsealed(path: Path, home: Home, waiting: WaitingEggs) -> Path:
     """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
 
     Raises ``NotForThisMachine``, ``BadEgg``, ``NotFound``.
     """
-    try:
-        if not is_sealed(path):
-            return path
-    except OSError:
+    if not is_sealed_file(path):
         return path  # whoever reads it says what is wrong with it
     secret = home.keys / "sealing.txt"
     if not secret.exists():

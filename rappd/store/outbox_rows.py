@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from neighborhoods.needs import OutboxState, Outgoing
+from neighborhoods.needs import EGG, OutboxState, Outgoing
 from rappd.store.changes import Change, Row
 from rappd.store.reading import uuid_start
 from rappd.store.store import Store
@@ -24,7 +24,7 @@ _MOVE = """UPDATE outbox SET state = ?, tries = coalesce(?, tries), next_at = co
     answer = ?, trouble = ? WHERE number IN (SELECT value FROM json_each(?))
     AND state IN ('queued', 'delivered', 'accepted')"""
 _DUE = f"""{_ROWS} WHERE peer = ? AND state IN ('queued', 'delivered', 'accepted') AND state != 'accepted'
-    AND next_at <= ? AND expires_at > ? ORDER BY number LIMIT ?"""
+    AND next_at <= ? AND expires_at > ? AND (verb = '{EGG}') = ? ORDER BY number LIMIT ?"""
 _EXPIRE = """UPDATE outbox SET state = 'expired'
     WHERE state IN ('queued', 'delivered', 'accepted') AND expires_at <= ?
     RETURNING number, peer, id, verb, thread, what, body, state, tries, created_at, next_at, expires_at,
@@ -32,9 +32,10 @@ _EXPIRE = """UPDATE outbox SET state = 'expired'
 # The inner parts need no more than an index, which is much smaller than the table.
 _FOUND = "SELECT number FROM outbox WHERE (id >= ? AND id < ?) OR (id >= ? AND id < ?)"
 _FIND = f"{_ROWS} WHERE number IN ({_FOUND}) ORDER BY number LIMIT {SHOWN}"
-_ALL = f"{_ROWS} WHERE ? IN ('', peer) ORDER BY number LIMIT ?"
+_KIND = f" AND (verb = '{EGG}') = ?"
+_ALL = f"{_ROWS} WHERE ? IN ('', peer){{kind}} ORDER BY number LIMIT ?"
 _OLDEST = """SELECT number FROM outbox WHERE ? IN ('', peer)
-    AND state IN ('queued', 'delivered', 'accepted') ORDER BY +number LIMIT ?"""
+    AND state IN ('queued', 'delivered', 'accepted'){kind} ORDER BY +number LIMIT ?"""
 _ALL_WAITING = f"{_ROWS} WHERE number IN ({_OLDEST}) ORDER BY number"
 _BY_ID = f"{_ROWS} WHERE peer = ? AND id = ? ORDER BY number LIMIT 1"
 _COUNT = """SELECT peer, count(*) FROM outbox
@@ -76,13 +77,17 @@ class OutboxRows:
             listed = orjson.dumps(numbers).decode()
             await self._store.change(Change(_MOVE, (state, tries, next_at, answer, trouble, listed)))
 
-    async def due(self, peer: str, at: int, most: int) -> list[Outgoing]:
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
         """What may be sent to a peer now, in order: queued or delivered, its time come and not over."""
-        return _outgoing(await self._store.rows(_DUE, (peer, at, at, most)))
+        return _outgoing(await self._store.rows(_DUE, (peer, at, at, eggs, most)))
 
-    async def outgoing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
-        """Rows of one peer or of all, all or those that wait, the oldest first."""
-        return _outgoing(await self._store.rows(_ALL_WAITING if waiting else _ALL, (peer, most)))
+    async def outgoing(
+        self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
+    ) -> list[Outgoing]:
+        """Rows of one peer or of all, all or those that wait, the oldest first; ``eggs``: these or the others."""
+        kind = () if eggs is None else (eggs,)
+        statement = (_ALL_WAITING if waiting else _ALL).format(kind=_KIND if kind else "")
+        return _outgoing(await self._store.rows(statement, (peer, *kind, most)))
 
     async def find_outgoing(self, prefix: str) -> list[Outgoing]:
         """The oldest ``SHOWN`` rows whose envelope's id begins so, as typed or as a UUID is written."""

@@ -468,6 +468,53 @@ def test_a_twin_that_lets_itself_sleep_answers_first(farm: Farm) -> None:
     assert farm.rows()[key]["state"] == "asleep"
 
 
+@pytest.mark.parametrize("chosen", ["by its rappid", "by a filter"])
+def test_a_twin_that_sets_itself_aside_answers_first(farm: Farm, chosen: str) -> None:
+    name = f"leaver {chosen}"
+    key, other = farm.new(name), farm.new(f"{name}, a friend")
+    port = farm.boot(key)
+    farm.remember(key, "Something worth keeping.")
+    given: dict[str, Any] = {"action": "archive", "rappid_uuid": key, "reason": "it is autumn"}
+    if chosen == "by a filter":
+        given |= {"rappid_uuid": "", "filter": {"name_prefix": name}, "confirm": True}
+    farm.model.will(calls(("Twin", given)), says("Goodbye."))
+    assert farm.says_to(key, "set yourself aside")["response"] == "Goodbye."
+    told = json.loads(farm.model.results()["Twin"])
+    assert told["message"] == f"{name} is archived as soon as it has answered."
+    assert [twin["hash"] for twin in told["put_off"]] == [key]
+    record = farm.daemon.home / "twins" / ".archive" / key / "archived.json"
+    farm.daemon.wait_for(record.exists)
+    assert json.loads(record.read_text())["archived_reason"] == "it is autumn"
+    assert key not in farm.rows()
+    assert closed(port)
+    friend_too = chosen == "by a filter"
+    assert [twin["hash"] for twin in told["archived"]] == ([other] if friend_too else [])
+    assert (other in farm.rows()) is not friend_too
+    refused = farm.daemon.post(f"/twins/{key}/chat", {"user_input": "are you there?"}, control=True)
+    assert refused.json()["error"] == f"{name} is archived."
+
+    back = json.loads(farm.runs("", "Twin", action="unarchive", rappid_uuid=key))
+    assert [twin["hash"] for twin in back["unarchived"]] == [key]
+    assert "worth keeping" in farm.recall(key)
+    ran = farm.post(
+        f"/twins/{key}/agents/run", {"agent": "Twin", "args": {**given, "rappid_uuid": key}}
+    ).json()
+    assert f"{name} is archived as soon as it has answered." in ran["result"]
+    farm.daemon.wait_for(record.exists)
+    purged = farm.runs("", "Twin", action="purge", rappid_uuid=key, confirm=True)
+    assert json.loads(purged)["purged"][0]["hash"] == key
+
+
+def test_a_twin_does_not_set_itself_aside_over_another_of_its_rappid(farm: Farm) -> None:
+    key = farm.new("double")
+    farm.post(f"/twins/{key}/archive")
+    farm.folder(key).mkdir()
+    earlier = farm.daemon.home / "twins" / ".archive" / key
+    (farm.folder(key) / "rappid.json").write_bytes((earlier / "rappid.json").read_bytes())
+    assert "archived already" in farm.runs(key, "Twin", action="archive", rappid_uuid=key)
+    assert farm.rows()[key]["state"] == "asleep"
+
+
 def test_a_purged_twin_is_gone_from_everywhere_but_the_ledger(farm: Farm) -> None:
     key = farm.new("mayfly")
     farm.post(f"/twins/{key}/archive")

@@ -1,4 +1,4 @@
-"""``POST /eggs``: an egg from a paired machine, staged until this machine's owner hatches it."""
+"""``/eggs``: eggs from a paired machine, staged until this machine's owner hatches them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from envelopes.record import is_uuid
+from neighborhoods.errors import NotPaired
+from neighborhoods.peer import Peer
 from rappd.doors.answer import ok
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
-from rappd.errors import Refused
+from rappd.errors import NotFound, Refused
+from rappd.machines.parts import TakesEggs
 
 _CHUNK = 1 << 20
 
@@ -18,11 +22,31 @@ routes = web.RouteTableDef()
 
 @routes.post("/eggs")
 async def take_in(request: web.Request) -> web.Response:
-    """The body is the file, `X-Rappd-Name` what it is called (percent-encoded). Needs the capability EGG."""
+    """The body is the file, `X-Rappd-Name` what it is called (percent-encoded), `X-Rappd-Id` a UUID that stays
+    the same when it is sent again. Needs the capability EGG."""
+    peer, eggs = _sender(request)
+    name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
+    given = request.headers.get("X-Rappd-Id", "")
+    id = given.lower() if is_uuid(given) else ""
+    return ok(await eggs.take_in(peer, name, request.content.iter_chunked(_CHUNK), id))
+
+
+@routes.get("/eggs/{id}")
+async def received(request: web.Request) -> web.Response:
+    """What became of an egg that was sent under that id; 404 when it may be sent. Needs the capability EGG."""
+    peer, eggs = _sender(request)
+    id = request.match_info["id"]
+    if not is_uuid(id):
+        raise NotFound("No such egg of yours arrived.", do="Send it.")
+    return ok(await eggs.received(peer, id.lower()))
+
+
+def _sender(request: web.Request) -> tuple[Peer, TakesEggs]:
     who, _ = caller(request)
     machines = request.app[MACHINES]
     peer = machines.book.get(who.peer)
-    if peer is None or machines.eggs is None or not who.may("EGG"):
+    if peer is None:
+        raise NotPaired("This machine is not trusted here.", do="Pair first.")
+    if machines.eggs is None or not who.may("EGG"):
         raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
-    name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
-    return ok(await machines.eggs.take_in(peer, name, request.content.iter_chunked(_CHUNK)))
+    return peer, machines.eggs

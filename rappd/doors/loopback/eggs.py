@@ -18,9 +18,10 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
+from rappd.doors.loopback.progress import answering
 from rappd.errors import NotFound
 from rappd.house import House
-from rappd.operations.eggs import Order
+from rappd.operations.egg_packing import Order, Progress
 from rappd.operations.living_eggs import whole_path
 from rappd.operations.waiting_eggs import new_file
 from twins.importer.errors import from_disk
@@ -73,28 +74,36 @@ async def plan(request: web.Request) -> web.Response:
 
 @routes.post("/eggs/hatch")
 @operator_only
-async def hatch(request: web.Request) -> web.Response:
+async def hatch(request: web.Request) -> web.StreamResponse:
     """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to.
 
-    A plan that is another one by now is refused with `plan_changed`.
+    A plan that is another one by now is refused with `plan_changed`. With `Accept: text/event-stream` it tells
+    how far it is, in bytes, before it answers.
     """
     body = await json_object(request)
     house = request.app[HOUSE]
     path = _egg(house, body)
     source = str(body.get("source") or "")[:200]
     approved = str(body.get("approved") or "")
-    return ok(await house.eggs.hatch(path, overwrite=_overwrite(body), approved=approved, source=source))
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        return await house.eggs.hatch(
+            path, overwrite=_overwrite(body), approved=approved, source=source, progress=progress
+        )
+
+    return await answering(request, work)
 
 
 @routes.post("/eggs/pack")
 @operator_only
-async def pack(request: web.Request) -> web.Response:
+async def pack(request: web.Request) -> web.StreamResponse:
     """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
 
     `to` seals it for that peer, and then there is no link.
 
     `link` fetches the egg with a plain GET for an hour: whoever drags one out of the page lets the browser
-    ask, which sends no proof.
+    ask, which sends no proof. With `Accept: text/event-stream` it tells how far it is, in bytes, before it
+    answers.
     """
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
@@ -110,8 +119,12 @@ async def pack(request: web.Request) -> web.Response:
     )
     if text.get("to"):
         return ok(await request.app[HOUSE].passing.pack_for(order, text["to"]))
-    done = await request.app[HOUSE].eggs.pack(order)
-    return ok(done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))})
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        done = await request.app[HOUSE].eggs.pack(order, progress)
+        return done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))}
+
+    return await answering(request, work)
 
 
 @routes.get("/eggs/laid/{folder}/{name}")
@@ -187,7 +200,8 @@ async def revoke(request: web.Request) -> web.Response:
 @routes.post("/eggs/send")
 @operator_only
 async def send(request: web.Request) -> web.Response:
-    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner."""
+    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. Is the peer
+    away, it waits in the outbox (`state` `queued`)."""
     body = await json_object(request)
     house = request.app[HOUSE]
     return ok(await house.passing.send(_egg(house, body), text_field(body, "peer")))

@@ -414,6 +414,22 @@ async def test_without_a_named_model_the_configured_server_is_asked_what_it_has(
     assert thinking.current == "mistral"
 
 
+# Prices
+
+
+async def test_the_cost_is_that_of_the_model_that_answered(think, server, ask):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    server.will(server.says("a", usage=usage, model="small"), server.says("b", usage=usage, model="big"))
+    thinking = think(provider_url=server.url, model="small", price_in="small=2", price_out="small=10")
+    first, second = [await thinking.complete(ask()) for _ in range(2)]
+    assert first.cost_usd == pytest.approx(0.003)
+    assert second.cost_usd is None
+
+
+async def test_the_offline_brain_states_no_cost(think, ask):
+    assert (await think(price_in="2", price_out="10").complete(ask())).cost_usd is None
+
+
 # Configuration
 
 

@@ -114,7 +114,9 @@ async def carrier_of() -> AsyncIterator[Callable[..., Carrier]]:
         async def candidates(peer: Peer) -> list[Place]:
             return [Place(places[peer.fingerprint].address)]
 
-        made.append(Carrier(Ways(candidates), own.files, lambda peer: answer, lambda key, address: None))
+        made.append(
+            Carrier(Ways(candidates, own.files), own.files, lambda peer: answer, lambda key, address: None)
+        )
         return made[-1]
 
     yield make

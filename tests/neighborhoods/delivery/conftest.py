@@ -21,7 +21,7 @@ from neighborhoods.delivery.errors import Declined, Retriable
 from neighborhoods.delivery.lane import Pace
 from neighborhoods.delivery.outbox import Outbox
 from neighborhoods.errors import NeighborhoodError, NotPaired, PeerAway
-from neighborhoods.needs import WAITING, Outgoing
+from neighborhoods.needs import EGG, WAITING, Outgoing
 from neighborhoods.peer import Peer
 
 QUICK = Pace(first_pause=0.02, longest_pause=0.2, ask_every=0.2, ask_gap=0.02, try_gap=0.01, sweep_every=0.2)
@@ -80,16 +80,21 @@ class RowsInMemory:
                 self.rows[number] = msgspec.structs.replace(self.rows[number], **changed)
         await asyncio.sleep(0)
 
-    async def due(self, peer: str, at: int, most: int) -> list[Outgoing]:
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
         await asyncio.sleep(0)
         found = (
-            row for row in self.rows.values() if row.peer == peer and row.state in ("queued", "delivered")
+            row
+            for row in self.rows.values()
+            if row.peer == peer and row.state in ("queued", "delivered") and (row.verb == EGG) == eggs
         )
         return [row for row in found if row.next_at <= at < row.expires_at][:most]
 
-    async def outgoing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
+    async def outgoing(
+        self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
+    ) -> list[Outgoing]:
         await asyncio.sleep(0)
-        found = (row for row in self.rows.values() if peer in ("", row.peer))
+        rows = (row for row in self.rows.values() if eggs is None or (row.verb == EGG) == eggs)
+        found = (row for row in rows if peer in ("", row.peer))
         return [row for row in found if row.state in WAITING or not waiting][:most]
 
     async def find_outgoing(self, prefix: str) -> list[Outgoing]:

@@ -97,3 +97,26 @@ async def test_each_rung_tells_how_it_is(path: Path) -> None:
         ("list", 1, "peers.json: entry 2 has no URL."),
         ("typed", 1, ""),
     ]
+
+
+async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> None:
+    entries = [
+        {"url": "https://typed:7443", "typed": True},
+        "https://listed",
+        {"url": "b:1", "fingerprint": B},
+    ]
+    house = House(path, entries, environment="https://from-environment")
+    house.saw("10.0.0.1", "fe80::1%2", at=1)
+    await house.ladder.candidates(A)
+    told = {
+        address: house.ladder.reached_by(A, address)
+        for address in (
+            "10.0.0.1:7443", "[fe80::1%2]:7443", "10.0.0.1:7444", "typed", "listed:7443",
+            "from-environment:7443", "b:1", "10.0.0.9:7443", "",
+        )
+    }  # fmt: skip
+    assert list(told.values()) == [
+        "nearby", "nearby", "last address", "typed", "list", "list", "last address", "last address", None,
+    ]  # fmt: skip
+    house.saw("typed", at=2)
+    assert house.ladder.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"

@@ -194,7 +194,7 @@ async def test_time_runs_out_on_both_sides(desk: Machine, pi: Machine, network: 
     network.clock.now += 1
     assert (await pi.until(there, "expired")).row(network.clock.now)["seconds_left"] == 0
     await desk.until(here, "expired")
-    with pytest.raises(PairingStopped, match="in time"):
+    with pytest.raises(PairingStopped, match="Time is up"):
         await desk.pairings.confirm(here, True)
     assert desk.paired == pi.paired == []
     network.clock.now += 601

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,63 @@ def test_the_twenty_first_is_refused_and_not_kept(house: House, friend: PlainMac
         (other / ".arrived.json").write_text(json.dumps(note))
     before = files(house)
     refused = sends(friend, egg + b" ", "one-more.egg")
-    assert (refused.status, refused.json["code"]) == (403, "refused")
+    assert (refused.status, refused.json["code"]) == (429, "too_many")
     assert files(house) == before
-    assert sends(house.peer("neighbour", whose="friend"), egg + b" ", "theirs.egg").json["code"] != "refused"
+    asked = friend.request("GET", f"/eggs/{uuid.uuid4()}")
+    assert (asked.status, asked.json["code"]) == (429, "too_many"), "it is told before it is sent"
+    assert sends(house.peer("neighbour", whose="friend"), egg + b" ", "theirs.egg").json["code"] != "too_many"
+    for row in arrived(house):
+        assert house.owner("DELETE", f"/eggs/arrived/{row['id']}")[0] == 200
+
+
+def test_those_that_are_coming_in_count_too(house: House, egg: bytes) -> None:
+    friend = house.peer("hasty", whose="friend")
+    began = [begun(friend, egg, f"{number}.egg") for number in range(20)]
+    house.daemon.wait_for(lambda: len(parts(house)) == 20, 30, "twenty to come in")
+    refused = sends(friend, egg, "one-more.egg")
+    assert (refused.status, refused.json["code"]) == (429, "too_many")
+    assert sends(house.peer("calm", whose="friend"), egg, "theirs.egg").status == 200
+    for connection in began[1:]:
+        connection.close()
+    house.daemon.wait_for(lambda: len(parts(house)) == 1, 30, "the others to be given up")
+    assert sends(friend, egg, "again.egg").status == 200
+    began[0].send(egg[-1:])
+    assert began[0].getresponse().status == 200
+    began[0].close()
+    house.daemon.wait_for(lambda: parts(house) == [], 30, "nothing to be half here")
+    (row,) = arrived(house)  # all of them were the same egg
+    assert house.owner("DELETE", f"/eggs/arrived/{row['id']}")[0] == 200
+
+
+def test_the_same_egg_sent_again_takes_the_place_of_one_whose_line_is_dead(house: House, egg: bytes) -> None:
+    friend, id = house.peer("patient", whose="friend"), str(uuid.uuid4())
+    assert friend.request("GET", f"/eggs/{id}").status == 404
+    dead = begun(friend, egg, "rose.egg", id)
+    house.daemon.wait_for(lambda: len(parts(house)) == 1, 30, "it to come in")
+    headers = {"Content-Type": OCTETS, "X-Rappd-Name": "rose.egg", "X-Rappd-Id": id}
+    first = friend.request("POST", "/eggs", egg, headers=headers)
+    assert first.status == 200
+    dead.close()
+    (row,) = arrived(house)
+    assert friend.request("GET", f"/eggs/{id.upper()}").json == first.json
+    assert house.owner("DELETE", f"/eggs/arrived/{row['id']}")[0] == 200
+    again = friend.request("POST", "/eggs", egg, headers=headers)
+    assert (again.status, again.json) == (200, first.json)
+    assert arrived(house) == [], "what its owner threw away does not come back"
+    other = house.peer("another", whose="friend")
+    assert other.request("GET", f"/eggs/{id}").status == 404, "nobody is told of another's"
+
+
+def begun(friend: PlainMachine, egg: bytes, name: str, id: str = "") -> http.client.HTTPSConnection:
+    """An upload of which the last byte does not come."""
+    connection = friend.connect()
+    connection.putrequest("POST", "/eggs")
+    headers = {"Content-Type": OCTETS, "X-Rappd-Name": name, "Content-Length": str(len(egg))}
+    for key, value in {**headers, **({"X-Rappd-Id": id} if id else {})}.items():
+        connection.putheader(key, value)
+    connection.endheaders(egg[:-1])
+    return connection
+
+
+def parts(house: House) -> list[Path]:
+    return list((house.daemon.home / "eggs" / ".arrived").glob("*.part"))

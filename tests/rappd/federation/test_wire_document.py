@@ -49,7 +49,7 @@ from envelopes.introduction import Introduction
 from envelopes.keys import IdentityKey, fingerprint_of
 from envelopes.pairing_words import WORDS
 from envelopes.problem import Problem
-from neighborhoods.carriers import line
+from neighborhoods.carriers import line, ways
 from neighborhoods.delivery import carrier, lane, outbox, retrying
 from neighborhoods.discovery import addresses, announcement, ladder, sightings
 from neighborhoods.discovery.peers_file import PeersFile
@@ -60,7 +60,7 @@ from rappd.doors.federation import envelopes as envelopes_door
 from rappd.doors.federation import line as line_door
 from rappd.doors.federation import pairing as pairing_door
 from rappd.machines import machines, receiving, under_way
-from rappd.operations import egg_passing
+from rappd.operations import arrived_eggs
 from tests.rappd.federation.conftest import House
 from tests.rappd.federation.plain_machine import PlainMachine
 
@@ -225,7 +225,9 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"`{asking.WORDS_SECONDS:g} s passed",
         f"{pairing_door.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",
-        f"{egg_passing.MOST_BYTES >> 30} GiB at most, and {egg_passing.MOST_OF_ONE_PEER} of one peer",
+        f"{arrived_eggs.MOST_BYTES >> 30} GiB at most, and {arrived_eggs.MOST_OF_ONE_PEER} of one peer",
+        f"Nothing came for {arrived_eggs.SILENT_SECONDS:g} s",
+        f"is tried {ways.HEAD_START:g} s before the others",
         f"(port {addresses.DOOR})",
         f"{announcement.MOST_ADDRESSES} addresses at most",
     ):

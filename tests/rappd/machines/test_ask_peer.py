@@ -149,11 +149,14 @@ def test_without_a_model_the_sentence_finds_the_peer(
     house: tuple[Machine, Machine, FakeModel], tmp_path: Path
 ) -> None:
     _, pi, _ = house
-    shed = Machine(tmp_path / "shed", "shed").start()
+    shed = Machine(tmp_path / "shed", "shed")
+    shed.drop("thermometer_agent.py", WARM.replace("18.4", "-3"))  # its own must not answer for pi
+    shed.start()
     try:
         pair(shed, pi)
         shed.knows("pi")
-        for text in ("ask pi how warm it is", "Please ask pi: how warm is it?"):
+        assert "-3 degrees" in shed.talk("how warm is it?", operator=False)["response"]
+        for text in ("ask pi how warm it is", "on pi: how warm is it?"):
             answer = shed.talk(text, operator=False)
             assert answer["agent_logs"].startswith("[AskPeer] ")
             assert "18.4 degrees" in answer["response"]

@@ -94,17 +94,3 @@ def test_what_is_no_egg_is_not_kept(machines: tuple[Machine, Machine, Machine], 
     assert answer.status >= 400
     assert pi.owner("GET", "/eggs/arrived")["arrived"] == before
     assert list((pi.home / "eggs" / ".arrived").glob("*.part")) == []
-
-
-def test_a_peer_that_is_away_gets_nothing_and_that_is_said(
-    machines: tuple[Machine, Machine, Machine], tmp_path: Path
-) -> None:
-    desk, pi, _ = machines
-    a_twin(desk, "Moss")
-    egg = desk.owner("POST", "/eggs/pack", {"twin": "Moss"})["packed"]["path"]
-    pi.stop()
-    try:
-        refused = desk.owner("POST", "/eggs/send", {"path": egg, "peer": "pi"}, status=504)
-        assert refused["error"] == "pi is away; nothing was sent."
-    finally:
-        pi.start()

@@ -182,6 +182,21 @@ async def test_a_number_is_never_given_twice(outbox) -> None:
     assert await outbox.put(_item("aa", "1")) > first
 
 
+async def test_eggs_and_everything_else_go_apart(outbox) -> None:
+    verbs = ("HELP", "EGG", "DONE", "EGG", "CANCEL")
+    numbers = [await outbox.put(_item("aa", str(at), verb=verb)) for at, verb in enumerate(verbs)]
+    eggs, others = [numbers[1], numbers[3]], [numbers[0], numbers[2], numbers[4]]
+    assert [row.number for row in await outbox.due("aa", 1, 10)] == others
+    assert [row.number for row in await outbox.due("aa", 1, 10, eggs=True)] == eggs
+    await outbox.move([eggs[0], others[0]], "done")
+    for waiting in (False, True):
+        for told, of_kind in ((None, sorted(numbers)), (True, eggs), (False, others)):
+            expected = [one for one in of_kind if not waiting or one not in (eggs[0], others[0])]
+            found = await outbox.outgoing(waiting=waiting, eggs=told, peer="aa")
+            assert [row.number for row in found] == expected
+    assert await outbox.peers_waiting() == {"aa": 3}
+
+
 async def test_a_uuid_is_found_as_people_type_it(outbox) -> None:
     number = await outbox.put(_item("aa", IDS[1]))
     await outbox.put(_item("aa", IDS[0]))

@@ -43,6 +43,10 @@ class Case:
         if self.before is State.ACTIVE:
             home.do("unarchive", self.key)
         self.content = home.content(self.place(self.before))
+        self.checkpoints = home.places.eggs / "checkpoints" / self.key
+        self.checkpoints.mkdir(parents=True)
+        for name in ("2020-11-21T09-40-00.000Z.egg", "2020-11-21T09-40-00.000Z.json", ".half.tmp"):
+            (self.checkpoints / name).write_text("all that it was")
         self.save("untouched")
 
     def save(self, name: str) -> None:
@@ -91,6 +95,8 @@ class Case:
         assert self.home.leftovers() == []
         assert self.place(State.ACTIVE).exists() == (state is State.ACTIVE)
         assert self.place(State.ARCHIVED).exists() == (state is State.ARCHIVED)
+        assert self.checkpoints.exists() == (state is not State.PURGED)
+        assert state is State.PURGED or len(list(self.checkpoints.iterdir())) == 3
 
     def finish(self, state: State) -> None:
         """The verb again: done where it was not, refused where it was."""

@@ -209,6 +209,57 @@ def test_a_second_twin_of_the_same_rappid_loses_nothing(home: Any, tmp_path: Pat
     assert (home.places.archived(twin.key) / "soul.md").read_text() == "younger"
 
 
+def test_a_purge_takes_the_checkpoints_and_leaves_the_eggs_that_were_packed(home: Any) -> None:
+    twin, other = home.mint("Gardener"), home.mint("Baker")
+    kept = [
+        _file(home, "checkpoints", other.key, "2026-11-21T09-40-00.000Z.egg"),
+        _file(home, twin.key, "2026-11-21T09-40-00.000000Z-twin.egg"),
+    ]
+    taken = [
+        _file(home, "checkpoints", twin.key, f"2026-11-21T09-40-00.000Z.{ending}")
+        for ending in ("egg", "json")
+    ]
+    home.do("archive", twin.key, now=home.now)
+    home.do("unarchive", twin.key)
+    assert all(path.exists() for path in taken)
+    home.do("archive", twin.key, now=home.now)
+    home.do("purge", twin.key, confirm=True, now=home.now)
+    assert not taken[0].parent.exists()
+    assert all(path.exists() for path in kept)
+
+
+def test_checkpoints_of_who_lives_under_that_key_are_kept(home: Any) -> None:
+    twin = home.mint("Gardener")
+    own = _file(home, "checkpoints", twin.key, "2026-11-21T09-40-00.000Z.egg")
+    home.do("archive", twin.key, now=home.now)
+    with home.places.stage(twin.key) as staged:
+        (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
+        home.places.settle(staged, home.places.active(twin.key))
+    home.do("purge", twin.key, confirm=True, now=home.now)
+    assert own.exists()
+
+
+def test_checkpoints_of_a_later_life_are_not_swept_away_by_an_unfinished_purge(home: Any) -> None:
+    twin = home.mint("Gardener")
+    earlier = _file(home, "checkpoints", twin.key, "2026-11-20T09-40-00.000Z.egg")
+    home.do("archive", twin.key, now=home.now)
+    home.do("purge", twin.key, confirm=True, now=home.now)
+    assert not earlier.exists()
+    earlier = _file(home, "checkpoints", twin.key, "2026-11-20T09-40-00.000Z.egg")
+    later = _file(home, "checkpoints", twin.key, "2026-11-22T09-40-00.000Z.egg")
+    (home.places.archive / f".{twin.key}.doomed").mkdir()  # as a crash leaves it
+    home.do("recover")
+    assert not earlier.exists()
+    assert later.exists()
+
+
+def _file(home: Any, *names: str) -> Path:
+    path: Path = home.places.eggs.joinpath(*names)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("all that it was")
+    return path
+
+
 def test_a_twin_that_came_back_after_its_purge_is_not_swept_away_by_its_tombstone(home: Any) -> None:
     twin = home.mint("Gardener")
     home.do("archive", twin.key)

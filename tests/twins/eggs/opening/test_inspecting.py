@@ -77,6 +77,58 @@ def test_a_large_egg_is_looked_at_and_not_read(eggs: Any) -> None:
         assert opened.seal.checked
 
 
+MANY = {
+    "a twin": ({"schema": "rapp-egg/2.0", "scale": "twin"}, "data/notes/{} (x).md"),
+    "a twin's code": ({"schema": "rapp-egg/2.0", "scale": "twin"}, "agents/digit_{}_agent.py"),
+    "an organism": ({"schema": "brainstem-egg/2.2-organism"}, "gärten/{}.md"),
+    "a repository": ({"schema": "brainstem-egg/2.1"}, "repo/agents/{}.lispy"),
+    "compiled files": ({"schema": "brainstem-egg/2.1"}, "repo/agents/{}.pyc"),
+    "a rapplication": ({"schema": "brainstem-egg/2.2-rapplication", "rapp_id": "g"}, "rapp_ui/g/{}.html"),
+    "a neighborhood": (
+        {"schema": "rapp-egg/2.0", "scale": "neighborhood", "members": []},
+        "brainstem/data/{}",
+    ),
+    "a gate": ({"schema": "brainstem-egg/2.3-neighborhood"}, "docs/{}.md"),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_what_is_only_looked_at_is_told_as_what_is_read(eggs: Any, kind: str) -> None:
+    manifest, name = MANY[kind]
+    members: dict[str, Any] = {name.format(number): "x" * number for number in range(450)}
+    members |= {"rappid.json": {"rappid": eggs.rappid}, "agents/one_agent.py": "ONE = 1\n"}
+    hashes = {
+        one: hashlib.sha256(content.encode()).hexdigest()
+        for one, content in members.items()
+        if isinstance(content, str)
+    }
+    manifest = {**manifest, "provenance": {"file_hashes": hashes}}
+    path = eggs.zip({"manifest.json": manifest, **members}, "many.egg")
+    with look_at(path) as quick, open_egg(path) as read:
+        quickly, slowly = inspect(quick)["egg"], inspect(read)["egg"]
+        assert not quickly["checked"]
+        assert slowly["checked"]
+        for field in ("parts", "roles", "listed", "name", "rappid", "folder", "answer"):
+            assert quickly[field] == slowly[field], field
+        assert len(quick.parts) == len(quickly["parts"]) > 450
+        assert [part.read() for part in quick.parts] == [part.read() for part in read.parts]
+        assert set(quick.notes) <= set(read.notes)
+
+
+@pytest.mark.parametrize("listed", [{"not/there": "0" * 64}, {"soul.md": "0" * 63 + "g"}, {"soul.md": 7}])
+def test_a_look_refuses_a_list_of_hashes_that_cannot_hold(eggs: Any, listed: dict[str, Any]) -> None:
+    members: dict[str, Any] = {f"data/{number}": "x" for number in range(450)}
+    members |= {"soul.md": "I.", "rappid.json": {"rappid": eggs.rappid}}
+    hashes = {f"data/{number}": "1" * 64 for number in range(450)} | listed
+    manifest = {"schema": "rapp-egg/2.0", "provenance": {"file_hashes": hashes}}
+    path = eggs.zip({"manifest.json": manifest, **members})
+    with pytest.raises(BadEgg) as quick:
+        look_at(path)
+    with pytest.raises(BadEgg) as read:
+        open_egg(path)
+    assert str(quick.value) == str(read.value)
+
+
 def test_an_egg_without_hashes_is_called_readable_and_not_whole(eggs: Any) -> None:
     members = {"manifest.json": {"schema": "brainstem-egg/2.1"}, "repo/rappid.json": {"rappid": eggs.rappid}}
     with open_egg(eggs.zip(members)) as opened:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twins.eggs.archive.names import folded
 from twins.eggs.opened import Role
 from twins.eggs.opening import open_egg
-from twins.eggs.opening.places import in_host, in_memory, in_workspace
+from twins.eggs.opening.places import in_host, in_memory, in_workspace, in_workspace_of
 
 BARRED = [
     ".deps/requests/__init__.py",
@@ -116,6 +116,18 @@ def test_no_place_is_one_of_the_houses_own(name: str) -> None:
         assert not any(target == one or target.startswith(f"{one}/") for one in _RESERVED)
         if target.startswith(("agents/", "services/", "senses/", "utils/")) and name.endswith(".py"):
             assert place[0].is_code
+
+
+@given(st.lists(_names, max_size=6))
+def test_many_names_have_the_places_that_each_has(names: list[str]) -> None:
+    place = in_workspace_of(names)
+    assert [place(name) for name in names] == [in_workspace(name) for name in names]
+
+
+def test_nothing_that_is_shown_is_skipped_in_the_name_of_a_repository() -> None:
+    letters = set(".git~1")
+    odd = [sign for sign in map(chr, range(0x80, 0x110000)) if sign.isprintable()]
+    assert not [sign for sign in odd if letters.issuperset(folded(sign))]
 
 
 @given(_names)

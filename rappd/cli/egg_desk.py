@@ -1,0 +1,57 @@
+"""What the commands of ``rappd egg`` begin with: the file that is named, and this home's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rappd.cli.phrases import size
+from rappd.cli.progress import progress
+from rappd.errors import NotFound
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.eggs import EggVerbs
+
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+def egg_at(file: Path) -> Path:
+    """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFound``."""
+    if not file.is_file():
+        raise NotFound(f'No file "{file}".', do="rappd egg pack makes one")
+    from rappd.operations.sealed_eggs import unsealed
+    from rappd.operations.waiting_eggs import WaitingEggs
+
+    home = Home.here()
+    return unsealed(file, home, WaitingEggs(home.root / "eggs" / ".waiting"))
+
+
+def verbs_here() -> EggVerbs:
+    """The verbs on this home's eggs, whether a daemon runs or not."""
+    from rappd.home import machine_name
+    from rappd.offline import workspace_of
+    from rappd.operations.eggs import EggVerbs
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    home.create()
+    settings = Settings.load(home)
+    return EggVerbs(
+        home, workspace_of(home, settings), home.identity(), machine=machine_name(settings.text("name"))
+    )
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A line with percent and bytes, for work that tells how far it is."""
+    with progress() as line:
+        line(f"{what}…")
+        yield lambda done, whole: line(
+            f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
+        )

@@ -1,0 +1,179 @@
+"""``rappd egg plan``, ``hatch``, ``hatch-text``, ``hatchings``, ``rollback``: into this home, and out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.egg_desk import FILE, JSON, bar, egg_at, verbs_here
+from rappd.cli.phrases import ago, count, tilde
+from rappd.cli.progress import progress
+from rappd.cli.screen import interactive, mark, print_json, say, tame
+from rappd.cli.tables import table
+from rappd.errors import Refused
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.eggs import EggVerbs
+
+_OVERWRITE = click.option(
+    "--overwrite",
+    default="",
+    metavar="WHAT",
+    help="What of yours the egg may replace: soul,agents,services,memory,slots,env,pages.",
+)
+
+
+@click.command()
+@FILE
+@_OVERWRITE
+@JSON
+def plan(file: Path, overwrite: str, as_json: bool) -> None:
+    """What hatching FILE would do here. Nothing is written."""
+    from rappd.cli.egg_screens import show_plan
+
+    with progress() as line:
+        line(f"Reading {file.name}…")
+        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite))
+    if as_json:
+        print_json(found)
+    else:
+        show_plan(found["plan"], file=str(file))
+
+
+@click.command()
+@FILE
+@_OVERWRITE
+@click.option(
+    "--trust-signer", metavar="FINGERPRINT", help="Trust this key from now on; its code runs at once."
+)
+@click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
+@JSON
+def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: bool) -> None:
+    """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
+
+    What is yours stays. Code that nobody trusted signed is quarantined: kept, and not run.
+    """
+    from rappd.cli.egg_screens import show_hatched
+
+    verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite)
+    with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
+        if not goes_on:
+            say("Nothing was written.")
+            return
+        daemon = Daemon(Home.here(), timeout=3600)
+        with bar(f"Hatching {file.name}") as told:
+            if daemon.running():
+                body = {"path": str(path), "overwrite": chosen, "source": file.name}
+                found = daemon.post("/eggs/hatch", body)
+            else:
+                found = verbs.hatch(path, overwrite=chosen, source=file.name, progress=told)
+    if as_json:
+        print_json(found)
+    else:
+        show_hatched(found["hatched"])
+
+
+@click.command("hatch-text")
+@click.argument("text")
+@click.option("--registry", type=click.Path(path_type=Path), required=True, help="A clone of the registry.")
+@_OVERWRITE
+@JSON
+def hatch_text(text: str, registry: Path, overwrite: str, as_json: bool) -> None:
+    """Hatch the agents that TEXT stands for, out of a clone of their registry."""
+    from rappd.cli.egg_screens import show_hatched
+
+    found = verbs_here().hatch_text(text, registry, overwrite=_listed(overwrite))
+    if as_json:
+        print_json(found)
+    else:
+        show_hatched(found["hatched"])
+
+
+@click.command()
+@JSON
+def hatchings(as_json: bool) -> None:
+    """What was hatched here, the latest first."""
+    from datetime import datetime
+    from time import time
+
+    found = verbs_here().receipts()
+    if as_json:
+        print_json(found)
+        return
+    if not found["hatchings"]:
+        say("Nothing was hatched here yet.")
+        return
+    now = time()
+    rows = [
+        [
+            row["id"],
+            row["name"],
+            row["kind"],
+            str(row["files"]),
+            ago(now - datetime.fromisoformat(row["hatched_at"]).timestamp()),
+            "taken back" if row["rolled_back_at"] else "",
+        ]
+        for row in found["hatchings"]
+    ]
+    table(["HATCHING", "NAME", "KIND", "FILES", "WHEN", ""], rows, shrink=1, whole=(0,))
+
+
+@click.command()
+@click.argument("hatching")
+@click.option("--even-if-changed", is_flag=True, help="Put aside what changed since, and go back.")
+@JSON
+def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
+    """Undo a HATCHING: what it replaced comes back, what it brought goes."""
+    daemon = Daemon(Home.here(), timeout=3600)
+    if daemon.running():
+        found = daemon.post("/eggs/rollback", {"receipt": hatching, "even_if_changed": even_if_changed})
+    else:
+        found = verbs_here().rollback(hatching, even_if_changed=even_if_changed)
+    if as_json:
+        print_json(found)
+        return
+    done = found["rolled_back"]
+    if done["already"]:
+        say(f"{mark('good')} {tame(done['name'])} was taken back before.")
+        return
+    say(
+        f"{mark('good')} {tame(done['name'])} is taken back: {count(len(done['restored']), 'file')} restored, "
+        f"{len(done['removed'])} removed."
+    )
+    if done["aside"]:
+        say(f"  What had changed lies in {tilde(done['aside'])}")
+
+
+@contextmanager
+def _trusting(verbs: EggVerbs, path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
+    """Trusts the key that signed an egg; no longer, when the hatching fails. False: the person said no."""
+    if not fingerprint:
+        yield True
+        return
+    signer, host = verbs.signer_of(path)
+    if signer != fingerprint:
+        what = f"is signed by {signer}" if signer else "is not signed"
+        raise Refused(f"{path.name} {what}; nothing was written.", do=f"rappd egg verify {path.name}")
+    if verbs.signers.is_trusted(signer):
+        yield True
+        return
+    question = f"Trust {tame(host) or 'this key'} from now on? What it signs runs here at once."
+    if ask and interactive() and not click.confirm(question, default=False, err=True):
+        yield False
+        return
+    verbs.trust_signer(signer, host)
+    try:
+        yield True
+    except BaseException:
+        verbs.revoke_signer(signer)
+        raise
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,171 @@
+"""Packing: a twin, the brainstem, or one thing out of either; by an order, or before an egg touches it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from envelopes.keys import IdentityKey
+from rappd.errors import Mistyped
+from rappd.home import Home
+from rappd.transcript.frames import RecordedConversations
+from rappd.version import __version__
+from twins.amounts import amount
+from twins.eggs.packing.forms import Form, Maker, Packed
+from twins.importer.holding import Held
+from twins.listing import find
+from twins.places import TwinPlaces
+from twins.twin import adopt
+from twins.workspace import Workspace
+
+Progress = Callable[[int, int], None]
+"""(bytes done, bytes in all), as often as there is something to tell."""
+
+
+@dataclass(slots=True, frozen=True)
+class Order:
+    """What to pack. ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a
+    file, or "" for a place among the home's eggs. ``allow``: ids of findings that may travel."""
+
+    twin: str = ""
+    form: str = ""
+    item: str = ""
+    into: str = ""
+    exclude_memory: bool = False
+    allow: frozenset[str] = frozenset()
+    overwrite: bool = False
+
+
+class EggPacking:
+    """Packs what lives in one home. Raises ``Problem``."""
+
+    def __init__(
+        self, home: Home, host: Workspace, identity: IdentityKey, held: Held, *, machine: str
+    ) -> None:
+        self._home = home
+        self._host = host
+        self._key = identity
+        self._held = held
+        self._machine = machine
+        self._maker = Maker(version=__version__, host=machine)
+        self._places = TwinPlaces(home.root)
+
+    def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
+
+        Code that is quarantined stays behind: this house signs nothing that nobody has read.
+        """
+        from twins.eggs.packing.pack import pack  # brings the archive writer along
+
+        form = _form(order)
+        workspace, name = self._workspace(order)
+        if not order.twin and not form.needs_item:
+            self._adopt_host()
+        target = Path(order.into).expanduser().absolute() if order.into else self._place(name, form)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        done = pack(
+            workspace,
+            target,
+            form=form,
+            item=order.item,
+            key=self._key,
+            maker=self._maker,
+            conversations=self._said(workspace),
+            held=self._held.is_held,
+            exclude_memory=order.exclude_memory,
+            allow=order.allow,
+            overwrite=order.overwrite,
+            progress=progress,
+        )
+        told = f"{done.name} is packed: {done.path}, {done.files} files, {amount(done.size)}."
+        return {"packed": _packed(done), "message": told}
+
+    def lay_before_bond(self, root: Path) -> Path:
+        """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
+        from twins.eggs.packing.pack import pack
+        from twins.eggs.packing.secret_scan import SecretsFound
+
+        is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
+        if is_host:
+            self._adopt_host()
+        form, workspace = (Form.BRAINSTEM, self._host) if is_host else (Form.TWIN, Workspace.at(root))
+        target = self._place("brainstem" if is_host else root.name, form)
+        target = target.with_name(f"{target.stem}-before.egg")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        allow: frozenset[str] = frozenset()
+        while True:
+            try:
+                pack(
+                    workspace,
+                    target,
+                    form=form,
+                    key=self._key,
+                    maker=self._maker,
+                    conversations=self._said(workspace),
+                    held=self._held.is_held,
+                    allow=allow,
+                )
+            except SecretsFound as found:  # it stays on this machine, in the owner's own folder
+                known = len(allow)
+                allow |= {one.id for one in found.findings}
+                if len(allow) == known:
+                    raise
+            else:
+                return target
+
+    def _said(self, workspace: Workspace) -> RecordedConversations:
+        return RecordedConversations(self._home.database, workspace.root.name)
+
+    def _adopt_host(self) -> None:
+        """A brainstem that no daemon ever ran has no rappid yet."""
+        name = self._machine
+        self._host.create()
+        adopt(self._host, name, owner=name, host=name, platform=platform.system().lower())
+
+    def _workspace(self, order: Order) -> tuple[Workspace, str]:
+        if not order.twin:
+            return self._host, order.item or "brainstem"
+        twin = find(self._places, order.twin)
+        return twin.workspace, twin.key
+
+    def _place(self, name: str, form: Form) -> Path:
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+        folder = name.removesuffix(".py").replace("/", "__")
+        return self._places.eggs / folder / f"{at}-{form.value}.egg"
+
+
+def _form(order: Order) -> Form:
+    text = order.form or (
+        Form.TWIN.value if order.twin else Form.AGENT.value if order.item else Form.BRAINSTEM.value
+    )
+    try:
+        form = Form(text)
+    except ValueError as error:
+        raise Mistyped(f'There is no form "{text[:40]}".', do=", ".join(one.value for one in Form)) from error
+    if form.needs_item and not order.item:
+        raise Mistyped(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")
+    if order.item and not form.needs_item:
+        raise Mistyped(f"The form {form.value} packs a whole workspace.", do="Leave the item out.")
+    if not order.twin and form is Form.TWIN:
+        raise Mistyped("Which twin shall be packed?", do="rappd twins list")
+    return form
+
+
+def _packed(done: Packed) -> dict[str, Any]:
+    return {
+        "path": str(done.path),
+        "form": done.form.value,
+        "name": done.name,
+        "rappid": done.rappid.text if done.rappid else "",
+        "size": done.size,
+        "sha256": done.sha256,
+        "files": done.files,
+        "left_out": [{"path": one.path, "why": str(one.why.value)} for one in done.left_out],
+        "allowed": [{"path": one.path, "line": one.line, "what": one.what} for one in done.allowed],
+        "signature": str(done.signature) if done.signature else "",
+    }
