@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.daemon import AGENT, BenchDaemon
 
-_LUA = """
+LUA = """
 wrk.method = "POST"
 wrk.body = '{"user_input":"hi"}'
 wrk.headers["Content-Type"] = "application/json"
@@ -43,7 +43,7 @@ def run() -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "post.lua"
-        script.write_text(_LUA)
+        script.write_text(LUA)
         rates = {}
         for count in (10, 50, 1000):
             with BenchDaemon(Path(folder) / f"home{count}", LLM_FAKE="1") as daemon:
@@ -51,11 +51,11 @@ def run() -> list[tuple[str, str]]:
                     daemon.drop(f"a{number:04d}_agent.py", AGENT.format(name=f"A{number:04d}"))
                 daemon.start(cores="0")
                 daemon.pin("0")
-                _load(daemon.port, script, 32, 2)
+                load(daemon.port, script, 32, 2)
                 daemon.pin("0")
-                found = _load(daemon.port, script, 32, 5)
+                found = load(daemon.port, script, 32, 5)
                 rates[count] = found["rate"]
-                single = _load(daemon.port, script, 1, 4)
+                single = load(daemon.port, script, 1, 4)
                 rows.append((f"{count} agents, 32 connections", f"{found['rate']:,.0f}/s"))
                 rows.append(
                     (
@@ -72,7 +72,7 @@ def run() -> list[tuple[str, str]]:
     return rows
 
 
-def _load(port: int, script: Path, connections: int, seconds: int) -> dict[str, float]:
+def load(port: int, script: Path, connections: int, seconds: int) -> dict[str, float]:
     command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
     done = subprocess.run(
         [*command, "-s", str(script), f"http://127.0.0.1:{port}/chat"],
@@ -102,9 +102,9 @@ def _peer(folder: str, script: Path) -> dict[str, float]:
     process = subprocess.Popen(["taskset", "-c", "0", sys.executable, str(path), str(port)])
     try:
         _wait_for(port)
-        _load(port, script, 32, 1)
-        found = _load(port, script, 32, 3)
-        found["p50"] = _load(port, script, 1, 2)["p50"]
+        load(port, script, 32, 1)
+        found = load(port, script, 32, 3)
+        found["p50"] = load(port, script, 1, 2)["p50"]
         return found
     finally:
         os.kill(process.pid, signal.SIGTERM)

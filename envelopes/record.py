@@ -24,6 +24,7 @@ TTL = "_x_ttl"
 PATH = "_x_path"
 TRACEPARENT = "_x_traceparent"
 
+_USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _THREAD_SPACE = bytes.fromhex("6ba4e3a82f0d5c1e9b7a1d3c5f7e9a0b")
 
@@ -48,8 +49,13 @@ class Envelope(msgspec.Struct, frozen=True):
         return str(self.extensions.get(THREAD, ""))
 
     def reply(self, verb: str, data: dict[str, Any], **extensions: Any) -> Envelope:
-        """The answer on the same id and thread, sent by whom this was addressed to."""
+        """The answer on the same id and thread, sent by whom this was addressed to.
+
+        A DONE whose data tells ``tokens`` and ``cost_usd`` says them in its extensions, too.
+        """
         carried = {key: self.extensions[key] for key in (THREAD, PEER_THREAD) if key in self.extensions}
+        if verb == DONE and "tokens" in data:
+            carried |= {key: data[name] for key, name in _USAGE if name in data}
         return Envelope(self.id, self.recipient, self.sender, verb, data, {**carried, **extensions})
 
     def refusal(self, code: int, message: str, reason: str) -> Envelope:

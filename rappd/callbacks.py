@@ -12,7 +12,7 @@ from agents.errors import AgentError
 from agents.listed import Agent
 from agents.running import OnCallback
 from agents.thinking.choose import Thinking
-from agents.thinking.provider import ModelRequest
+from agents.thinking.provider import Completion, ModelRequest
 from envelopes.problem import Problem
 from rappd.settings.load import Settings
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Used = Callable[[Completion], None]
 
 
 class CallbackRefused(AgentError):
@@ -43,20 +44,25 @@ class Callbacks:
         """Takes changed live settings over."""
         self._model_calls = settings.number("agents.model_calls")
 
-    def for_agent(self, agent: Agent, *, operator: bool, reach: Reach | None = None) -> OnCallback:
-        """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn."""
-        used = 0
+    def for_agent(
+        self, agent: Agent, *, operator: bool, used: Used, reach: Reach | None = None
+    ) -> OnCallback:
+        """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn.
+
+        ``used`` is told of every model call.
+        """
+        turns = 0
 
         async def answer(operation: str, arguments: dict[str, Any]) -> Any:
-            nonlocal used
+            nonlocal turns
             if operation == "llm":
-                used += 1
-                if used > self._model_calls:
+                turns += 1
+                if turns > self._model_calls:
                     raise CallbackRefused(
                         f"{agent.name} used its {self._model_calls} model calls.",
                         do="Raise agents.model_calls.",
                     )
-                return await self._model_turn(agent.name, arguments)
+                return await self._model_turn(agent.name, arguments, used)
             if operation == "llm_status":
                 return self._status()
             if operation == "host":
@@ -82,7 +88,7 @@ class Callbacks:
             "reason": "" if self._thinking.has_model else described.do,
         }
 
-    async def _model_turn(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _model_turn(self, name: str, arguments: dict[str, Any], used: Used) -> dict[str, Any]:
         found = arguments.get("messages")
         messages = [dict(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
         system = "\n\n".join(
@@ -98,6 +104,7 @@ class Callbacks:
             rest, tools if isinstance(tools, list) else [], prompt, model=str(arguments.get("model") or "")
         )
         completion = await self._thinking.model_turn(request)
+        used(completion)
         log.info("%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens)
         return {
             "text": completion.text,

@@ -283,19 +283,23 @@ def _nearby(visit: _Visit) -> Iterator[Finding]:
     if not (settings.on("peers.nearby") and settings.on("peers.door")):
         yield Finding("Nearby", "good", "this machine is not announced")
         return
-    seen = sum(rung["found"] for rung in visit.peers.get("rungs", ()) if rung["rung"] == "nearby")
+    told = [rung for rung in visit.peers.get("rungs", ()) if rung["rung"] == "nearby"]
+    seen = sum(rung["found"] for rung in told)
     found = interfaces(loopback=settings.on("peers.loopback"))
     vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
-    trouble = multicast_trouble(found)
+    # whoever is awake has tried it; a link that says no and yet brings machines does no harm
+    trouble = "" if seen else multicast_trouble(found) or next((rung["trouble"] for rung in told), "")
     if vpn:
         do = "allow local network in it, or rappd peers add ADDRESS"
         yield Finding("Nearby", "note", f"a VPN ({vpn}) hides this machine", do)
     elif trouble:
-        yield Finding("Nearby", "note", trouble.rstrip("."), "join a network, or rappd peers add ADDRESS")
+        what = trouble[0].lower() + trouble[1:].rstrip(".")
+        yield Finding("Nearby", "note", what, "join a network, or rappd peers add ADDRESS")
     else:
-        where = ", ".join(one.name for one in found)
-        told = f"; {count(seen, 'machine')} seen" if visit.peers else ", once rappd runs"
-        yield Finding("Nearby", "good", f"announced on {where}{told}")
+        ways = [one for one in found if not multicast_trouble((one,))]
+        where = ", ".join(one.name for one in ways or found)
+        heard = f"; {count(seen, 'machine')} seen" if visit.peers else ", once rappd runs"
+        yield Finding("Nearby", "good", f"announced on {where}{heard}")
 
 
 def _vpn_in_between(found: Sequence[tuple[str, Sequence[str]]]) -> str:

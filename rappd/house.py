@@ -316,6 +316,8 @@ def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
         github_web=settings.text("github.url"),
         github_api=settings.text("github.api"),
         chosen_model=settings.text("model"),
+        price_in=settings.text("provider.price_in_per_million"),
+        price_out=settings.text("provider.price_out_per_million"),
         fake=settings.on("llm_fake"),
         local_servers=local,
         state_dir=home.keys,

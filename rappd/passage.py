@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from agents.thinking.provider import Completion
+from agents.thinking.usage import Usage
 from envelopes.capabilities import covers
 from envelopes.record import Envelope
 
@@ -35,12 +37,21 @@ class Caller:
 
 @dataclass(slots=True)
 class Passage:
-    """One record on its way through: who called, on which thread, and who listens for progress."""
+    """One record on its way through: who called, on which thread, and who listens for progress.
+
+    ``usage`` is what its agents' own model calls came to, once there was one.
+    """
 
     envelope: Envelope
     caller: Caller
     workspace: str
     emit: Emit | None = None
+    usage: Usage | None = None
+
+    def used(self, completion: Completion) -> None:
+        """Counts a model call that an agent made."""
+        self.usage = self.usage or Usage()
+        self.usage.add(completion)
 
 
 Handler = Callable[[Passage], Awaitable[dict[str, Any]]]

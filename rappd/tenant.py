@@ -206,6 +206,8 @@ class Tenant:
                 guests=self.others.guests(passage) if self.others and not remote else None,
             )
         )
+        if passage.usage is not None:
+            answer.usage.include(passage.usage)
         done = _done(answer)
         return {"result": answer.text, **done} if remote else done
 
@@ -224,6 +226,8 @@ class Tenant:
         if not ran.ok:
             raise AgentFailed(ran.result)
         done: dict[str, Any] = {"result": ran.result}
+        if passage.usage is not None:
+            done |= passage.usage.stated()
         if ran.slush and passage.caller.may("SLUSH"):
             done["data_slush"] = ran.slush
         return done
@@ -342,7 +346,10 @@ class Tenant:
             user_guid=passage.envelope.sender,
             slush=slush,
             on_callback=self.callbacks.for_agent(
-                agent, operator=passage.caller.operator, reach=self._reach(passage)
+                agent,
+                operator=passage.caller.operator,
+                used=passage.used,
+                reach=self._reach(passage),
             ),
         )
 
@@ -403,6 +410,5 @@ def _done(answer: Answer) -> dict[str, Any]:
         data["senses"] = answer.senses
     if answer.notice:
         data["notice"] = answer.notice
-    if answer.tokens:
-        data["tokens"] = answer.tokens
+    data.update(answer.usage.stated())
     return data

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from rappd.home import Home
@@ -26,7 +27,7 @@ MOST_OPEN = 64
 """Twins kept open without a port; the one that rested longest is closed first."""
 
 MOST_PATIENCE = 600.0
-"""Seconds that a twin which shall sleep may go on answering."""
+"""Seconds that a twin which shall sleep, or be set aside, may go on answering."""
 
 _LOOK_SECONDS = 0.05
 
@@ -61,7 +62,7 @@ class Tenants:
         self._last_ports: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._opening: dict[str, asyncio.Lock] = {}  # taken before the lock of the same twin
-        self._falling_asleep: dict[str, asyncio.Task[None]] = {}
+        self._put_off: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def twin(self, selector: str) -> Tenant:
         """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
@@ -94,17 +95,26 @@ class Tenants:
         await asyncio.shield(self._stop(key))
 
     async def let_sleep(self, key: str) -> bool:
-        """Stops a twin once it has answered whoever is talking with it, among them perhaps the very agent
-        that asks for this. Returns whether it is stopped already."""
+        """Stops a twin once it has answered whoever is talking with it. Returns whether it is stopped already."""
         tenant = self._open.get(key)
         if tenant is None or not tenant.under_way:
             await self.stop(key)
             return True
-        if key not in self._falling_asleep:
-            task = asyncio.ensure_future(self._stop_when_answered(tenant))
-            self._falling_asleep[key] = task
-            task.add_done_callback(lambda _: self._falling_asleep.pop(key, None))
+        self.once_answered(key, "the sleep", partial(self._stop_unless_stopped, tenant))
         return False
+
+    def is_answering(self, key: str) -> bool:
+        """Whether somebody is talking with a twin, among them perhaps the very agent that asks."""
+        tenant = self._open.get(key)
+        return tenant is not None and tenant.under_way > 0
+
+    def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
+        """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however
+        often it is asked for meanwhile. A failure is logged: nobody waits for it any more."""
+        if (key, what) not in self._put_off:
+            task = asyncio.ensure_future(self._when_answered(key, what, work))
+            self._put_off[key, what] = task
+            task.add_done_callback(lambda _: self._put_off.pop((key, what), None))
 
     @asynccontextmanager
     async def apart(self, key: str) -> AsyncIterator[None]:
@@ -157,15 +167,20 @@ class Tenants:
             except Exception:
                 log.exception("the twin %s could not be booted", key)
 
-    async def _stop_when_answered(self, tenant: Tenant) -> None:
+    async def _when_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         until = time.monotonic() + MOST_PATIENCE
-        while tenant.under_way and time.monotonic() < until:  # noqa: ASYNC110 - it counts and tells nobody
+        while self.is_answering(key) and time.monotonic() < until:  # noqa: ASYNC110 - it counts and tells nobody
             await asyncio.sleep(_LOOK_SECONDS)
-        if self._open.get(tenant.name) is tenant:  # else somebody stopped it meanwhile
-            try:
-                await self.stop(tenant.name)
-            except Exception:
-                log.exception("%s could not be stopped", tenant.title)
+        try:
+            await work()
+        except Exception:
+            log.exception("%s of the twin %s, put off until it had answered, failed", what, key)
+
+    async def _stop_unless_stopped(self, tenant: Tenant) -> None:
+        if (
+            self._open.get(tenant.name) is tenant
+        ):  # else somebody did it meanwhile, and may have woken it again
+            await self.stop(tenant.name)
 
     async def _stop(self, key: str) -> None:
         async with self._lock(key):

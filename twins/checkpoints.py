@@ -100,7 +100,7 @@ class Checkpoints:
 
     def folder(self, key: str) -> Path:
         """Where a twin's checkpoints lie."""
-        return self._places.eggs / "checkpoints" / self._places.active(key).name
+        return self._places.checkpoints(key)
 
     def make(
         self, twin: Twin, *, note: str = "", before: str = "", now: datetime | None = None
@@ -228,6 +228,12 @@ def _read(egg: Path) -> Checkpoint:
         counts.get("files"),
         counts.get("records"),
     )
+
+
+def made_at(name: str) -> datetime | None:
+    """When the checkpoint that a file of this name is of was made; None for other files."""
+    found = _ID.match(name)
+    return datetime.strptime(found[0], "%Y-%m-%dT%H-%M-%S.%fZ").replace(tzinfo=UTC) if found else None
 
 
 def _id(at: datetime) -> str:

@@ -50,6 +50,10 @@ class TwinPlaces:
         """Eggs laid here."""
         return self.home / "eggs"
 
+    def checkpoints(self, key: str) -> Path:
+        """The folder of a twin's checkpoints."""
+        return self.eggs / "checkpoints" / _component(key)
+
     def active(self, key: str) -> Path:
         """The folder of an active twin. Raises ``BadRappid`` for what names no folder."""
         return self.twins / _component(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 MAX_DEPTH = 100
@@ -50,11 +51,8 @@ def levels(value: Any) -> Iterator[list[Any]]:
     level = [value]
     while level:
         yield level
-        below: list[Any] = []
-        for one in level:
-            inside = one.values() if isinstance(one, dict) else one
-            below += [part for part in inside if isinstance(part, (dict, list))]
-        level = below
+        inside = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [part for part in inside if isinstance(part, (dict, list))]
 
 
 def _texts(level: list[Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from agents.listed import REACHING, Agent
 from agents.roster import Roster
 from agents.running import AgentRunner, Ran
 from agents.thinking.provider import Completion, Message, ModelRequest, Provider, ToolCall
+from agents.thinking.usage import Usage
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
 
@@ -86,7 +87,7 @@ class Answer:
     model: str
     requested_model: str
     notice: str = ""
-    tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(slots=True)
@@ -99,8 +100,21 @@ class _Turn:
     slush: dict[str, Any] | None = None
     model: str = ""
     notice: str = ""
-    tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
     calls: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class _Among:
+    """The tools of turns beside guests, until an agent changes or one of the guests' definitions does."""
+
+    version: int
+    better: list[dict[str, Any]]
+    own: list[dict[str, Any]]
+    taken: frozenset[str]
+
+    def holds(self, version: int, better: list[dict[str, Any]]) -> bool:
+        return version == self.version and better == self.better
 
 
 class Brainstem:
@@ -124,6 +138,7 @@ class Brainstem:
         self.thinking = thinking
         self.modes = modes
         self._alone: dict[bool, tuple[int, list[dict[str, Any]]]] = {}
+        self._among: dict[bool, _Among] = {}
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
@@ -140,7 +155,7 @@ class Brainstem:
         if not completion.text and completion.tool_calls:
             completion = await self._round(turn, [], modes.rounds)
         found = turn.sensed.delimiters.split(completion.text or UNFINISHED)
-        return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.tokens)
+        return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.usage)
 
     def _agents(self, ask: Ask) -> list[Agent]:
         """The agents that a turn may use."""
@@ -158,15 +173,24 @@ class Brainstem:
                 version, tools = self.roster.version, [agent.tool() for agent in self._agents(ask)]
                 self._alone[ask.structural] = (version, tools)
             return tools
-        allowed = self._agents(ask)
         if ask.guests is None:
-            return [agent.tool() for agent in allowed]
-        better = {tool["function"]["name"]: tool for tool in ask.guests.known_better()}
+            return [agent.tool() for agent in self._agents(ask)]
+        better = ask.guests.known_better()
+        among = self._among.get(ask.structural)
+        if ask.allows is not None or among is None or not among.holds(self.roster.version, better):
+            among = self._tools_among(ask, better)
+            if ask.allows is None:
+                self._among[ask.structural] = among
+        return [*among.own, *ask.guests.tools(among.taken)]
+
+    def _tools_among(self, ask: Ask, better: list[dict[str, Any]]) -> _Among:
+        known = {tool["function"]["name"]: tool for tool in better}
         own = [
-            better.get(agent.tool_name, agent.tool()) if agent.trusted else agent.tool() for agent in allowed
+            known[agent.tool_name] if agent.trusted and agent.tool_name in known else agent.tool()
+            for agent in self._agents(ask)
         ]
-        taken = {agent.tool_name for agent in self.roster.serving()}  # also those that this turn may not use
-        return [*own, *ask.guests.tools(taken)]
+        taken = frozenset(agent.tool_name for agent in self.roster.serving())  # also what it may not use
+        return _Among(self.roster.version, better, own, taken)
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
@@ -190,7 +214,7 @@ class Brainstem:
         if emit and stream and (rest := stream.finish()):
             emit({"type": "delta", "text": rest})
         turn.model = completion.model or turn.model
-        turn.tokens += completion.input_tokens + completion.output_tokens
+        turn.usage.add(completion)
         if completion.notice and not turn.notice:
             turn.notice = completion.notice
             if emit:

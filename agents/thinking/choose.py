@@ -14,6 +14,7 @@ from agents.thinking.provider import Completion, ModelRequest, Provider
 from agents.thinking.seat import Seat
 from agents.thinking.seating import Seating
 from agents.thinking.settings import ThinkingSettings
+from agents.thinking.usage import Prices
 
 __all__ = ["Described", "Meter", "Remember", "Thinking", "ThinkingSettings", "UnknownModel"]
 
@@ -122,6 +123,8 @@ class Thinking:
             completion = await self._with(seat, request)
         self.meter.input_tokens += completion.input_tokens
         self.meter.output_tokens += completion.output_tokens
+        if completion.input_tokens or completion.output_tokens:
+            completion.cost_usd = self._prices.cost(completion)
         return completion
 
     @property
@@ -190,6 +193,7 @@ class Thinking:
 
     def _take(self, settings: ThinkingSettings) -> None:
         self._chosen = settings.chosen_model
+        self._prices = Prices.of(settings.price_in, settings.price_out)
         self._fake = FakeModel() if settings.fake and not settings.configured else None
 
     async def _choose(self, model: str) -> None:

@@ -24,7 +24,7 @@ class Completion:
     """One answer of a model: text, or tools to run, or both.
 
     ``model`` is the model that really answered. ``notice`` is a short sentence for the person
-    when the answer came about in another way than configured.
+    when the answer came about in another way than configured. ``cost_usd`` is None where no price is known.
     """
 
     text: str = ""
@@ -33,6 +33,7 @@ class Completion:
     input_tokens: int = 0
     output_tokens: int = 0
     notice: str = ""
+    cost_usd: float | None = None
 
 
 @dataclass(slots=True)

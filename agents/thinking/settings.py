@@ -13,8 +13,9 @@ class ThinkingSettings:
     """Everything has a default; with none given, what is on this machine is used.
 
     ``provider_url`` is any OpenAI-compatible address. ``chosen_model`` is the one picked on a screen
-    earlier, ``""`` for automatic. ``local_servers`` are asked in this order; ``()`` asks none.
-    ``state_dir`` holds the GitHub files; None keeps nothing. Times in seconds.
+    earlier, ``""`` for automatic. Prices are as ``usage.price_list`` reads them. ``local_servers`` are
+    asked in this order; ``()`` asks none. ``state_dir`` holds the GitHub files; None keeps nothing.
+    Times in seconds.
     """
 
     provider_url: str = ""
@@ -32,6 +33,8 @@ class ThinkingSettings:
     github_web: str = "https://github.com"
     github_api: str = "https://api.github.com"
     chosen_model: str = ""
+    price_in: str = ""
+    price_out: str = ""
     state_dir: Path | None = None
     timeout: float = 60.0
     max_retries: int = 2

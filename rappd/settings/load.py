@@ -108,6 +108,16 @@ def check(setting: Setting, text: str) -> str:
             )
         if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
             raise Mistyped(f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071")
+    if setting.kind == "prices":
+        from agents.thinking.usage import BadPrice, price_list  # only who sets one needs it
+
+        try:
+            price_list(text)
+        except BadPrice as error:
+            raise Mistyped(
+                f'{setting.name}: "{str(error)[:40]}" is no price.',
+                do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
+            ) from None
     return text
 
 
@@ -147,6 +157,8 @@ def _as_text(value: Any) -> str:
         return "on" if value else "off"
     if isinstance(value, list):
         return ",".join(str(item) for item in value)
+    if isinstance(value, dict):
+        return ",".join(f"{key}={_as_text(inner)}" for key, inner in value.items())
     return str(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "number", "switch", "list"]
+Kind = Literal["text", "number", "switch", "list", "prices"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,6 +35,8 @@ SETTINGS = (
     Setting("provider.url", "OPENAI_BASE_URL", "text", "", "An OpenAI-compatible model server.", live=True),
     Setting("provider.key", "OPENAI_API_KEY", "text", "", "Key for provider.url.", secret=True, live=True),
     Setting("provider.model", "OPENAI_MODEL", "text", "", "Model to ask provider.url for.", live=True),
+    Setting("provider.price_in_per_million", "RAPPD_PRICE_IN", "prices", "", "USD for a million tokens read, or MODEL=USD by comma.", live=True),
+    Setting("provider.price_out_per_million", "RAPPD_PRICE_OUT", "prices", "", "The same for tokens written. Empty: no cost is told.", live=True),
     Setting("model", "RAPPD_MODEL", "text", "", "The model picked on a screen; empty is automatic.", live=True),
     Setting("provider.local", "RAPPD_LOCAL_MODELS", "switch", "on", "Use a model server found on this machine.", live=True),
     Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
@@ -60,7 +62,8 @@ SETTINGS = (
     Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the door for other machines listens."),  # noqa: S104
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
-    Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call waits for a machine that is away.", live=True),
+    Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True),
+    Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair, 600 at most."),
     Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy door; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),

@@ -14,13 +14,14 @@ that no reader can understand it differently from the one who signed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from envelopes.keys import IdentityKey, fingerprint_of, verify
+from twins.eggs.digests import are_digests
 from twins.errors import BadEgg
 
 SCHEMA: Final = "rappd-integrity/1.0"
@@ -89,8 +90,9 @@ def check(octets: bytes) -> Sealed:
     signer = ""
     if "signer" in said:
         public = bytes.fromhex(said["signer"]["public_key"])
-        signature = bytes.fromhex(said.pop("signature"))
-        if not verify(public, signature, DOMAIN + _canonical(said)):
+        # In the one form this text stands there once: no hash is as long, and quotes in names are escaped.
+        unsigned = octets.replace(b'"signature":"%b",' % said["signature"].encode(), b"")
+        if not verify(public, bytes.fromhex(said["signature"]), DOMAIN + unsigned):
             raise BadEgg("The egg's signature does not hold; nothing was written.", do="Don't use it.")
         signer = said["signer"]["fingerprint"]
     return Sealed(said["files"], signer, said["signed_at"])
@@ -107,7 +109,7 @@ def _fault(said: dict[str, Any]) -> str:
     files = said["files"]
     if not isinstance(files, dict) or MEMBER in files or "" in files:
         return "does not list the files"
-    if not _are_digests(files.values()):
+    if not are_digests(files.values()):
         return "holds something else than SHA-256 hashes"
     if "signer" not in said:
         return ""
@@ -119,12 +121,6 @@ def _fault(said: dict[str, Any]) -> str:
     if signer["fingerprint"] != fingerprint_of(bytes.fromhex(signer["public_key"])):
         return "names a signer that is not the key's"
     return ""
-
-
-def _are_digests(found: Collection[object]) -> bool:
-    """Whether all are SHA-256 hashes; all at once, for there may be tens of thousands."""
-    texts = [one for one in found if isinstance(one, str) and len(one) == 64]
-    return len(texts) == len(found) and _is_hex("".join(texts), 64 * len(texts))
 
 
 def _is_hex(text: object, digits: int) -> bool:

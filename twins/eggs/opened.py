@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -100,7 +100,7 @@ class Opened:
     destination: Destination
     key: str
     """The directory name under the destination; "" where the destination has one place only."""
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     seal: Seal
     digest: str
     """SHA-256 of the file's bytes."""

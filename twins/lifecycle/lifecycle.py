@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -19,6 +19,13 @@ from twins.lifecycle.unfinished import held
 from twins.listing import Presence, scan
 from twins.places import TwinPlaces
 from twins.twin import Twin
+
+PutOff = Callable[[str], bool]
+"""Whether the twin of that key is left alone for now; it is only told, under ``put_off``."""
+
+
+def _never(key: str) -> bool:
+    return False
 
 
 class Runner(Protocol):
@@ -57,12 +64,21 @@ class Lifecycle:
         self._turn = asyncio.Lock()
 
     async def archive(
-        self, selector: str, *, reason: str = "", by: str = "operator", now: datetime | None = None
+        self,
+        selector: str,
+        *,
+        reason: str = "",
+        by: str = "operator",
+        now: datetime | None = None,
+        put_off: PutOff = _never,
     ) -> dict[str, Any]:
         """Sets one active twin aside, at once; a running one is stopped first."""
         tombstones.proper_by(by)
         async with self._turn:
             twin = await asyncio.to_thread(self._active, selector)
+            if put_off(twin.key):
+                await asyncio.to_thread(moving.refuse_taken, self._places, twin.key, twin.name)
+                return {**_result("archive", []), "put_off": [_who(twin)]}
             done = await self._archive(twin, reason=reason, by=by, now=now)
         return _result("archive", [done])
 
@@ -74,6 +90,7 @@ class Lifecycle:
         reason: str = "",
         by: str = "operator",
         now: datetime | None = None,
+        put_off: PutOff = _never,
     ) -> dict[str, Any]:
         """Sets aside all active twins that the selection means; only says which, unless confirmed.
 
@@ -91,13 +108,15 @@ class Lifecycle:
         if not confirm:
             return _dry_run("archive", [_who(twin) for twin in chosen])
         archived, errors = [], []
-        for twin in chosen:
+        later = [twin for twin in chosen if put_off(twin.key)]
+        for twin in (twin for twin in chosen if twin not in later):
             try:
                 async with self._turn:
                     archived.append(await self._archive(twin, reason=reason, by=by, now=now))
             except (Problem, OSError) as error:
                 errors.append({"hash": twin.key, "name": twin.name, "error": str(error)})
-        return _result("archive", archived, errors)
+        found = _result("archive", archived, errors)
+        return {**found, "put_off": [_who(twin) for twin in later]} if later else found
 
     async def unarchive(self, selector: str) -> dict[str, Any]:
         """Brings one archived twin back among the active. It is not booted."""

@@ -1,4 +1,7 @@
-"""What hatchings keep of a twin outside its body: it is the twin's own content, and ends with it."""
+"""What is kept of a twin outside its body, by hatchings and as checkpoints: it is its own content, and ends with it.
+
+Eggs that were packed of it stay: only they bring it back.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,17 @@ from twins.places import TwinPlaces
 
 
 def delete_remains(places: TwinPlaces, key: str) -> list[str]:
-    """Deletes what hatchings into a purged twin replaced or took away, and conversations that still wait.
+    """Deletes a purged twin's checkpoints, what hatchings into it replaced or took away, and conversations
+    that still wait.
 
-    Receipts stay: they say what happened and hold no content. Those of a life that began after the purge
-    keep what is theirs. Returns a sentence for everything that resisted.
+    Receipts stay: they say what happened and hold no content. A life that began after the purge keeps what is
+    its own. Returns a sentence for everything that resisted.
     """
     resisting: list[str] = []
     purged_at = _purged_at(places, key)
     if purged_at is None:
         return resisting
+    resisting += _delete_checkpoints(places, key, purged_at + timedelta(seconds=1))
     receipts = Receipts(places.home)
     for receipt in _of(receipts, key):
         if datetime.fromisoformat(receipt.hatched_at) >= purged_at + timedelta(seconds=1):
@@ -32,6 +37,26 @@ def delete_remains(places: TwinPlaces, key: str) -> list[str]:
             if folder.is_dir() and not folder.is_symlink():
                 resisting += delete(folder)
         receipts.frames(receipt.id).unlink(missing_ok=True)
+    return resisting
+
+
+def _delete_checkpoints(places: TwinPlaces, key: str, until: datetime) -> list[str]:
+    from twins.checkpoints import made_at  # brings what signs them along
+
+    folder = places.checkpoints(key)
+    # Whoever lives under that key now may go back to them; there may be two when one came from elsewhere.
+    if folder.is_symlink() or not folder.is_dir() or places.active(key).is_dir():
+        return []
+    moments = {path: made_at(path.name) for path in folder.iterdir()}
+    later = any(at is not None and at >= until for at in moments.values())
+    if not later:
+        return delete(folder)
+    resisting = []
+    for path in (path for path, at in moments.items() if at is not None and at < until):
+        try:
+            path.unlink()
+        except OSError as error:
+            resisting.append(f"{path}: {error.strerror}")
     return resisting
 
 

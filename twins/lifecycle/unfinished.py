@@ -4,7 +4,7 @@
                                 Undone as long as the body is not there, finished once it is.
     .archive/.<key>.purging     the tombstone to be. Undone as long as ``.purged/<key>.json`` is not this
                                 very record, finished once it is.
-    .archive/.<key>.doomed/     a body whose tombstone stands. Deleted, after what hatchings kept of it.
+    .archive/.<key>.doomed/     a body whose tombstone stands. Deleted, after what is kept of it elsewhere.
 
 A key may be purged and come back from an egg, so a tombstone alone never decides over a body. All verbs
 hold the archive (``held``) while they work: whoever holds it and finds a mark has found a crash's.
@@ -131,7 +131,7 @@ def finish_purging(places: TwinPlaces, key: str) -> str:
 
 
 def delete_doomed(places: TwinPlaces, key: str) -> str:
-    """Deletes a doomed body and what hatchings kept of it. Raises ``TwinConflict`` when part of it resists."""
+    """Deletes a doomed body and what is kept of it elsewhere. Raises ``TwinConflict`` when part of it resists."""
     resisting = delete_remains(places, key) + delete(doomed_body(places, key))
     if resisting:
         raise TwinConflict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agents.thinking.offline.addressed import ASKING
 from agents.thinking.offline.present import present
 from agents.thinking.offline.route import Decision, route
 from agents.thinking.offline.speak import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
@@ -29,6 +30,9 @@ def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
     text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
     decision = route(text, tools)
     answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
+    if answering and _text(said[-2]).startswith(f"{NO_MODEL}{ASKING} needs"):
+        # whatever an agent here could do with it: it was asked for another machine
+        return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
     if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
         return decision
     return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision

@@ -85,6 +85,16 @@ class Index:
         for saying in set(map(_bare, _SAYING.findall(profile.description))) - {""}:
             self._sayings[saying] = None if saying in self._sayings else number
 
+    def named(self, name: str) -> int | None:
+        """The agent of exactly that name."""
+        number = self._names.get(compact(name))
+        return number if number is not None and self.profiles[number].name == name else None
+
+    def is_called(self, spoken: str, text: str) -> bool:
+        """Whether an agent goes by a spoken name, and ``text`` writes it as the agent does."""
+        number = self._names.get(compact(spoken))
+        return number is not None and self.profiles[number].name in text
+
     def quoted_by(self, text: str) -> int | None:
         """The one agent whose description quotes this very sentence: ``Use it for "how are you?"``."""
         return self._sayings.get(_bare(text)) if len(text) <= _LONGEST_SAYING else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
+from agents.thinking.offline.addressed import ASKING, addressed
 from agents.thinking.offline.arguments import Filled, fill
 from agents.thinking.offline.match import Evidence, Index, Mention, coverage, index_of
 from agents.thinking.offline.talk import kind_of
@@ -54,15 +55,18 @@ class Decision:
 
 
 def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Decision:
-    """Decide on ``text``. An agent asked for by its exact name wins, then one whose description quotes the
-    whole sentence, otherwise the best score above the threshold. ``today`` (the machine's date by default)
-    is what "tomorrow" counts from. Never raises."""
+    """Decide on ``text``. A machine that it is for by name wins, then an agent asked for by its exact name,
+    then one whose description quotes the whole sentence, otherwise the best score above the threshold.
+    ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
     utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
     index = index_of(tools)
     kind = kind_of(text)
     mentions = index.mentions(utterance)
     if kind == "negated":
         return Decision(None, reason="negated")
+    elsewhere = _for_a_machine(text, tools, index, mentions, told=kind in ("told", "small"))
+    if elsewhere is not None:
+        return elsewhere
     if mentions and mentions[0].explicit:
         return _decision(
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
@@ -81,6 +85,22 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         names = tuple(index.profiles[one[1]].name for one in (ranked[0], *close))
         return Decision(None, score=score, reason="unclear", rivals=names)
     return _decision(tools, index, number, filled, score)
+
+
+def _for_a_machine(
+    text: str, tools: Sequence[Tool], index: Index, mentions: list[Mention], *, told: bool
+) -> Decision | None:
+    """The question that goes to another machine because the sentence names it, whatever agents are here."""
+    number = index.named(ASKING)
+    if number is None or (mentions and mentions[0].explicit and mentions[0].tool == number):
+        return None
+    tool = tools[index.places[number]]
+    found = addressed(text[:_LONGEST_TEXT], tool, told=told)
+    if found is None or index.is_called(found.peer, text):
+        return None
+    if not found.text:
+        return Decision(tool, {"peer": found.peer}, ["text"], _EXPLICIT, "missing")
+    return Decision(tool, {"peer": found.peer, "text": found.text}, [], _EXPLICIT, "call")
 
 
 def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list[tuple[float, int, Filled]]:

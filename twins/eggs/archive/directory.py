@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import compress
+from operator import not_
 from typing import NamedTuple
 
 from twins.eggs.archive.ending import find_ending
-from twins.eggs.archive.everyday import KNOWN_VERSION, UNREADABLE, Columns, columns
+from twins.eggs.archive.everyday import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, Columns, columns
 from twins.eggs.archive.extras import NEEDLESS, Fields, fields, wide_values
 from twins.eggs.archive.kinds import refuse_kind
 from twins.eggs.archive.layout import (
@@ -25,7 +28,6 @@ from twins.eggs.archive.window import Window
 from twins.errors import BadEgg
 
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}
-_EMPTY_DEFLATED = 2
 _TOP = b"./"  # the folder that a packer began in, listed as a member
 
 
@@ -59,33 +61,62 @@ class Directory:
         """Every record."""
         if self.plain is None:
             return self.listed or []
-        plain = self.plain
-        return list(map(Entry._make, zip(plain.names, repeat(False), *plain[1:], strict=False)))
+        return list(map(Entry._make, self.plain.entries))
+
+    @property
+    def heads(self) -> Iterator[bytes]:
+        """The fixed parts of all records."""
+        if self.plain is None:
+            return (entry.head for entry in self.entries)
+        return map(self.plain.head, range(len(self.plain.names)))
 
     def entry(self, name: str) -> Entry:
         """The record of a file that there is."""
         if self.plain is not None:
             plain, place = self.plain, self.plain.names.index(name)
-            return Entry._make((name, False, *(column[place] for column in plain[1:])))
+            return Entry(
+                name,
+                False,
+                plain.head(place),
+                plain.raws[place],
+                plain.flags[place],
+                plain.methods[place],
+                plain.crcs[place],
+                plain.compressed[place],
+                plain.sizes[place],
+                plain.offsets[place],
+            )
         return next(entry for entry in self.entries if entry.name == name and not entry.folder)
 
     def next_after(self, entry: Entry) -> int:
         """Where the record in front of the next file begins, or the list."""
-        offsets = self.plain.offsets if self.plain is not None else [one.offset for one in self.entries]
-        return min(filter(entry.offset.__lt__, offsets), default=self.start)
+        place = bisect_right(self._offsets, entry.offset)
+        return self._offsets[place] if place < len(self._offsets) else self.start
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return sorted(self.plain.offsets if self.plain is not None else [one.offset for one in self.entries])
 
     @cached_property
     def files(self) -> dict[str, int]:
         """Names of the files, with the bytes each unpacks to."""
         if self.plain is not None:
-            return dict(zip(self.plain.names, self.plain.sizes, strict=True))
+            found = zip(self.plain.names, self.plain.sizes, strict=True)
+            return dict(compress(found, map(not_, self.plain.folders)) if self.plain.any_folder else found)
         return {entry.name: entry.size for entry in self.entries if not entry.folder}
+
+    @cached_property
+    def any_folder(self) -> bool:
+        """Whether folders are listed by themselves, be it only the one that a packer began in."""
+        if self.plain is not None:
+            return self.plain.any_folder
+        return any(entry.folder for entry in self.entries)
 
     @cached_property
     def folders(self) -> tuple[str, ...]:
         """Folders that are listed by themselves."""
         if self.plain is not None:
-            return ()
+            return tuple(compress(self.plain.names, self.plain.folders))
         return tuple(entry.name for entry in self.entries if entry.folder and entry.name)
 
 
@@ -99,7 +130,7 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
     octets = window.read(ending.start, ending.size)
     plain = columns(octets, ending.files, window)
     if plain is not None:
-        return Directory(ending.start, not ending.comment, plain=plain)
+        return Directory(ending.start, plain.bare and not ending.comment, plain=plain)
     entries = []
     bare = not ending.comment
     at = 0
@@ -136,7 +167,7 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
         folder = name.endswith("/")
         if folder:
             name = name[:-1]
-            if size or compressed > _EMPTY_DEFLATED:
+            if size or compressed > EMPTY_DEFLATED:
                 raise window.hostile(f"{shown(name)} is a file and a folder in this egg")
         if raw != _TOP:
             safe_path(name)

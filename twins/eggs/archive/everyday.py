@@ -5,14 +5,18 @@ What is not plain is left to ``directory``, which reads record by record, lets m
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Sequence
-from struct import Struct
-from typing import NamedTuple
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import compress, repeat
+from operator import add, ne, not_
+from typing import Any, NamedTuple
 
+from twins.eggs.archive.all_names import all_safe
+from twins.eggs.archive.extras import are_idle
 from twins.eggs.archive.kinds import refuse_kind
 from twins.eggs.archive.layout import (
+    CENTRAL,
     CENTRAL_SIGN,
     DEFLATED,
     ENCRYPTED,
@@ -21,26 +25,32 @@ from twins.eggs.archive.layout import (
     PATCHED,
     STORED,
     STRONGLY_ENCRYPTED,
+    UTF8,
 )
 from twins.eggs.archive.window import Window
 from twins.errors import HostileEgg
 
 UNREADABLE = ENCRYPTED | STRONGLY_ENCRYPTED | MASKED | PATCHED
 KNOWN_VERSION = 63
+EMPTY_DEFLATED = 2
 
-_FIXED = Struct("<2xHHH4xIIIHHHH2xII")  # as CENTRAL, without its signature and what decides nothing
-_SIGNS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@.+=-/\n"
-_NAME_BYTES = 255
-_DEPTH = 64
-_DOT_FIRST = re.compile(rb"/\.[^a-zA-Z0-9_]")
+FIXED = CENTRAL.size - len(CENTRAL_SIGN)
+"""Bytes of a record before its name, without its signature."""
+# Where a record's fields stand, counted without its signature.
+_NEEDS, _FLAGS, _METHOD, _NAME_LENGTH, _EXTRA_LENGTH = 2, 4, 6, 24, 26
+_CRC, _COMPRESSED, _SIZE, _ATTRIBUTES, _OFFSET = 12, 16, 20, 34, 38
+_EMPTY = range(28, 32)  # length of a comment, number of a disk
 
 
 class Columns(NamedTuple):
-    """What a plain list says, a column for each field, in its order. All are files with safe ASCII names, of
-    which no two are one file on any disk; ``heads`` and ``raws`` are the records' bytes."""
+    """What a plain list says, a column for each field, in its order. All are files and folders with safe names,
+    of which no two are one on any disk; ``records`` are its records' bytes without their signature, ``folders``
+    says which are folders, ``bare`` that no record has extra fields."""
 
+    bare: bool
+    folders: list[bool]
     names: list[str]
-    heads: list[bytes]
+    records: list[bytes]
     raws: list[bytes]
     flags: Sequence[int]
     methods: Sequence[int]
@@ -49,63 +59,85 @@ class Columns(NamedTuple):
     sizes: Sequence[int]
     offsets: Sequence[int]
 
+    @property
+    def entries(self) -> Iterator[tuple[Any, ...]]:
+        """The fields of each record: name, whether it is a folder, fixed part, raw name, flags, method, CRC,
+        compressed, size, offset."""
+        heads = map(self.head, range(len(self.names)))
+        return zip(self.names, self.folders, heads, *self[4:], strict=True)
+
+    @property
+    def any_folder(self) -> bool:
+        """Whether there is one."""
+        return True in self.folders
+
+    def head(self, place: int) -> bytes:
+        """The fixed part of one record, as it stands there."""
+        return CENTRAL_SIGN + self.records[place][:FIXED]
+
 
 def columns(octets: bytes, count: int, window: Window) -> Columns | None:
     """The columns of the list ``octets`` of so many records; None unless all of it is plain."""
-    before, *pieces = octets.split(CENTRAL_SIGN)
-    if before or not pieces or len(pieces) != count:
+    before, *records = octets.split(CENTRAL_SIGN)
+    if before or not records or len(records) != count:
         return None
-    fixed = _FIXED.size
-    joined = b"".join([piece[:fixed] for piece in pieces])
-    raws = [piece[fixed:] for piece in pieces]
-    if len(joined) != fixed * count:
+    fixed = b"".join([record[:FIXED] for record in records])
+    if len(fixed) != FIXED * count or any(fixed[at::FIXED].strip(b"\0") for at in _EMPTY):
         return None
-    needs, flags, methods, crcs, compressed, sizes, lengths, extras, comments, disks, attributes, offsets = (
-        zip(*_FIXED.iter_unpack(joined), strict=True)
+    lengths, extra_lengths, needs, flags, methods = (
+        _column(fixed, at, 2) for at in (_NAME_LENGTH, _EXTRA_LENGTH, _NEEDS, _FLAGS, _METHOD)
     )
-    if any(extras) or any(comments) or any(disks) or list(lengths) != list(map(len, raws)):
+    if list(map(add, lengths, extra_lengths)) != [len(record) - FIXED for record in records]:
         return None
-    if any(needed & 0xFF > KNOWN_VERSION for needed in set(needs)):
+    bare = not any(extra_lengths)
+    if bare:
+        raws = [record[FIXED:] for record in records]
+    else:
+        ends = [FIXED + length for length in lengths]
+        raws = [record[FIXED:end] for record, end in zip(records, ends, strict=True)]
+        if not are_idle([record[end:] for record, end in zip(records, ends, strict=True)]):
+            return None
+    if any(one & 0xFF > KNOWN_VERSION for one in set(needs)):
         return None
-    if any(one & UNREADABLE for one in set(flags)) or not set(methods) <= {STORED, DEFLATED}:
+    marks = set(flags)
+    if any(one & UNREADABLE for one in marks) or not set(methods) <= {STORED, DEFLATED}:
         return None
+    crcs, compressed, sizes, attributes, offsets = (
+        _column(fixed, at, 4) for at in (_CRC, _COMPRESSED, _SIZE, _ATTRIBUTES, _OFFSET)
+    )
     if FULL32 in (max(sizes), max(compressed), max(offsets)):
         return None
-    if any(not m and c != s for m, c, s in zip(methods, compressed, sizes, strict=True)):
+    if compressed != sizes and any(compress(map(ne, compressed, sizes), map(not_, methods))):
         return None
-    names = _names(raws)
-    if names is None or not all(_is_file(one, window) for one in set(attributes)):
+    names = all_safe(raws, marked=all(one & UTF8 for one in marks))
+    if names is None:
         return None
-    heads = [CENTRAL_SIGN + piece[:fixed] for piece in pieces]
-    return Columns(names, heads, raws, flags, methods, crcs, compressed, sizes, offsets)
+    folders = list(map(bytes.endswith, raws, repeat(b"/")))
+    if True in folders and (
+        any(compress(sizes, folders)) or max(compress(compressed, folders)) > EMPTY_DEFLATED
+    ):
+        return None
+    if not all(
+        _is_as_it_says(one, folder, window) for one, folder in set(zip(attributes, folders, strict=True))
+    ):
+        return None
+    return Columns(bare, folders, names, records, raws, flags, methods, crcs, compressed, sizes, offsets)
 
 
-def _names(raws: list[bytes]) -> list[str] | None:
-    """The names, if ``safe_path`` and ``NameSet`` would take all of them as they are."""
-    blob = b"\n".join(raws)
-    if os.name == "nt" or blob.translate(None, _SIGNS) or blob.count(b"\n") != len(raws) - 1:
-        return None
-    paths = b"/%b/" % blob.replace(b"\n", b"/")
-    if b"//" in paths or b"/+" in paths or b"/=" in paths or b"./" in paths or _DOT_FIRST.search(paths):
-        return None
-    longest = max(map(len, raws))
-    if longest > _NAME_BYTES or (longest > _DEPTH and max(raw.count(b"/") for raw in raws) >= _DEPTH):
-        return None
-    files = set(blob.lower().split(b"\n"))
-    folders = {raw.rpartition(b"/")[0] for raw in raws}
-    for folder in list(folders):
-        while folder:
-            folder = folder.rpartition(b"/")[0]
-            folders.add(folder)
-    lower = {folder.lower() for folder in folders}
-    if len(files) != len(raws) or len(lower) != len(folders) or lower & files:
-        return None
-    return blob.decode("ascii").split("\n")
+def _column(fixed: bytes, at: int, width: int) -> array[int]:
+    """One field of every record. The bytes of a field are taken out with strides, so that no record is unpacked."""
+    octets = bytearray(len(fixed) // FIXED * width)
+    for place in range(width):
+        octets[place::width] = fixed[at + place :: FIXED]
+    column = array("H" if width == 2 else "I", bytes(octets))
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
 
 
-def _is_file(attributes: int, window: Window) -> bool:
+def _is_as_it_says(attributes: int, folder: bool, window: Window) -> bool:
     try:
-        refuse_kind(attributes, "", False, window)
+        refuse_kind(attributes, "", folder, window)
     except HostileEgg:
         return False
     return True

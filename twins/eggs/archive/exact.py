@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from twins.eggs.archive.directory import Entry
 from twins.eggs.archive.layout import CENTRAL, EPOCH, UTF8
 
 _VERSION = 20
+_VARYING = slice(16, 32)  # CRC, sizes and lengths; with the offset they alone may differ from file to file
+_UNVARYING_END = CENTRAL.size - 4
 
 
-def departures(entries: Sequence[Entry], *, bare: bool) -> list[str]:
-    """One sentence for each way in which the records differ from the layout."""
+def departures(heads: Iterable[bytes], *, folders: bool, bare: bool) -> list[str]:
+    """One sentence for each way in which the records differ from the layout. ``heads`` are their fixed parts."""
     found: dict[str, None] = {}
-    for entry in entries:
-        _, made, needed, flags, _, time, date, _, _, _, _, _, _, _, inner, outer, _ = CENTRAL.unpack(
-            entry.head
-        )
+    for head in {
+        head[: _VARYING.start] + head[_VARYING.stop : _UNVARYING_END]: head for head in heads
+    }.values():
+        _, made, needed, flags, _, time, date, _, _, _, _, _, _, _, inner, outer, _ = CENTRAL.unpack(head)
         if (made, needed) != (_VERSION, _VERSION):
             found["The archive names another ZIP version than 2.0."] = None
         if flags != UTF8:
@@ -25,8 +26,8 @@ def departures(entries: Sequence[Entry], *, bare: bool) -> list[str]:
             found["Files carry other times than 1980-01-01."] = None
         if inner or outer:
             found["Files carry attributes."] = None
-        if entry.folder:
-            found["Folders are listed."] = None
+    if folders:
+        found["Folders are listed."] = None
     if not bare:
         found["Records carry comments, extra fields, or differ from the list."] = None
     return list(found)

@@ -11,6 +11,7 @@ from twins.eggs.archive.layout import (
     FIELD,
     PKWARE_UNIX_FIELD,
     STRONG_ENCRYPTION_FIELD,
+    UNICODE_PATH_FIELD,
     ZIP64_FIELD,
 )
 from twins.eggs.archive.names import shown
@@ -43,6 +44,29 @@ def fields(extra: bytes, name: str, window: Window) -> Fields:
     return found
 
 
+def are_idle(extras: Sequence[bytes]) -> bool:
+    """Whether all are well formed and hold nothing that decides here, as times and owners do. False may mean
+    only that they have to be looked at one by one."""
+    by_length: dict[int, list[bytes]] = {}
+    for extra in extras:
+        by_length.setdefault(len(extra), []).append(extra)
+    return all(_are_idle(alike, length) for length, alike in by_length.items())
+
+
+def _are_idle(extras: list[bytes], length: int) -> bool:
+    # Those of one length have the same fields mostly: a byte of all heads is taken out with one stride.
+    joined, at = b"".join(extras), 0
+    while at + FIELD.size <= length:
+        for place in range(at, at + FIELD.size):
+            if joined[place::length].strip(joined[place : place + 1]):
+                return False
+        tag, content = FIELD.unpack_from(joined, at)
+        if tag in _DECIDING:
+            return False
+        at += FIELD.size + content
+    return at == length
+
+
 def wide_values(found: Fields, name: str, window: Window) -> list[int] | None:
     """The 64-bit numbers of the ZIP64 field, None without one. A second field is one too many."""
     contents = [content for tag, content in found if tag == ZIP64_FIELD]
@@ -66,4 +90,10 @@ def _check(tag: int, content: bytes, name: str, window: Window) -> None:
             raise window.hostile(f"{shown(name)} is a link or a device")
 
 
+_DECIDING = frozenset(
+    (
+        *(AES_FIELD, STRONG_ENCRYPTION_FIELD, PKWARE_UNIX_FIELD, ASI_UNIX_FIELD),
+        *(ZIP64_FIELD, UNICODE_PATH_FIELD),
+    )
+)
 _CHECKED = frozenset((AES_FIELD, STRONG_ENCRYPTION_FIELD, PKWARE_UNIX_FIELD, ASI_UNIX_FIELD))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from operator import add, not_
 from typing import NamedTuple
 
 from twins.eggs.archive.directory import Directory, Entry
+from twins.eggs.archive.everyday import FIXED, Columns
 from twins.eggs.archive.extras import NEEDLESS, Fields, fields, wide_values
 from twins.eggs.archive.layout import (
     DESCRIPTOR_SIGN,
@@ -19,7 +23,7 @@ from twins.eggs.archive.spelling import spelled
 from twins.eggs.archive.window import Window
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
-_BLOCK = 16 << 10  # records of small files are read several at once
+_BLOCK = 64 << 10  # records of small files are read several at once
 _SPEED_BITS = 0x0006  # how hard the compressor tried; writers forget it in one place or the other
 
 
@@ -44,6 +48,10 @@ class Located(NamedTuple):
 def locate(window: Window, directory: Directory, deviations: dict[str, None]) -> Located:
     """Reads every file's own record. Raises ``HostileEgg`` where two files share bytes, where bytes belong
     to none, and where a record differs from the list; ``BadEgg`` where there is no record."""
+    if directory.plain is not None and directory.bare:
+        members = _bare_members(window, directory.plain, directory.start)
+        if members is not None:
+            return Located(members, True)
     entries = directory.entries
     order = sorted(range(len(entries)), key=lambda place: entries[place].offset)
     if order != list(range(len(entries))):
@@ -53,16 +61,10 @@ def locate(window: Window, directory: Directory, deviations: dict[str, None]) ->
     starts = [*(entries[place].offset for place in order), directory.start]
     if starts[0] != 0:
         raise window.hostile("Something else stands in front of this archive")
-    block, block_at = b"", 0
-    for place, end in zip(order, starts[1:], strict=True):
+    lengths = [LOCAL.size + len(entries[place].raw) for place in order]
+    for place, end, head in zip(order, starts[1:], _heads(window, starts, lengths), strict=True):
         entry = entries[place]
-        length = LOCAL.size + len(entry.raw)
-        at = entry.offset - block_at
-        if at + length > len(block):
-            block_at, at = entry.offset, 0
-            block = window.read(block_at, max(length, min(_BLOCK, window.length - block_at)))
-        head = block[at : at + length]
-        data = entry.offset + length
+        data = entry.offset + len(head)
         if not (directory.bare and _is_bare(head, entry) and data + entry.compressed == end):
             bare = False
             data = _judge(head, entry, end, window, deviations)
@@ -76,6 +78,34 @@ def locate_one(window: Window, directory: Directory, name: str) -> Member:
     entry = directory.entry(name)
     head = window.read(entry.offset, LOCAL.size + len(entry.raw))
     return _member(entry, _judge(head, entry, directory.next_after(entry), window, {}))
+
+
+def _bare_members(window: Window, plain: Columns, end: int) -> list[Member] | None:
+    """The members, if all lie in the order of the list, side by side, and every record in front is the one in
+    the list; None leaves it to the look at each."""
+    lengths = [LOCAL.size + len(raw) for raw in plain.raws]
+    places = list(map(add, plain.offsets, lengths))
+    starts = [*plain.offsets, end]
+    if starts[0] or list(map(add, places, plain.compressed)) != starts[1:]:
+        return None
+    if any(flags & SIZES_FOLLOW for flags in set(plain.flags)):
+        return None
+    told = [LOCAL_SIGN + record[2:26] + b"\0\0" + record[FIXED:] for record in plain.records]
+    if told != list(_heads(window, starts, lengths)):
+        return None
+    stored = map(STORED.__eq__, plain.methods)
+    found = map(Member, plain.names, plain.sizes, plain.compressed, plain.crcs, stored, places)
+    return list(compress(found, map(not_, plain.folders)))
+
+
+def _heads(window: Window, starts: Iterable[int], lengths: Iterable[int]) -> Iterator[bytes]:
+    """The fixed part and the name of every record, ``starts`` ascending."""
+    block, block_at, block_end = b"", 0, 0
+    for start, length in zip(starts, lengths, strict=False):
+        if start + length > block_end:
+            block = window.read(start, max(length, min(_BLOCK, window.length - start)))
+            block_at, block_end = start, start + len(block)
+        yield block[start - block_at : start - block_at + length]
 
 
 def _member(entry: Entry, data: int) -> Member:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -83,6 +83,11 @@ class Archive:
     def names(self) -> list[str]:
         """Their names."""
         return list(self._directory.files)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Their names, with the bytes that each unpacks to."""
+        return self._directory.files
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -174,7 +179,7 @@ class Archive:
         self.look_through()
         assert self._located is not None
         bare = self._directory.bare and self._located.bare
-        found = departures(self._directory.entries, bare=bare)
+        found = departures(self._directory.heads, folders=self._directory.any_folder, bare=bare)
         return found + [oddity for oddity in self.deviations if oddity not in found]
 
     def nested(self, name: str) -> Archive:

@@ -23,9 +23,9 @@ def application(found: Found) -> Opened:
     found.manifest = {**application, **egg}
     member = "twin/rappid.json" if "twin/rappid.json" in found else "rappid.json"
     who = whose(found, member)
-    places = ((name, _place(name)) for name in found.names if name not in wholeness.wrapping)
+    names = [name for name in found.names if name not in wholeness.wrapping]
     publisher = text((egg, "publisher"))
-    return somebody(found, APPLICATION, who, places, wholeness.settle, owner=publisher, kind="custom")
+    return somebody(found, APPLICATION, who, names, _place, wholeness.settle, owner=publisher, kind="custom")
 
 
 def _place(name: str) -> Place | None:

@@ -21,6 +21,7 @@ from twins.eggs.opening.endings import answering, plain, somebody
 from twins.eggs.opening.families import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_FILE, PHYLOGENY
 from twins.eggs.opening.found import Found, inside, part_of, text
 from twins.eggs.opening.identity import Whose, lenient, minted
+from twins.eggs.opening.places import in_workspace
 from twins.eggs.opening.placing import Placing
 from twins.errors import BadCartridge, BadEgg
 from twins.rappid import label
@@ -118,8 +119,9 @@ def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) ->
     ):
         placing.made(part_of(found.file, role, target, octets))
     found.manifest = {**found.manifest, "name": name}
+    settled = seal or Seal(None)
     return somebody(
-        found, family, Whose(rappid), (), lambda: seal or Seal(None), placing=placing, kind="buddy"
+        found, family, Whose(rappid), (), in_workspace, lambda: settled, placing=placing, kind="buddy"
     )
 
 

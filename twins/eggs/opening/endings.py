@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twins.eggs.archive.names import safe_component
@@ -27,7 +27,8 @@ def somebody(
     found: Found,
     family: Family,
     who: Whose,
-    places: Iterable[tuple[str, Place | None]],
+    names: Sequence[str],
+    place: Callable[[str], Place | None],
     seal: Callable[[], Seal],
     *,
     placing: Placing | None = None,
@@ -37,7 +38,7 @@ def somebody(
 ) -> Opened:
     """A twin, or a whole brainstem. It always has a part ``rappid.json`` that names its rappid.
 
-    ``places``: every file and its place; of two with one place the first gets it. ``seal`` is asked last.
+    ``names``: every file; of two with one ``place`` the first gets it. ``seal`` is asked last.
     """
     placing = placing or Placing(found)
     name = name_of(found, who.fields)
@@ -46,17 +47,23 @@ def somebody(
         placing.put(who.member, (Role.IDENTITY, FILE))
     else:
         placing.made(made_file(who, rappid, found, name=name, kind=kind))
-    placing.put_every(
-        (member, place if member != who.member else None)
-        for member, place in places
-        if member != who.member or not who.complete
-    )
+    others = list(names)
+    if who.member in others:
+        if who.complete:
+            others.remove(who.member)
+        else:
+            place = _nowhere_for(who.member, place)
+    placing.put_every(others, place)
     twin = destination is Destination.TWIN
     key = rappid.key if twin else ""
     parts = placing.parts()
     opened = plain(found, family, seal(), destination, name=name, rappid=rappid, key=key, parts=parts)
     opened.folder = f"twins/{key}" if twin else "brainstem"
     return opened
+
+
+def _nowhere_for(member: str, place: Callable[[str], Place | None]) -> Callable[[str], Place | None]:
+    return lambda name: None if name == member else place(name)
 
 
 def data(
@@ -75,9 +82,13 @@ def data(
     Files in the folder ``below`` (its name ends in ``/``) lose that folder.
     """
     placing = Placing(found, unplaced="unplaced")
-    for member in found.names:
-        role = Role.ROSTER if member in _ROSTERS else Role.OTHER
-        placing.put(member, (role, member.removeprefix(below)) if disarmed(member) == member else None)
+
+    def place(member: str) -> Place | None:
+        if disarmed(member) != member:
+            return None
+        return Role.ROSTER if member in _ROSTERS else Role.OTHER, member.removeprefix(below)
+
+    placing.put_every(found.names, place)
     parts = placing.parts()
     key = safe_component(key or (rappid.key if rappid else found.seed().hex()))
     if key.startswith("."):
@@ -99,7 +110,7 @@ def answering(
     *,
     rappid: Rappid | None = None,
     name: str = "",
-    parts: tuple[Part, ...] = (),
+    parts: Sequence[Part] = (),
 ) -> Opened:
     """What hatches nowhere by itself: ``answer`` says what to do with it."""
     return plain(
@@ -116,7 +127,7 @@ def plain(
     name: str = "",
     rappid: Rappid | None = None,
     key: str = "",
-    parts: tuple[Part, ...] = (),
+    parts: Sequence[Part] = (),
     answer: str = "",
 ) -> Opened:
     """The result, with what every manifest says in its own words."""

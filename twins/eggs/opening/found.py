@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import repeat
-from operator import itemgetter
 from typing import Any
 
 from twins.eggs.archive.names import safe_component, shown
@@ -66,18 +63,6 @@ class Found:
         """Raises ``BadEgg`` unless there is a file of that name."""
         if name not in self.archive:
             raise self.damaged(f"{shown(name)} is missing")
-
-    def part(self, name: str, role: Role, target: str) -> Part:
-        """A member as a part."""
-        archive = self.archive
-        return Part(name, role, target, archive.size_of(name), partial(archive.chunks, name))
-
-    def parts(self, names: Sequence[str], places: Sequence[tuple[Role, str]]) -> Iterator[Part]:
-        """Members as parts, many at once."""
-        archive = self.archive
-        roles, targets = map(itemgetter(0), places), map(itemgetter(1), places)
-        chunks = map(partial, repeat(archive.chunks), names)
-        return map(Part._make, zip(names, roles, targets, map(archive.size_of, names), chunks, strict=True))
 
     def damaged(self, what: str) -> BadEgg:
         """The error for an egg that is not whole; ``what`` names the file or says in a clause."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from twins.amounts import amount
 from twins.eggs.archive.names import shown
-from twins.eggs.opened import Destination, Opened, Role
+from twins.eggs.opened import Destination, Opened, Part, Role
+from twins.eggs.opening.parts import Parts, Row
 from twins.eggs.opening.sniffing import open_egg
 
 AT_ONCE = 2 << 20
@@ -55,6 +57,7 @@ def inspect(opened: Opened) -> dict[str, Any]:
     ``whole`` is true, or null when it carries no hashes for all its files or they were not ``checked``.
     """
     family, seal = opened.family, opened.seal
+    words = {id(role): role.value for role in Role}  # asking each one's role takes longer
     return {
         "egg": {
             "file": opened.file,
@@ -74,10 +77,10 @@ def inspect(opened: Opened) -> dict[str, Any]:
             "listed": seal.listed,
             "signer": seal.signer,
             "sealed_at": seal.sealed_at,
-            "roles": dict(Counter(part.role.value for part in opened.parts)),
+            "roles": {role.value: count for role, count in _counted(opened.parts).items()},
             "parts": [
-                {"name": part.name, "role": part.role.value, "target": part.target, "size": part.size}
-                for part in opened.parts
+                {"name": name, "role": words[id(role)], "target": target, "size": size}
+                for name, role, target, size in _rows(opened.parts)
             ],
             "notes": list(opened.notes),
             "answer": opened.answer,
@@ -129,9 +132,17 @@ def _hatches(opened: Opened) -> str:
 
 
 def _holds(opened: Opened) -> str:
-    counts = Counter(part.role for part in opened.parts)
-    words = [f"{counts[role]} {_WORDS[role][counts[role] > 1]}" for role in _WORDS if counts[role]]
+    counts = _counted(opened.parts)
+    words = [f"{counts[role]} {_WORDS[role][counts[role] > 1]}" for role in _WORDS if role in counts]
     return ", ".join(words) or "nothing but its rappid"
+
+
+def _rows(parts: Sequence[Part]) -> Iterable[Row]:
+    return parts.rows() if isinstance(parts, Parts) else [part[:4] for part in parts]
+
+
+def _counted(parts: Sequence[Part]) -> Mapping[Role, int]:
+    return parts.counted() if isinstance(parts, Parts) else Counter(part.role for part in parts)
 
 
 def _article(word: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 from twins.eggs.archive.names import folded
 from twins.eggs.opened import Role
-
-Place = tuple[Role, str]
-"""(what it is for, path below the workspace)"""
+from twins.eggs.opening.parts import Place as Place
 
 CODE_SUFFIXES = (".py", ".pyw", ".so", ".pyd", ".dll", ".dylib", ".lispy", ".lispy.json")
 _COMPILED = (".pyc", ".pyo", ".pth")
@@ -24,10 +24,21 @@ _FOLDERS = {
 _DATA = ".brainstem_data"
 # What only the house may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
+_CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")
 _RESERVED_DATA = frozenset({"kept", "unplaced"})
 _WITHIN = frozenset({*_FOLDERS, _DATA, "data", "rapp_ui", "rapps"})
 _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
+
+
+class _Folder(NamedTuple):
+    """Where the files of a folder go: ``below``, in their ``role``; those that are code in that of ``code``.
+    With ``each`` every file is asked for by its own name."""
+
+    below: str
+    role: Role
+    code: Role = Role.OTHER
+    each: Callable[[str], Place | None] | None = None
 
 
 def in_workspace(name: str) -> Place | None:
@@ -36,26 +47,29 @@ def in_workspace(name: str) -> Place | None:
     ``repo/x`` goes where ``x`` lies in a repository, ``data/`` is the memory, ``organs/`` are services. Other
     files keep their path.
     """
-    in_repo = name.startswith("repo/")
-    path = name[5:] if in_repo else name
-    first, slash, below = path.partition("/")
-    if not path or _is_barred(path, first):
+    return None if _is_barred_file(name.rpartition("/")[2]) else _unbarred_in_workspace(name)
+
+
+def in_workspace_of(names: Sequence[str]) -> Callable[[str], Place | None]:
+    """``in_workspace`` for many names, looked through together first: it takes half the time then."""
+    text = "\n".join(names).lower()
+    odd = not text.isascii() or any(one in text for one in ("git", _CACHE, *_COMPILED))
+    return in_workspace if odd else _unbarred_in_workspace
+
+
+def _unbarred_in_workspace(name: str) -> Place | None:
+    folder, _, last = name.rpartition("/")
+    if not folder or folder == "repo":
+        return _at_root(last)
+    found = _folder_in_workspace(folder)
+    if found is None:
         return None
-    if bool(slash) != (first in _WITHIN) and first in _MEANT:
-        return None  # a file in a folder's place, or the other way round
-    if not slash:
-        return (Role.ROSTER if path in _ROSTERS else _NAMES.get(path, Role.OTHER)), path
-    if first in _FOLDERS:
-        folder, role = _FOLDERS[first]
-        return (role if is_code(below) else Role.OTHER), f"{folder}/{below}"
-    if first == _DATA or (first == "data" and not in_repo):
-        return in_memory(below)
-    if first == "rapp_ui" and not in_repo:
-        rapp, slash, page = below.partition("/")
-        return (Role.PAGE, f"rapps/{rapp}/ui/{page}") if slash else None
-    if first == "rapps":
-        return _of_rapp(below)
-    return Role.OTHER, path
+    below, role, code, each = found
+    if each is not None:
+        return each(last)
+    if code is not Role.OTHER and is_code(last):
+        role = code
+    return role, below + last
 
 
 def in_host(name: str) -> Place | None:
@@ -65,7 +79,7 @@ def in_host(name: str) -> Place | None:
     were here before.
     """
     first, slash, below = name.partition("/")
-    if not slash or _is_barred(name, first):
+    if not slash or _is_barred(name):
         return None
     if first == "agents" and below.endswith("_agent.py"):
         return Role.AGENT, name
@@ -94,30 +108,64 @@ def is_code(name: str) -> bool:
 
 def disarmed(path: str) -> str:
     """The path without a folder that git would take for a repository: its settings name programs to run."""
-    if path.isascii() and "git" not in path.lower():
+    if "git" not in path.lower() and path.isprintable():  # what a disk skips inside a name is not printable
         return path
     return "/".join("_git" if folded(one) in _REPOSITORY else one for one in path.split("/"))
 
 
-def _is_barred(path: str, first: str) -> bool:
-    """Whether nothing of that name is taken to its place.
-
-    Compiled Python is run unread instead of the source beside it.
-    """
-    if _is_barred_folder(first):
-        return True
-    lower = path.lower()
-    if ("git" in lower or not path.isascii()) and disarmed(path) != path:
-        return True
-    return lower[-4:] in _COMPILED or ("__pycache__" in lower and "__pycache__" in lower.split("/"))
+def _at_root(name: str) -> Place | None:
+    if not name or name in _WITHIN or _is_barred(name):
+        return None
+    return (Role.ROSTER if name in _ROSTERS else _NAMES.get(name, Role.OTHER)), name
 
 
 @lru_cache(4096)
-def _is_barred_folder(first: str) -> bool:
+def _folder_in_workspace(folder: str) -> _Folder | None:
+    in_repo = folder.startswith("repo/")
+    path = folder[5:] if in_repo else folder
+    first, slash, below = path.partition("/")
+    if _is_barred_folder(path) or (first in _MEANT and first not in _WITHIN):
+        return None
+    if first in _FOLDERS:
+        target, role = _FOLDERS[first]
+        return _Folder(f"{target}/{below}/" if slash else f"{target}/", Role.OTHER, role)
+    if first == _DATA or (first == "data" and not in_repo):
+        if not slash:
+            return _Folder("", Role.MEMORY, each=in_memory)
+        place = in_memory(below)
+        return _Folder(f"{place[1]}/", Role.MEMORY) if place else None
+    if first == "rapp_ui" and not in_repo:
+        rapp, deeper, page = below.partition("/")
+        return _Folder(f"rapps/{rapp}/ui/{page}{deeper}", Role.PAGE) if slash else None
+    if first == "rapps":
+        return _Folder("", Role.PAGE, each=partial(_of_rapp, below))
+    return _Folder(f"{path}/", Role.OTHER)
+
+
+def _is_barred(path: str) -> bool:
+    """Whether nothing of that name is taken to its place."""
+    folder, slash, last = path.rpartition("/")
+    return _is_barred_file(last) or _is_barred_folder(folder if slash else last)
+
+
+def _is_barred_file(name: str) -> bool:
+    """Whether a file of that name, in whatever folder, is left out. Compiled Python is run unread instead of
+    the source beside it."""
+    lower = name.lower()
+    if lower[-4:] in _COMPILED or lower == _CACHE:
+        return True
+    return ("git" in lower or not lower.isprintable()) and folded(name) in _REPOSITORY
+
+
+@lru_cache(4096)
+def _is_barred_folder(path: str) -> bool:
     """A folder spelled ``Agents`` is the folder ``agents`` on some disks, and would escape what is asked of
     agents."""
+    first = path.partition("/")[0]
     key = folded(first)
-    return key in _RESERVED or (key in _MEANT and key != first)
+    if key in _RESERVED or (key in _MEANT and key != first):
+        return True
+    return disarmed(path) != path or _CACHE in path.lower().split("/")
 
 
 @lru_cache(4096)
@@ -125,8 +173,9 @@ def _is_the_houses(first: str) -> bool:
     return folded(first) in _RESERVED_DATA
 
 
-def _of_rapp(below: str) -> Place | None:
-    rapp, _, rest = below.partition("/")
+def _of_rapp(folder: str, name: str) -> Place | None:
+    """``folder`` is below ``rapps``."""
+    rapp, _, rest = f"{folder}/{name}".lstrip("/").partition("/")
     if rest == "manifest.json" or rest.startswith("ui/"):
         return Role.PAGE, f"rapps/{rapp}/{rest}"
     return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from operator import itemgetter
 
 from twins.eggs.archive.names import NameSet, safe_path, shown
 from twins.eggs.opened import Part, Role
 from twins.eggs.opening.found import Found, part_of
+from twins.eggs.opening.parts import Parts
 from twins.eggs.opening.places import Place, disarmed
 from twins.errors import HostileEgg
 
@@ -26,49 +28,48 @@ class Placing:
         self._unplaced = unplaced
         self._targets = NameSet()
         self._seen: set[str] | None = None if found.check else set()
-        self._parts: list[Part] = []
+        self._names: list[str] = []
+        self._places: list[Place] = []
+        self._made: dict[int, Part] = {}
         self._aside: list[str] = []
 
     def put(self, name: str, place: Place | None) -> None:
         """A member of the archive, to its place; without one, or where that is taken, it is set aside."""
         if place is None or not self._take(place[1]):
             place = self._set_aside(name)
-        self._parts.append(self._found.part(name, *place))
+        self._names.append(name)
+        self._places.append(place)
 
-    def put_every(self, places: Iterable[tuple[str, Place | None]]) -> None:
-        """Members with their places, in their order."""
-        if self._seen is None:
-            for name, place in places:
-                self.put(name, place)
-            return
-        names: list[str] = []
-        found: list[Place] = []
-        seen = self._seen
-        for name, place in places:
-            if place is None or place[1] in seen:
-                place = self._set_aside(name)
-            else:
-                seen.add(place[1])
-            names.append(name)
-            found.append(place)
-        self._parts += self._found.parts(names, found)
+    def put_every(self, names: list[str], place: Callable[[str], Place | None]) -> None:
+        """Members, each to the place of its name, in their order."""
+        places = list(map(place, names))
+        found = list(filter(None, places))
+        if self._seen is not None and len(found) == len(places):
+            targets = set(map(itemgetter(1), found))
+            if len(targets) == len(found) and self._seen.isdisjoint(targets):
+                self._seen |= targets
+                self._names += names
+                self._places += found
+                return
+        for name, one in zip(names, places, strict=True):
+            self.put(name, one)
 
     def made(self, part: Part) -> None:
         """A part that is no member. One whose place is taken is not needed."""
         if self._take(part.target):
-            self._parts.append(part)
+            self._add(part)
 
     def text(self, name: str, place: Place | None, content: str) -> None:
         """A file that an egg in JSON holds as text. ``name`` is a path that was checked."""
         if place is None or not self._take(place[1]):
             place = self._set_aside(name)
-        self._parts.append(part_of(name, place[0], place[1], content.encode()))
+        self._add(part_of(name, place[0], place[1], content.encode()))
 
     def holds(self, role: Role) -> bool:
         """Whether there is a part of that role yet."""
-        return any(part.role is role for part in self._parts)
+        return any(place[0] is role for place in self._places)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> Parts:
         """All of them. What was set aside is noted in one sentence."""
         aside = self._aside
         if aside:
@@ -79,7 +80,12 @@ class Placing:
                 if len(aside) > 1
                 else f"{shown_names} has no place here and is kept in {self._unplaced}."
             )
-        return tuple(self._parts)
+        return Parts(self._found.zip, self._names, self._places, self._made)
+
+    def _add(self, part: Part) -> None:
+        self._made[len(self._names)] = part
+        self._names.append(part.name)
+        self._places.append((part.role, part.target))
 
     def _set_aside(self, name: str) -> Place:
         self._aside.append(name)

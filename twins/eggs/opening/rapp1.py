@@ -16,7 +16,7 @@ from twins.eggs.opening.endings import answering, data, somebody
 from twins.eggs.opening.families import RAPP1
 from twins.eggs.opening.found import Found, text
 from twins.eggs.opening.identity import whose
-from twins.eggs.opening.places import Place, in_host, in_memory, in_workspace
+from twins.eggs.opening.places import Place, in_host, in_memory, in_workspace_of
 from twins.eggs.opening.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.opening.rapplications import in_brainstem, page_place
 from twins.eggs.opening.strict_json import parse_object
@@ -63,8 +63,7 @@ def _compare_members(found: Found, manifest: Manifest) -> Wholeness:
         found.notes.append("Its layout is not the exact one, as in all published ones.")
         found.notes += departures
     wholeness = Wholeness(found, plain=True)
-    for name, digest in manifest.contents.items():
-        wholeness.expect(name, digest, space=SPACE)
+    wholeness.expect_every(manifest.contents, space=SPACE)
     wholeness.leave_out("manifest.json")
     return wholeness
 
@@ -74,12 +73,15 @@ def _organism(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
         found.need(name)
     migrated = "_migrated_from" in manifest.payload
     who = whose(found, contradiction="note" if migrated else "refuse")
-    places = {name: in_workspace(name) for name in manifest.contents}
-    kind = ""
-    if "organism.json" in places and _holds_buddy(found, "organism.json"):
-        places["organism.json"] = Role.MEMORY, BUDDY_FILE
-        kind = "buddy"
-    return somebody(found, RAPP1["organism"], who, places.items(), wholeness.settle, kind=kind)
+    names = list(manifest.contents)
+    usual = in_workspace_of(names)
+    if "organism.json" not in manifest.contents or not _holds_buddy(found, "organism.json"):
+        return somebody(found, RAPP1["organism"], who, names, usual, wholeness.settle)
+
+    def place(name: str) -> Place | None:
+        return (Role.MEMORY, BUDDY_FILE) if name == "organism.json" else usual(name)
+
+    return somebody(found, RAPP1["organism"], who, names, place, wholeness.settle, kind="buddy")
 
 
 def _holds_buddy(found: Found, name: str) -> bool:

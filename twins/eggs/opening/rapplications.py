@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 import orjson
 
@@ -90,9 +91,7 @@ def in_brainstem(
     """What every egg for the host has in common. ``listed``: it is shown among the rapplications."""
     wholeness = wholeness or Wholeness(found)
     placing = Placing(found, unplaced=f"{UNPLACED}/{rapp}")
-    for name in found.names:
-        if name not in wholeness.wrapping:
-            placing.put(name, place(name))
+    placing.put_every([name for name in found.names if name not in wholeness.wrapping], place)
     if agent_first and not placing.holds(Role.AGENT):
         raise found.damaged("it holds no agent")
     if listed:
@@ -147,6 +146,7 @@ def _listing(found: Found, rapp: str) -> Part:
     return part_of(target, Role.PAGE, target, orjson.dumps(fields, option=orjson.OPT_INDENT_2))
 
 
+@lru_cache(256)
 def _word(text: str) -> str:
     """An id as rapplications have them."""
     word = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")[:60]

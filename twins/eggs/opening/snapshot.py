@@ -6,6 +6,7 @@ A list: a roster and the twins of one machine. Targets are below the home; the a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twins.eggs.archive.names import safe_component, shown
@@ -14,7 +15,7 @@ from twins.eggs.opening.endings import answering, name_of
 from twins.eggs.opening.families import SCALES
 from twins.eggs.opening.found import Found, inside
 from twins.eggs.opening.identity import Whose, lenient, said_by, whose
-from twins.eggs.opening.places import Place, in_workspace
+from twins.eggs.opening.places import Place, in_workspace_of
 from twins.eggs.opening.placing import Placing
 from twins.eggs.opening.wholeness import Wholeness
 from twins.errors import BadRappid
@@ -82,12 +83,12 @@ def _home(found: Found, wholeness: Wholeness, rows: list[dict[str, Any]]) -> Ope
     key = rappid.key if rappid else found.seed().hex()
     own = f"neighborhoods/{key}"
     announced = {_hash(found, row): row for row in rows}
-    folders = sorted({_folder_of(name) for name in found.names} - {""})
+    folders = sorted(set(map(_folder_of, found.names)) - {""})
     keys = {folder: _key_of(found, folder, announced) for folder in folders}
     placing = Placing(found, unplaced=f"{own}/unplaced")
-    for name in found.names:
-        if name not in wholeness.wrapping:
-            placing.put(name, _place(name, own, keys))
+    names = [name for name in found.names if name not in wholeness.wrapping]
+    workspace = in_workspace_of(names)
+    placing.put_every(names, lambda name: _place(name, own, keys, workspace))
     name = name_of(found, who.fields)
     family = SCALES["neighborhood"]
     return answering(found, family, wholeness.settle(), "", rappid=rappid, name=name, parts=placing.parts())
@@ -100,16 +101,18 @@ def _own(found: Found) -> Whose:
     return Whose(lenient(found, said_by(found.manifest)))
 
 
-def _place(name: str, own: str, keys: dict[str, str]) -> Place | None:
-    first, slash, below = name.partition("/")
+def _place(
+    name: str, own: str, keys: dict[str, str], workspace: Callable[[str], Place | None]
+) -> Place | None:
     folder = _folder_of(name)
     if folder:
         where = folder.rstrip("/").rpartition("/")[0]
-        return _under(f"{where}/{keys[folder]}", in_workspace(name.removeprefix(folder)))
+        return _under(f"{where}/{keys[folder]}", workspace(name.removeprefix(folder)))
+    first, slash, below = name.partition("/")
     if first == "brainstem" and slash:
         if below.startswith(("core/", "global_state/")):
             return Role.OTHER, f"{own}/{name}"
-        return _under("brainstem", in_workspace(below))
+        return _under("brainstem", workspace(below))
     if name == "members.json":
         return Role.ROSTER, f"{own}/{name}"
     return Role.OTHER, f"{own}/{name}"
@@ -121,6 +124,8 @@ def _under(folder: str, place: Place | None) -> Place | None:
 
 def _folder_of(name: str) -> str:
     """The twin's folder that a file lies in, with its last ``/``; "" for none."""
+    if not name.startswith("twins/"):
+        return ""
     for root in _TWINS:
         if name.startswith(root):
             folder, slash, _ = name.removeprefix(root).partition("/")

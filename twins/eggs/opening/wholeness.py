@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twins.eggs.archive.names import shown
+from twins.eggs.digests import are_digests
 from twins.eggs.opened import Seal
 from twins.eggs.opening.found import Found
 from twins.eggs.opening.provenance import file_hashes
@@ -35,6 +37,7 @@ class Wholeness:
         """Raises ``BadEgg`` for an integrity layer that does not hold or is not over just these files."""
         self._found = found
         self._expected: dict[str, list[tuple[bytes, str]]] = {}
+        self._lists: list[Set[str]] = []
         self._manifests: set[str] = set()
         self.wrapping: set[str] = set() if found.manifest_name.startswith("repo/") else {found.manifest_name}
         self._sealed: Sealed | None = None
@@ -42,8 +45,9 @@ class Wholeness:
             return
         if _LAYER in found:
             self._take_in(found.archive.read(_LAYER, limit=_LAYER_BYTES))
-        for name, digest in file_hashes(found).items():
-            self.expect(name, digest)
+        listed = file_hashes(found)
+        self.expect_every(listed)
+        if listed:
             self.leave_out(found.manifest_name)
 
     def expect(self, name: str, digest: object, *, space: bytes = b"") -> None:
@@ -57,6 +61,19 @@ class Wholeness:
             raise self._found.damaged(f"what it says about {shown(name)} is no hash")
         self._expected.setdefault(name, []).append((space, digest))
 
+    def expect_every(self, digests: Mapping[str, object], *, space: bytes = b"") -> None:
+        """The same of many files, by name."""
+        values = digests.values()
+        if (
+            not self._found.check
+            and digests.keys() <= self._found.archive.sizes.keys()
+            and are_digests(values)
+        ):
+            self._lists.append(digests.keys())  # nothing will be compared; how many there are is told
+            return
+        for name, digest in digests.items():
+            self.expect(name, digest, space=space)
+
     def leave_out(self, name: str) -> None:
         """A file that cannot be in a list, because it holds the list."""
         self._manifests.add(name)
@@ -66,17 +83,21 @@ class Wholeness:
 
         An egg opened for a look is only judged by its lists.
         """
-        found, listed = self._found, len(self._expected)
+        found, listed = self._found, self._listed()
         signer = self._sealed.signer if self._sealed else ""
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
-            return Seal(None, signer, at, listed, checked=False)
+            return Seal(None, signer, at, len(listed), checked=False)
         for name in found.names:
             self._compare(name)
-        missed = [name for name in found.names if name not in self._expected and name not in self._manifests]
+        missed = [name for name in found.names if name not in listed and name not in self._manifests]
         if listed and missed:
             found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
-        return Seal(True if listed and not missed else None, signer, at, listed)
+        return Seal(True if listed and not missed else None, signer, at, len(listed))
+
+    def _listed(self) -> Set[str]:
+        lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]
+        return lists[0] if len(lists) == 1 else set().union(*lists)
 
     def _compare(self, name: str) -> None:
         expected = self._expected.get(name, ())
@@ -94,14 +115,14 @@ class Wholeness:
         from twins.eggs.integrity import check
 
         self._sealed = check(layer)
-        names = set(self._found.names) - {_LAYER}
-        for name in sorted(names ^ self._sealed.files.keys()):
+        names, files = self._found.archive.sizes.keys(), self._sealed.files
+        if len(names) != len(files) + 1 or not files.keys() <= names:  # it does not list itself
+            name = min(names - {_LAYER} ^ files.keys())
             what = "is not among those it lists" if name in names else "is missing"
             raise self._found.damaged(f"{shown(name)} {what}")
+        self._lists.append(files.keys())
         if self._found.check:
-            self._expected = {name: [(b"", digest)] for name, digest in self._sealed.files.items()}
-        else:  # nothing will be compared; how many there are is told
-            self._expected = {name: [] for name in names}
+            self._expected = {name: [(b"", digest)] for name, digest in files.items()}
         self.leave_out(_LAYER)
         self.wrapping.add(_LAYER)
 

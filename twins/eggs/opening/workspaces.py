@@ -10,7 +10,7 @@ from twins.eggs.opening.endings import somebody
 from twins.eggs.opening.families import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.opening.found import Found
 from twins.eggs.opening.identity import whose
-from twins.eggs.opening.places import in_workspace
+from twins.eggs.opening.places import in_workspace_of
 from twins.eggs.opening.wholeness import Wholeness
 
 
@@ -44,5 +44,6 @@ def _workspace(
     names = found.names
     if "repo/" in "\n".join(names):
         names.sort(key=lambda name: not name.startswith("repo/"))
-    places = ((name, in_workspace(name)) for name in names if name not in wholeness.wrapping)
-    return somebody(found, family, who, places, wholeness.settle, destination=destination)
+    names = [name for name in names if name not in wholeness.wrapping]
+    place = in_workspace_of(names)
+    return somebody(found, family, who, names, place, wholeness.settle, destination=destination)
