@@ -26,7 +26,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk, where one is asked for
+        db.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA cache_size = -8000")
         db.execute(f"PRAGMA journal_size_limit = {64 << 20}")

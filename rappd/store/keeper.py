@@ -9,7 +9,6 @@ checkpoint here has left it little to do.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from rappd.store.bell import Bell
 from rappd.store.connections import BUSY_MS
+from rappd.store.syncing import Log
 
 log = logging.getLogger(__name__)
 
@@ -24,14 +24,12 @@ CHECKPOINT_PAGES = 4_000
 LONG_FRAMES = 16_000  # 64 MB
 SYNC_SECONDS = 1.0
 
-_sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
-
 
 class Keeper:
     """One thread: syncs within ``SYNC_SECONDS`` of a commit, checkpoints about every 16 MB written."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._log = Log(path)
         self._bell = Bell()
         self._pages = 0
         self._unsynced = False
@@ -57,6 +55,7 @@ class Keeper:
         self._closing = True
         self._bell.ring()
         self._thread.join()
+        self._log.close()
         self._db.close()
 
     def _run(self) -> None:
@@ -84,11 +83,6 @@ class Keeper:
 
     def _sync_log(self) -> None:
         try:
-            # The -wal file carries no locks, so opening and closing it here is safe (the others' is not).
-            descriptor = os.open(f"{self._path}-wal", os.O_RDWR)
-            try:
-                _sync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._log.sync()
         except OSError as error:
             log.warning("the record could not be synced to the disk: %s", error)

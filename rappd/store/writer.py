@@ -20,6 +20,7 @@ from rappd.store.gathering import Gathering
 from rappd.store.heads import Head, Heads
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
+from rappd.store.syncing import Log, Syncer
 from rappd.store.together import Together
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ LOST_THREADS = 10_000
 Waiter = asyncio.Future[Any]
 _Entry = tuple[Item | None, Waiter | None, bool]
 _Done = list[tuple[Waiter, Any]]
+"""Who is told what."""
 
 _PAGE_BYTES = 4096
 _ROW_BYTES = 250  # beside the body
@@ -57,7 +59,6 @@ class Writer:
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._seq: int | None = None
-        self._syncing = False
         self._mixed = False
         self._db = connections.open_writing(path)
         self._heads = Heads(self._db)
@@ -66,6 +67,8 @@ class Writer:
         except BaseException:
             self._db.close()
             raise
+        self._log = Log(path)
+        self._syncer = Syncer(self._log, self._synced)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -93,6 +96,8 @@ class Writer:
     def finish(self) -> None:
         """After ``stop_taking``: waits until all is written, then closes the files. Blocks."""
         self._thread.join()
+        self._syncer.close()
+        self._log.close()
         self._keeper.close()
         self._db.close()
 
@@ -142,7 +147,7 @@ class Writer:
         if self._lost:
             batch = self._without_cut_off(batch)
         try:
-            done = self._write(batch)
+            done, to_sync = self._write(batch)
         except Exception as error:
             # Every later answer depends on this thread: it outlives whatever one batch does to it.
             self._take_back()
@@ -160,19 +165,24 @@ class Writer:
             self._fail(batch, connections.explain(error, self._path))
         else:
             self._deliver(done)
+            if to_sync and self._pending:  # a sync takes longer than what waits here
+                self._syncer.put(to_sync)
+            elif to_sync:
+                self._syncer.sync(to_sync)
 
-    def _write(self, batch: list[_Entry]) -> _Done:
+    def _write(self, batch: list[_Entry]) -> tuple[_Done, _Done]:
+        """Who can be told now, and who once it is on the disk."""
         if self._seq is None:
             self._seq = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0
         seq = self._seq
-        strict = self._strict
         size = 0
         rows: list[tuple[object, ...]] = []
         touched: dict[int, Head] = {}
         done: _Done = []
-        entries = self._unfolded(batch, done) if self._mixed else batch
+        to_sync: _Done = []
+        entries = self._unfolded(batch, done, to_sync) if self._mixed else batch
         self._heads.look_up(_threads(entries))
-        for item, waiter, wants_sync in entries:
+        for item, waiter, strict in entries:
             if type(item) is Record:
                 head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
                 touched[head.number] = head
@@ -194,21 +204,20 @@ class Writer:
                 head = found or self._heads.begin(item)
                 if found is None or head.learn(item):
                     touched[head.number] = head
-            strict = strict or wants_sync
             if waiter is not None:
-                done.append((waiter, seq))
+                (to_sync if strict or self._strict else done).append((waiter, seq))
         if touched or self._mixed:
-            self._commit(rows, list(touched.values()), strict)
+            self._commit(rows, list(touched.values()))
             pages = 1 + 2 * len(touched)
             if self._mixed:
                 pages += 2 * len(batch)
             self._keeper.wrote(pages + size // _PAGE_BYTES)
         self._seq = seq
-        return done
+        return done, to_sync
 
-    def _unfolded(self, batch: list[_Entry], done: _Done) -> list[_Entry]:
+    def _unfolded(self, batch: list[_Entry], done: _Done, to_sync: _Done) -> list[_Entry]:
         """The batch with all but records and threads carried out, in a transaction that is left open."""
-        self._begin(self._strict or any(strict for _, _, strict in batch))
+        self._db.execute("BEGIN IMMEDIATE")
         others: list[Other] = [
             item for item, _, _ in batch if item is not None and not isinstance(item, Record | ThreadInfo)
         ]
@@ -224,23 +233,17 @@ class Writer:
             if type(item) is Reply:
                 entries.append((None, waiter, strict))
             elif waiter is not None:
-                done.append((waiter, result))
+                (to_sync if strict or self._strict else done).append((waiter, result))
         return entries
 
-    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], strict: bool) -> None:
+    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head]) -> None:
         db = self._db
         if not db.in_transaction:
-            self._begin(strict)
+            db.execute("BEGIN IMMEDIATE")
         self._heads.save(heads)
         if rows:
             _INSERT.execute(db, rows)
         db.execute("COMMIT")
-
-    def _begin(self, strict: bool) -> None:
-        if strict != self._syncing:
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if strict else 'NORMAL'}")
-            self._syncing = strict
-        self._db.execute("BEGIN IMMEDIATE")
 
     def _take_back(self) -> None:
         if self._db.in_transaction:
@@ -290,6 +293,13 @@ class Writer:
         except sqlite3.Error as error:
             log.warning("the log could not be started over, will try again: %s", error)
         self._keeper.log_is_long = False
+
+    def _synced(self, results: _Done, error: OSError | None) -> None:
+        if error is not None:
+            log.error("the record could not be synced to the disk: %s", error)
+            told = connections.explain(error, self._path)
+            results = [(waiter, told) for waiter, _ in results]
+        self._deliver(results)
 
     def _deliver(self, results: _Done) -> None:
         if results:

@@ -1,59 +1,90 @@
-"""What reaches the disk when: strict commits at once, all others within a moment."""
+"""What reaches the disk when: strict commits before they are answered, all others within a moment."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
-from rappd.store import connections, keeper
+from rappd.errors import StoreError
+from rappd.store import keeper, syncing
 from rappd.store.store import Store
 
 A = "aaaaaaaa-0000-4000-8000-000000000001"
+B = "bbbbbbbb-0000-4000-8000-000000000002"
+
+
+class Disk:
+    """What was synced, and by whom; ``way`` shut holds every sync up."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+        self.way = threading.Event()
+        self.way.set()
+        self.fails = False
+        self.really = syncing.to_disk
+
+    def to_disk(self, descriptor: int) -> None:
+        assert self.way.wait(20)
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        self.really(descriptor)
+        self.synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
 
 @pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the writer's connection is told, from its opening on."""
-    told: list[str] = []
-
-    def traced(path: Path) -> sqlite3.Connection:
-        db = untraced(path)
-        db.set_trace_callback(told.append)
-        return db
-
-    untraced = connections.open_writing
-    monkeypatch.setattr(connections, "open_writing", traced)
-    return told
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """The writer's syncs alone: the keeper's own come too late to be seen."""
+    disk = Disk()
+    monkeypatch.setattr(syncing, "to_disk", disk.to_disk)
+    monkeypatch.setattr(keeper, "SYNC_SECONDS", 1000.0)
+    return disk
 
 
-def _commits(told: list[str]) -> list[str]:
-    """``FULL`` or ``NORMAL`` for each transaction."""
-    levels, level = [], "NORMAL"
-    for statement in told:
-        if statement.startswith("PRAGMA synchronous = "):
-            level = statement.split()[-1]
-        elif statement == "COMMIT":
-            levels.append(level)
-    return levels
-
-
-async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path, statements, say) -> None:
+async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path, disk: Disk, say) -> None:
     store = await Store.open(path)
+    counts = []
     for strict in (False, True, True, False):
         await store.commit(say(A), strict=strict)
+        counts.append(len(disk.synced))
     await store.close()
-    assert _commits(statements) == ["NORMAL", "FULL", "FULL", "NORMAL"]
+    assert counts == [0, 1, 2, 2]
+    assert set(disk.synced) == {"rappd.db-wal"}
 
 
-async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, statements, say) -> None:
+async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Disk, say) -> None:
     store = await Store.open(path, strict=True)
-    for _ in range(3):
+    for turn in range(1, 4):
         await store.commit(say(A))
+        assert len(disk.synced) == turn
     await store.close()
-    assert _commits(statements) == ["FULL"] * 3
+
+
+async def test_what_could_not_be_brought_to_the_disk_is_not_acknowledged(path, disk: Disk, say) -> None:
+    store = await Store.open(path)
+    disk.fails = True
+    with pytest.raises(StoreError):
+        await store.commit(say(A), strict=True)
+    disk.fails = False
+    assert await store.commit(say(A), strict=True) == 2
+    assert [event.n for event in await store.thread_events(A)] == [1, 2]
+    await store.close()
+
+
+async def test_many_who_wait_for_the_disk_share_its_syncs(path, disk: Disk, say) -> None:
+    store = await Store.open(path)
+    disk.way.clear()
+    first = store.commit(say(A), strict=True)
+    await asyncio.sleep(0.05)
+    others = [store.commit(say(B), strict=True) for _ in range(50)]
+    await asyncio.sleep(0.05)
+    assert not any(one.done() for one in (first, *others))
+    disk.way.set()
+    assert await asyncio.gather(first, *others) == list(range(1, 52))
+    await store.close()
+    assert len(disk.synced) <= 5
 
 
 async def test_other_commits_reach_the_disk_soon_by_themselves(path: Path, monkeypatch, say) -> None:
@@ -63,8 +94,8 @@ async def test_other_commits_reach_the_disk_soon_by_themselves(path: Path, monke
         really(descriptor)
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
-    really = keeper._sync
-    monkeypatch.setattr(keeper, "_sync", watched)
+    really = syncing.to_disk
+    monkeypatch.setattr(syncing, "to_disk", watched)
     monkeypatch.setattr(keeper, "SYNC_SECONDS", 0.05)
     store = await Store.open(path)
     for turn in range(1, 4):

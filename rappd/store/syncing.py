@@ -1,0 +1,92 @@
+"""The log on the disk: for those who wait until it is there, beside the writer, many by one sync."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rappd.store.bell import Bell
+
+Waiting = list[tuple[Any, Any]]
+"""Who waits, and what he is told once it is on the disk."""
+
+
+class Log:
+    """The write-ahead log's file. It carries no locks, so it may be opened and closed beside SQLite's own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(f"{path}-wal")
+        self._descriptor = -1
+
+    def sync(self) -> None:
+        """All that was committed is on the disk when this returns. Raises OSError."""
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDWR)
+            _sync_folder(self._path.parent)  # else a power cut could take the file with its name
+        to_disk(self._descriptor)
+
+    def close(self) -> None:
+        """Gives the file back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Syncer:
+    """One thread that syncs while anybody waits; who comes meanwhile waits for the next time."""
+
+    def __init__(self, log: Log, deliver: Callable[[Waiting, OSError | None], None]) -> None:
+        self._log = log
+        self._deliver = deliver
+        self._bell = Bell()
+        self._waiting: Waiting = []
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="store-syncer", daemon=True)
+        self._thread.start()
+
+    def put(self, waiting: Waiting) -> None:
+        """These wait for all that was committed until now."""
+        self._waiting += waiting
+        self._bell.ring()
+
+    def close(self) -> None:
+        """Blocks until nobody waits any more. Nothing may be put during or after it."""
+        self._closing = True
+        self._bell.ring()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing or self._waiting:
+            self._bell.wait()
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                self.sync(waiting)
+
+    def sync(self, waiting: Waiting) -> None:
+        """Now, on this thread."""
+        try:
+            self._log.sync()
+        except OSError as error:
+            self._deliver(waiting, error)
+        else:
+            self._deliver(waiting, None)
+
+
+def to_disk(descriptor: int) -> None:
+    """The file's content, past every cache. Raises OSError."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
