@@ -7,13 +7,16 @@ import re
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.daemon import AGENT, BenchDaemon
+from benchmarks.daemon import AGENT, BenchDaemon, free_port
 
 LUA = """
 wrk.method = "POST"
@@ -38,38 +41,68 @@ web.run_app(
 """
 
 
+BUDGETED = {"rate": 18_500.0, "p50": 0.13}
+"""What the bare handler does on the machine that the budgets (5,000/s, 0.6 ms) are written for."""
+_ROUNDS = 5
+
+
 def run() -> list[tuple[str, str]]:
-    """Requests/s at 32 connections, latency at one, and the ratio to a bare aiohttp handler."""
+    """Requests/s at 32 connections and latency at one; with 50 agents turn about with a bare aiohttp handler."""
     rows: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "post.lua"
         script.write_text(LUA)
-        rates = {}
-        for count in (10, 50, 1000):
-            with BenchDaemon(Path(folder) / f"home{count}", LLM_FAKE="1") as daemon:
-                for number in range(count):
-                    daemon.drop(f"a{number:04d}_agent.py", AGENT.format(name=f"A{number:04d}"))
-                daemon.start(cores="0")
-                daemon.pin("0")
-                load(daemon.port, script, 32, 2)
-                daemon.pin("0")
-                found = load(daemon.port, script, 32, 5)
-                rates[count] = found["rate"]
-                single = load(daemon.port, script, 1, 4)
-                rows.append((f"{count} agents, 32 connections", f"{found['rate']:,.0f}/s"))
-                rows.append(
-                    (
-                        f"{count} agents, 1 connection",
-                        f"p50 {single['p50']:.2f} ms, p99 {single['p99']:.2f} ms",
-                    )
-                )
-        rows.append(("per-turn cost, 1,000 agents to 10", f"{rates[10] / rates[1000]:.2f}x"))
-        peer = _peer(folder, script)
+        few, many = _agents(folder, script, 10), _agents(folder, script, 1000)
+        with _daemon(folder, 50) as daemon, _bare(folder) as port:
+            load(daemon.port, script, 32, 2)
+            load(port, script, 32, 1)
+            daemon.pin("0")
+            rounds = [(_both(daemon.port, script), _both(port, script)) for _ in range(_ROUNDS)]
+        for count, found in ((10, few), (50, _median([mine for mine, _ in rounds])), (1000, many)):
+            rows.append((f"{count} agents, 32 connections", f"{found['rate']:,.0f}/s"))
+            latency = f"p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms"
+            rows.append((f"{count} agents, 1 connection", latency))
+        rows.append(("per-turn cost, 1,000 agents to 10", f"{few['rate'] / many['rate']:.2f}x"))
+        bare = _median([other for _, other in rounds])
         rows.append(
-            ("bare aiohttp handler, no agents, no record", f"{peer['rate']:,.0f}/s, p50 {peer['p50']:.2f} ms")
+            ("bare aiohttp handler, no agents, no record", f"{bare['rate']:,.0f}/s, p50 {bare['p50']:.2f} ms")
         )
-        rows.append(("ratio, rappd with 50 agents to it", f"{rates[50] / peer['rate']:.2f}"))
+        ratios = {
+            key: statistics.median(mine[key] / other[key] for mine, other in rounds)
+            for key in ("rate", "p50")
+        }
+        rows.append(("ratio, rappd with 50 agents to it", f"{ratios['rate']:.2f}, p50 {ratios['p50']:.1f}x"))
+        rate, p50 = (ratios[key] * BUDGETED[key] for key in ("rate", "p50"))
+        rows.append(
+            ("where the bare handler does 18,500/s and 0.13 ms, that is", f"{rate:,.0f}/s, p50 {p50:.2f} ms")
+        )
     return rows
+
+
+def _agents(folder: str, script: Path, count: int) -> dict[str, float]:
+    with _daemon(folder, count) as daemon:
+        load(daemon.port, script, 32, 2)
+        daemon.pin("0")
+        return _both(daemon.port, script)
+
+
+def _both(port: int, script: Path) -> dict[str, float]:
+    single = load(port, script, 1, 3)
+    return {**single, "rate": load(port, script, 32, 3)["rate"]}
+
+
+def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
+    return {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+
+
+@contextmanager
+def _daemon(folder: str, count: int) -> Iterator[BenchDaemon]:
+    with BenchDaemon(Path(folder) / f"home{count}", LLM_FAKE="1") as daemon:
+        for number in range(count):
+            daemon.drop(f"a{number:04d}_agent.py", AGENT.format(name=f"A{number:04d}"))
+        daemon.start(cores="0")
+        daemon.pin("0")
+        yield daemon
 
 
 def load(port: int, script: Path, connections: int, seconds: int) -> dict[str, float]:
@@ -95,17 +128,16 @@ def _milliseconds(text: str, row: str) -> float:
     return float(found[1]) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[found[2]]
 
 
-def _peer(folder: str, script: Path) -> dict[str, float]:
+@contextmanager
+def _bare(folder: str) -> Iterator[int]:
+    """The bare handler on the daemon's core; its port."""
     path = Path(folder) / "peer.py"
     path.write_text(_PEER)
-    port = 17999
+    port = free_port()
     process = subprocess.Popen(["taskset", "-c", "0", sys.executable, str(path), str(port)])
     try:
         _wait_for(port)
-        load(port, script, 32, 1)
-        found = load(port, script, 32, 3)
-        found["p50"] = load(port, script, 1, 2)["p50"]
-        return found
+        yield port
     finally:
         os.kill(process.pid, signal.SIGTERM)
         process.wait()

@@ -34,7 +34,7 @@ def run() -> list[tuple[str, str]]:
 
     with tempfile.TemporaryDirectory() as folder:
         rows, mine = uvloop.run(_run(Path(folder)))
-    return [*rows, *_a2a(mine)]
+    return [*rows, *_bare(mine), *_a2a(mine)]
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], tuple[float, float]]:
@@ -157,6 +157,17 @@ def _door(port: int) -> dict[str, str]:
         "RAPPD_PEERS_LOOPBACK": "on",
         "RAPPD_NEARBY": "off",
     }
+
+
+def _bare(mine: tuple[float, float]) -> list[tuple[str, str]]:
+    """What the line alone costs on this machine: most of how fast it is."""
+    from benchmarks import bare_line
+
+    took, rate = bare_line.measure()
+    return [
+        ("a line that only parses and answers", f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"),
+        ("ratio to it", f"{mine[0] / took:.1f}x the time at one, {mine[1] / rate:.2f} of the calls"),
+    ]
 
 
 def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:

@@ -234,9 +234,13 @@ class Tenant:
 
     def serves(self, agent: Agent, caller: Caller) -> bool:
         """Whether a caller from elsewhere may use an agent; one that changes structure, never."""
-        if agent.name in REACHING and not (self.others and self.others.allows(caller)):
+        if agent.name in REACHING and not self.reaches_for(caller):
             return False
         return not is_structural(agent.name) and caller.may(f"HELP.{self.name}.{agent.tool_name}")
+
+    def reaches_for(self, caller: Caller) -> bool:
+        """Whether other machines may be asked for this caller."""
+        return self.others is not None and self.others.allows(caller)
 
     def may_begin_again(self, envelope: Envelope) -> bool:
         """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""

@@ -71,5 +71,5 @@ def remember_for(user_guid: str | None) -> None:
     """
     global _user  # agents make managers without saying for whom
     _user = user_guid
-    for manager in list(_made):
+    for manager in list(_made) if len(_made) else ():  # most agents make none, and each call comes here
         manager.set_memory_context(user_guid)

@@ -37,7 +37,7 @@ class Pace(msgspec.Struct, frozen=True):
     apart: float = 1.0
     at_once: int = 16
     urgent_only: int = 4
-    a_second: float = 20.0
+    a_second: float = 10.0
 
 
 class Reading(NamedTuple):

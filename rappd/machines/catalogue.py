@@ -15,6 +15,7 @@ from rappd.tenants import Tenants
 
 VERBS = [HELLO, HELP, DONE, ERROR, STREAM, CANCEL, ACK]
 PROTOCOL = "rappd/1"
+MOST_KEPT = 64
 
 
 class Catalogue:
@@ -24,10 +25,11 @@ class Catalogue:
         self._tenants = tenants
         self._name = name
         self._introduction = introduction
+        self._rows: dict[tuple[tuple[str, ...] | None, bool], tuple[int, list[dict[str, Any]]]] = {}
 
     def hello(self, caller: Caller) -> dict[str, Any]:
         """The data of a HELLO to this caller."""
-        agents = [_row(agent) for agent in self._usable(self._tenants.host, caller)]
+        agents = self._offered(caller)
         data = {
             "capabilities": [row["name"] for row in agents],
             "verbs": VERBS,
@@ -39,6 +41,18 @@ class Catalogue:
             data["agents"] = agents
             data["twins"] = [tenant.title for tenant in self._twins(caller)]
         return data
+
+    def _offered(self, caller: Caller) -> list[dict[str, Any]]:
+        """The rows of the brainstem's agents; many peers have the same permissions, and all ask again and again."""
+        host = self._tenants.host
+        key = (caller.caps, host.reaches_for(caller))
+        version, rows = self._rows.get(key, (-1, []))
+        if version != host.roster.version:
+            version, rows = host.roster.version, [_row(agent) for agent in self._usable(host, caller)]
+            if len(self._rows) >= MOST_KEPT:
+                self._rows.clear()
+            self._rows[key] = (version, rows)
+        return rows
 
     async def capabilities(self, ident: str, caller: Caller) -> dict[str, Any] | None:
         """``GET /agents/{id}/capabilities`` (Rulebook §5); None when nothing of it is the caller's to use."""

@@ -567,6 +567,7 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A home in which nothing happens but what the test does."""
     daemon = RunningDaemon(tmp_path_factory.mktemp("quiet") / "home", LLM_FAKE="1").start()
     daemon.request("POST", "/eggs", b"no egg", control=True)
+    daemon.request("GET", "/peers", control=True)  # waits until what other machines need is there, too
     yield daemon
     daemon.stop()
 
