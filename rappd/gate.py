@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import orjson
 
 from envelopes import emergence
-from envelopes.errors import Malformed
 from envelopes.problem import Problem
-from envelopes.record import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
+from envelopes.record import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.errors import Conflict
 from rappd.passage import Caller, Emit, Handler, Passage, Repeatable
+from rappd.recording import now, on_thread, placed, record_of, recordable
 from rappd.store.changes import Taking
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
@@ -125,8 +124,8 @@ class Gate:
         """Puts a record on the thread that its caller's session has, and makes that thread known."""
         text = orjson.dumps(envelope.id if session is None else session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
-        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], _now(), fresh))
-        return _on(envelope, thread)
+        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
+        return on_thread(envelope, thread)
 
     async def once(
         self, envelope: Envelope, caller: Caller, *, emit: Emit | None = None, begun: bool = False
@@ -145,9 +144,9 @@ class Gate:
 
     async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
         workspace, handler, repeatable = self._routed(envelope.recipient)
-        outer, envelope, info = envelope, *self._placed(envelope, workspace)
+        outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
-        records: list[Record | ThreadInfo] = [info, _record(envelope, answers=False)]
+        records: list[Record | ThreadInfo] = [info, record_of(envelope, answers=False)]
         taken, stopped = await self._taken(key, workspace, info.id, records, begun=begun)
         if taken == "accepted":
             return outer.reply(ACK, {"state": "accepted"})
@@ -171,7 +170,7 @@ class Gate:
                 if self.closing:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
-        reply, record = _recorded(reply)
+        reply, record = recordable(reply)
         await self._through(self._store.commit_reply(record, *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
@@ -191,7 +190,7 @@ class Gate:
         if begun:
             began, stopped = await self._through(self._store.begin_accepted(*key, records, strict=False))
             return ("" if began else "started"), stopped
-        taking = Taking(*key, "started", workspace, thread, b"", _now(), records)
+        taking = Taking(*key, "started", workspace, thread, b"", now(), records)
         taken, stopped = await self._through(self._store.take(taking, strict=False))
         return (taken.state if taken is not None else ""), stopped
 
@@ -228,14 +227,14 @@ class Gate:
         """
         if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        await self._commit(_on(reply, thread), workspace, answers=True)
+        await self._commit(on_thread(reply, thread), workspace, answers=True)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
         workspace, _, _ = self._routed(envelope.recipient)
         key = (envelope.sender, envelope.id, envelope.verb)
         body = emergence.encode(envelope)
-        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, _now(), []))
+        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, now(), []))
         if taken is None:
             return None
         recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
@@ -244,18 +243,6 @@ class Gate:
             if recorded
             else envelope.reply(ACK, {"state": taken.state})
         )
-
-    def _placed(self, envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
-        """A peer's record on this machine's own thread: what it says of its thread is a claim, kept beside."""
-        claimed = envelope.extensions.get(THREAD)
-        text = orjson.dumps(claimed or envelope.id).decode()
-        thread = thread_id(workspace, envelope.sender, text)
-        title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
-        info = ThreadInfo(thread, workspace, envelope.sender, text, str(title or "")[:80], _now())
-        placed = _on(envelope, thread)
-        if claimed:
-            placed.extensions[PEER_THREAD] = claimed
-        return placed, info
 
     async def _perform(
         self, envelope: Envelope, caller: Caller, session: Any, fresh: bool, named: bool, emit: Emit | None
@@ -297,12 +284,12 @@ class Gate:
             return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
     def _write(self, envelope: Envelope, workspace: str) -> None:
-        self._store.queue(_record(envelope, answers=False))
+        self._store.queue(record_of(envelope, answers=False))
         for watcher in self._watchers:
             watcher(envelope, workspace)
 
     async def _commit(self, envelope: Envelope, workspace: str, *, answers: bool) -> None:
-        await self._store.commit(_record(envelope, answers=answers))
+        await self._store.commit(record_of(envelope, answers=answers))
         for watcher in self._watchers:
             watcher(envelope, workspace)
 
@@ -315,65 +302,3 @@ class Cancelled(Problem):
 
     def __init__(self) -> None:
         super().__init__("Stopped.")
-
-
-def _record(envelope: Envelope, *, answers: bool) -> Record:
-    if envelope.verb == HELP and "conversation_history" in envelope.data:
-        envelope = _recordable(envelope)
-    return Record(
-        envelope.extensions[THREAD],
-        envelope.verb,
-        envelope.sender,
-        envelope.recipient,
-        envelope.id,
-        emergence.encode(envelope),
-        time.time_ns() // 1000,
-        answers,
-    )
-
-
-def _on(envelope: Envelope, thread: str) -> Envelope:
-    """The same record on a thread of this machine."""
-    return Envelope(
-        envelope.id,
-        envelope.sender,
-        envelope.recipient,
-        envelope.verb,
-        envelope.data,
-        {**envelope.extensions, THREAD: thread},
-    )
-
-
-def _recorded(reply: Envelope) -> tuple[Envelope, Record]:
-    """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
-    try:
-        return reply, _record(reply, answers=True)
-    except Malformed as problem:
-        log.error("an answer cannot be written down: %s", problem)
-        refused = Envelope(
-            reply.id,
-            reply.sender,
-            reply.recipient,
-            ERROR,
-            {"code": 500, "msg": "The answer cannot be written down.", "reason": "failed"},
-            reply.extensions,
-        )
-        return refused, _record(refused, answers=True)
-
-
-def _recordable(envelope: Envelope) -> Envelope:
-    """What a client sends as history is input, not record: only its size stays."""
-    history = envelope.data["conversation_history"]
-    kept = {key: value for key, value in envelope.data.items() if key != "conversation_history"}
-    return Envelope(
-        envelope.id,
-        envelope.sender,
-        envelope.recipient,
-        envelope.verb,
-        {**kept, "history_messages": len(history)},
-        envelope.extensions,
-    )
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

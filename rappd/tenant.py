@@ -11,28 +11,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from agents.brainstem.nesting import too_deep
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
-from agents.brainstem.turn import Answer, Ask, Brainstem, Guests
+from agents.brainstem.turn import Brainstem, Guests
 from agents.errors import AgentError
-from agents.listed import REACHING, Agent, Change, is_structural
+from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
-from agents.running import AgentRunner, Crews, Ran
+from agents.running import AgentRunner, Crews
 from agents.service_index import ServiceIndex
 from agents.services import Reply
 from agents.thinking.choose import Thinking
 from agents.worker.workforce import Workforce
-from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
-from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id
-from rappd.callbacks import Callbacks, Reach
-from rappd.errors import AgentFailed, Mistyped, NotFound, Refused
+from rappd.callbacks import Callbacks
+from rappd.errors import NotFound, Refused
 from rappd.gate import Gate
 from rappd.passage import Caller, Passage
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings
 from rappd.structure import Structure
+from rappd.turns import Turns
 from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
@@ -108,7 +106,7 @@ class Tenant:
         self.held = held
         self._quarantine = Quarantine(held, workspace)
         self._services = ServiceIndex(workspace.organs, workspace.services)
-        self._node = node
+        self.node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
         self._may_install = settings.on("agents.install_packages")
@@ -141,9 +139,10 @@ class Tenant:
         )
         self.structure = Structure(self)
         self.callbacks = Callbacks(self, thinking, settings)
+        self.turns = Turns(self, gate)
         self.ready = asyncio.Event()
         self.others = others
-        gate.route(self.id, name, self.handle, repeatable=self.may_begin_again)
+        gate.route(self.id, name, self.handle, repeatable=self.turns.may_begin_again)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
@@ -180,73 +179,9 @@ class Tenant:
             if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
                 await self.refresh()
             await self._glance()
-            if "agent" in passage.envelope.data and passage.caller.caps is not None:
-                return await self._one_agent(passage)
-            return await self._turn(passage)
+            return await self.turns.perform(passage)
         finally:
             self.under_way -= 1
-
-    async def _turn(self, passage: Passage) -> dict[str, Any]:
-        data, caller = passage.envelope.data, passage.caller
-        remote = caller.caps is not None
-        text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
-        if not isinstance(text, str) or not text.strip():
-            raise Mistyped(
-                "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
-            )
-        answer = await self.brainstem.turn(
-            Ask(
-                text,
-                () if caller.door == "federation" else data.get("conversation_history", ()),
-                passage.envelope.sender,
-                caller.operator,
-                lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
-                passage.emit,
-                allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=self.others.guests(passage) if self.others and not remote else None,
-            )
-        )
-        if passage.usage is not None:
-            answer.usage.include(passage.usage)
-        done = _done(answer)
-        return {"result": answer.text, **done} if remote else done
-
-    async def _one_agent(self, passage: Passage) -> dict[str, Any]:
-        data = passage.envelope.data
-        name, arguments = data["agent"], data.get("args", {})
-        if not isinstance(name, str) or not isinstance(arguments, dict) or too_deep(arguments):
-            raise Mistyped("agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.')
-        agent = self.roster.named(name)
-        if agent is None or not self.serves(agent, passage.caller):
-            if agent is not None and is_structural(agent.name):
-                log.warning("security: %s asked for %s", passage.envelope.sender, agent.name)
-            raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
-        slush = passage.envelope.extensions.get(SLUSH)
-        ran = await self._run(passage, agent, arguments, slush if isinstance(slush, dict) else None)
-        if not ran.ok:
-            raise AgentFailed(ran.result)
-        done: dict[str, Any] = {"result": ran.result}
-        if passage.usage is not None:
-            done |= passage.usage.stated()
-        if ran.slush and passage.caller.may("SLUSH"):
-            done["data_slush"] = ran.slush
-        return done
-
-    def serves(self, agent: Agent, caller: Caller) -> bool:
-        """Whether a caller from elsewhere may use an agent; one that changes structure, never."""
-        if agent.name in REACHING and not self.reaches_for(caller):
-            return False
-        return not is_structural(agent.name) and caller.may(f"HELP.{self.name}.{agent.tool_name}")
-
-    def reaches_for(self, caller: Caller) -> bool:
-        """Whether other machines may be asked for this caller."""
-        return self.others is not None and self.others.allows(caller)
-
-    def may_begin_again(self, envelope: Envelope) -> bool:
-        """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""
-        name = envelope.data.get("agent")
-        agent = self.roster.named(name) if isinstance(name, str) else None
-        return agent is not None and agent.idempotent
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
@@ -299,15 +234,8 @@ class Tenant:
         if agent is None or (is_structural(agent.name) and not caller.operator):
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
-        request = Envelope(new_id(), DEFAULT_USER_GUID, agent_id(agent.tool_name, self._node), HELP, {})
-        passage = Passage(self._gate.begin(request, self.name, title=agent.name), caller, self.name)
-        ran = await self._call(passage, agent, arguments, None)
-        return {
-            "ok": ran.ok,
-            "result": ran.result,
-            "seconds": round(ran.seconds, 4),
-            "thread": passage.envelope.thread,
-        }
+        ran, thread = await self.turns.alone(agent, arguments, caller)
+        return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
 
     async def test_agent(self, name: str) -> list[dict[str, Any]]:
         """Runs the contract tests over one serving agent, in a worker."""
@@ -318,50 +246,6 @@ class Tenant:
         found = await self._crew.request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
-
-    async def _call(
-        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
-    ) -> Ran:
-        request = self._gate.ask(
-            passage,
-            sender=self.id,
-            recipient=agent_id(agent.tool_name, self._node),
-            data={"agent": agent.name, "args": arguments},
-        )
-        try:
-            ran = await self._run(passage, agent, arguments, slush)
-        except asyncio.CancelledError:
-            self._gate.stopped(passage, request)
-            raise
-        if ran.ok:
-            told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
-            self._gate.answer(passage, request, DONE, told)
-        else:
-            told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
-            self._gate.answer(passage, request, ERROR, told)
-        return ran
-
-    async def _run(
-        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
-    ) -> Ran:
-        return await self.runner.run(
-            agent,
-            arguments,
-            user_guid=passage.envelope.sender,
-            slush=slush,
-            on_callback=self.callbacks.for_agent(
-                agent,
-                operator=passage.caller.operator,
-                used=passage.used,
-                reach=self._reach(passage),
-            ),
-        )
-
-    def _reach(self, passage: Passage) -> Reach | None:
-        others = self.others
-        if others is None:
-            return None
-        return lambda operation, arguments: others.perform(passage, operation, arguments)
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""
@@ -397,22 +281,3 @@ class Tenant:
             )
             self._crews.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""
-
-
-def _done(answer: Answer) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "response": answer.text,
-        "agent_logs": "\n".join(answer.logs),
-        "model": answer.model,
-        "requested_model": answer.requested_model,
-    }
-    if answer.voice:
-        data["voice_response"] = answer.voice
-    if answer.twin:
-        data["twin_response"] = answer.twin
-    if answer.senses:
-        data["senses"] = answer.senses
-    if answer.notice:
-        data["notice"] = answer.notice
-    data.update(answer.usage.stated())
-    return data

@@ -45,7 +45,7 @@ class Catalogue:
     def _offered(self, caller: Caller) -> list[dict[str, Any]]:
         """The rows of the brainstem's agents; many peers have the same permissions, and all ask again and again."""
         host = self._tenants.host
-        key = (caller.caps, host.reaches_for(caller))
+        key = (caller.caps, host.turns.reaches_for(caller))
         version, rows = self._rows.get(key, (-1, []))
         if version != host.roster.version:
             version, rows = host.roster.version, [_row(agent) for agent in self._usable(host, caller)]
@@ -72,7 +72,9 @@ class Catalogue:
     def _usable(self, tenant: Tenant, caller: Caller) -> Iterator[Agent]:
         if caller.caps:
             yield from (
-                agent for agent in tenant.roster.serving(structural=False) if tenant.serves(agent, caller)
+                agent
+                for agent in tenant.roster.serving(structural=False)
+                if tenant.turns.serves(agent, caller)
             )
 
     def _twins(self, caller: Caller) -> Iterator[Tenant]:

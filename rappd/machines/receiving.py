@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from agents.listed import is_structural
 from envelopes import emergence, wire
 from envelopes.keys import agent_id
 from envelopes.problem import Problem
@@ -26,8 +25,8 @@ from envelopes.record import (
     Envelope,
 )
 from neighborhoods.carriers.line import Streamed
-from rappd.errors import NotFound
 from rappd.gate import Gate
+from rappd.machines.addressing import Addressing
 from rappd.machines.catalogue import VERBS, Catalogue
 from rappd.machines.refusals import (
     Closing,
@@ -37,14 +36,11 @@ from rappd.machines.refusals import (
     Stranger,
     TooDeep,
     WrongSender,
-    not_allowed,
 )
 from rappd.machines.under_way import UnderWay, Work
 from rappd.passage import Caller, Emit
 from rappd.tenant import HOST, Tenant
 from rappd.tenants import Tenants
-from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.finding import active_one
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +72,9 @@ class Receiver:
         greeted: Greeted,
     ) -> None:
         self._gate = gate
-        self._tenants = tenants
         self._catalogue = catalogue
         self._node = fingerprint[:16]
+        self._addressing = Addressing(tenants, self._node)
         self._answered = answered
         self._push = push
         self._greeted = greeted
@@ -120,7 +116,7 @@ class Receiver:
             return await self.receive(envelope, caller) or envelope.reply(ACK, {"state": "done"})
         try:
             self._check(envelope, caller)
-            inner, tenant = await self._addressed(envelope, caller)
+            inner, tenant = await self._addressing.of(envelope, caller)
             if self._work.find(envelope.sender, envelope.id) is not None:
                 return envelope.reply(ACK, {"state": "started"})
             if not caller.peer or CAP in envelope.extensions:
@@ -148,7 +144,7 @@ class Receiver:
             if caller is None:
                 continue
             try:
-                inner, tenant = await self._addressed(envelope, caller)
+                inner, tenant = await self._addressing.of(envelope, caller)
             except Problem as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
@@ -197,7 +193,7 @@ class Receiver:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
-        inner, tenant = await self._addressed(envelope, caller)
+        inner, tenant = await self._addressing.of(envelope, caller)
         wait = _wait(envelope)
         if not (envelope.data.get("stream") is True if stream is None else stream):
             return await self._answered_within(wait, envelope, inner, tenant, caller)
@@ -298,42 +294,6 @@ class Receiver:
         if len(path) > DEEPEST:
             raise TooDeep(f"This question went through {len(path)} machines.", do="Ask more directly.")
 
-    async def _addressed(self, envelope: Envelope, caller: Caller) -> tuple[Envelope, Tenant]:
-        """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it."""
-        name = envelope.recipient.rpartition("_")[0] if envelope.recipient != wire.BROADCAST else HOST
-        data = {key: value for key, value in envelope.data.items() if key != "stream"}
-        key = ""
-        if name not in (HOST, ""):
-            if self._tenants.host.roster.find(name, structural=False) is not None and "agent" not in data:
-                data = {"agent": name, "args": data.get("args", data)}
-            else:
-                key = await self._key_of(name, caller)
-        elif isinstance(twin := data.get("twin"), str) and twin.strip():
-            del data["twin"]
-            key = await self._key_of(twin.strip(), caller)
-        agent = data.get("agent")
-        wanted = f"{HELP}.{key or HOST}" + (f".{agent}" if isinstance(agent, str) else "")
-        if is_structural(agent if isinstance(agent, str) else name):
-            log.warning("security: %s asked for %s", envelope.sender, agent or name)
-        if not caller.may(wanted):
-            log.warning("security: %s is not allowed %s", envelope.sender, ascii(wanted[:120]))
-            raise not_allowed()
-        tenant = await self._tenants.twin(key) if key else self._tenants.host
-        extensions = {name: value for name, value in envelope.extensions.items() if name != CAP}
-        return Envelope(envelope.id, envelope.sender, tenant.id, HELP, data, extensions), tenant
-
-    async def _key_of(self, name: str, caller: Caller) -> str:
-        """The key of the twin of that name; it sleeps on. Raises ``Refused``, ``NotFound``."""
-        for tenant in self._tenants.all():
-            if tenant.id == f"{name}_{self._node}":
-                return tenant.name
-        try:
-            return (await asyncio.to_thread(active_one, self._tenants.places, name)).key
-        except (NoSuchTwin, TwinConflict) as problem:
-            if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
-                raise NotFound(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
-            raise not_allowed() from problem
-
     def outward(self, asked: Envelope, reply: Envelope) -> Envelope:
         """A recorded reply as the caller gets it: on his thread, from whom he asked, without what is ours."""
         extensions = {
@@ -342,8 +302,6 @@ class Receiver:
         if THREAD in asked.extensions:
             extensions[THREAD] = asked.extensions[THREAD]
         data = reply.data
-        if tokens := data.get("tokens"):
-            extensions["_x_usage_tokens"] = tokens
         return self._from_here(
             asked, Envelope(asked.id, reply.sender, asked.sender, reply.verb, data, extensions)
         )
