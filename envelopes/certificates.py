@@ -99,6 +99,9 @@ def identity_of(der: bytes) -> bytes:
             raise _bad("could issue others")
         names = [(attribute.oid, attribute.value) for attribute in certificate.subject]
         certificate.verify_directly_issued_by(certificate)
+        # The parser reads past unused bits of the signature's BIT STRING: one certificate, one form in bytes.
+        if not der.endswith(bytes((0x03, len(certificate.signature) + 1, 0)) + certificate.signature):
+            raise _bad("was altered")
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise _bad("has other parts than a machine's") from error
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:

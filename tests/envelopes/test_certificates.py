@@ -192,3 +192,16 @@ def test_no_bit_of_a_certificate_can_be_changed(place: int, change: int, more: b
         return
     with pytest.raises(BadCertificate):
         identity_of(bytes(der))
+
+
+def test_unused_bits_claimed_in_the_signature_are_an_alteration() -> None:
+    for _ in range(40):  # the last bit of a signature is zero in half of all certificates
+        der = make_certificate(ME, now=NOW).certificate_der
+        place = der.rindex(b"\x30", 0, len(der) - 60) - 1
+        while der[place - 2 : place + 1] != bytes((0x03, len(der) - place, 0)):
+            place = der.rindex(b"\x30", 0, place) - 1
+        if der[-1] & 1 == 0:
+            with pytest.raises(BadCertificate, match="altered"):
+                identity_of(der[:place] + b"\x01" + der[place + 1 :])
+            return
+    pytest.fail("no certificate of forty had a signature that ends in a zero bit")
