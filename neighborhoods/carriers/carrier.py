@@ -77,7 +77,7 @@ class Carrier:
         long. The first answer counts; a line on which nothing at all was heard meanwhile ends."""
         loop = asyncio.get_running_loop()
         line = await self._line(peer)
-        since = loop.time()
+        since, before = loop.time(), line.heard
         asked = asyncio.ensure_future(self._ask(peer, line, hello, wait, None))
         tries: list[asyncio.Future[Envelope]] = [asked]
         try:
@@ -87,7 +87,7 @@ class Carrier:
                 tries.append(asyncio.ensure_future(self._by_another_line(peer, hello, wait)))
             reply = await _first_of(tries)
         except PeerAway:
-            if line.heard_at < since:
+            if line.heard == before:
                 self._ways.forget(peer)
                 await line.close()
             raise
@@ -96,7 +96,7 @@ class Carrier:
                 task.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
         self._round_trips[peer.fingerprint] = loop.time() - since
-        if line.heard_at < since:
+        if line.heard == before:
             await line.close()
         return reply
 
@@ -110,7 +110,7 @@ class Carrier:
         self, peer: Peer, line: Line, envelope: bytes, wait: float, on_stream: OnStream | None
     ) -> Envelope:
         loop = asyncio.get_running_loop()
-        watch = loop.call_later(self._patience(peer), self._doubt, peer, line, loop.time())
+        watch = loop.call_later(self._patience(peer), self._doubt, peer, line, line.heard)
         try:
             reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         finally:
@@ -278,13 +278,13 @@ class Carrier:
         known = self._round_trips.get(peer.fingerprint, 0.0)
         return min(LONGEST_PATIENCE, max(SHORTEST_PATIENCE, 4 * known))
 
-    def _doubt(self, peer: Peer, line: Line, since: float) -> None:
-        if not line.open or line.heard_at >= since:
+    def _doubt(self, peer: Peer, line: Line, before: int) -> None:
+        if not line.open or line.heard != before:
             return
         loop = asyncio.get_running_loop()
         wait = self._doubted_at.get(peer.fingerprint, float("-inf")) + DOUBTS_APART - loop.time()
         if wait > 0:
-            loop.call_later(wait, self._doubt, peer, line, since)
+            loop.call_later(wait, self._doubt, peer, line, before)
             return
         self._doubted_at[peer.fingerprint] = loop.time()
         self._doubted(peer.fingerprint)

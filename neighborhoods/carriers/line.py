@@ -77,8 +77,8 @@ class Line:
         self._streams: dict[str, OnStream] = {}
         self._known: dict[str, None] = {}
         self._working: dict[asyncio.Task[None], Envelope] = {}
-        self.heard_at = 0.0
-        """When the other side last said something, by the loop's clock."""
+        self.heard = 0
+        """How often the other side said something. (The loop's clock stands still within one of its rounds.)"""
 
     @property
     def open(self) -> bool:
@@ -119,7 +119,7 @@ class Line:
         try:
             while True:
                 message = await self._socket.receive()
-                self.heard_at = asyncio.get_running_loop().time()
+                self.heard += 1
                 if message.type is aiohttp.WSMsgType.TEXT:
                     await self._read(message.data.encode())
                 elif message.type is aiohttp.WSMsgType.BINARY:

@@ -168,6 +168,29 @@ async def test_who_moved_is_found_while_the_line_to_the_old_address_still_seems_
     await runner.cleanup()
 
 
+@pytest.mark.timeout(30)
+async def test_who_falls_silent_in_the_moment_after_an_answer_is_doubted(
+    desk_and_pi: Pair, moving: Moving
+) -> None:
+    desk, pi = desk_and_pi
+
+    async def answering_once(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=(PROTOCOL,))
+        await socket.prepare(request)
+        asked = decode((await socket.receive()).data.encode())
+        await socket.send_str(encode(asked.reply(HELLO, {})).decode())
+        async for _ in socket:
+            pass
+        return socket
+
+    await pi.serve(line=answering_once)
+    moving.addresses = [pi.address]
+    assert (await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=10)).verb == HELLO
+    with pytest.raises(PeerAway):  # asked in the round of the loop, or the millisecond, of that answer
+        await moving.carrier.send(pi.peer(), encode(desk.help(pi)), wait=1)
+    assert moving.doubted == [pi.key.fingerprint]
+
+
 async def test_another_key_at_one_address_hides_no_other(
     desk_and_pi: Pair, moving: Moving, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
