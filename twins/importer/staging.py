@@ -27,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 """``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
 
 _SPARE = 4 << 20  # what journals and receipts may need besides
+_LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
 _FEW = 32  # files that are quicker synced one by one
 
 
@@ -134,6 +135,8 @@ def _stage(
                     digest.update(chunk)
                     _write(handle, chunk)
                     told.add(len(chunk))
+                if size >= _LARGE and hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(handle)
             if size != part.size:

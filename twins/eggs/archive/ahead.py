@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
@@ -91,6 +92,14 @@ class Ahead(Generic[T]):
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
             self._threads = 0
+
+
+@contextmanager
+def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Does one piece of work meanwhile, on a thread of its own; what this gives waits for it, and returns or
+    raises what it comes to. It is over when the context is left, however that is."""
+    with _pool(1) as pool:
+        yield pool.submit(work).result
 
 
 def in_tasks(sizes: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
