@@ -10,7 +10,8 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,8 +52,9 @@ def run() -> list[tuple[str, str]]:
         scan = _best(lambda: _scan(files))
         rows.append(("of which the secret scan, reading included", f"{size / _MB / scan:.0f} MB/s"))
         rows += [(f"scan of {kind}", f"{rate:.0f} MB/s") for kind, rate in _rates(workspace).items()]
-        without = taken[Form.TWIN] - scan
-        rows.append(("pack, the scan taken off", f"{size / _MB / without:.0f} MB/s"))
+        with _unscanned():
+            without = packed(Form.TWIN)
+        rows.append(("pack, nothing looked at", f"{size / _MB / without:.0f} MB/s"))
         for name, command in _peers(workspace.root, root):
             seconds = _best(lambda command=command: subprocess.run(command, shell=True, check=True))  # type: ignore[misc]
             rows.append(
@@ -86,6 +88,18 @@ def _twin(root: Path) -> Workspace:
     for part in range(12):
         (workspace.data / f"picture_{part}.jpg").write_bytes(chance.randbytes(67 * _MB // 12))
     return workspace
+
+
+@contextmanager
+def _unscanned() -> Iterator[None]:
+    """Packing whose scan lets everything through: what is left is reading, hashing, deflating, writing, syncing."""
+    watch, look = SecretScan.watch, SecretScan.look
+    SecretScan.watch = lambda self, path, pieces: iter(pieces)  # type: ignore[method-assign]
+    SecretScan.look = lambda self, path, content: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        SecretScan.watch, SecretScan.look = watch, look  # type: ignore[method-assign]
 
 
 def _scan(files: list[Path]) -> None:

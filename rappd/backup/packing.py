@@ -66,8 +66,9 @@ def back_up(
     with (
         staged_file(target, overwrite=overwrite) as file,
         tempfile.TemporaryDirectory(dir=home, prefix=SCRATCH) as folder,
+        ArchiveWriter(file, at=moment) as writer,
     ):
-        writer, hashes = ArchiveWriter(file, at=moment), {}
+        hashes = {}
         whole, done = sum(_size(home / path) for path in plain), 0
         executable = []
         for path in plain:

@@ -38,25 +38,20 @@ _BLOCK = Struct("<BHH")
 _BLOCK_BYTES = 0xFFFF
 
 
-class Deflating:
-    """A raw deflate stream made piece by piece; every piece ends on a byte and stands in the output at once."""
-
-    def __init__(self) -> None:
-        self._stream = _compressor(1, zlib.DEFLATED, -15)
-
-    def piece(self, content: bytes, *, plain: bool = False) -> bytes:
-        """The output for ``content``; ``plain`` keeps it as it is, in stored blocks."""
-        packed: bytes = self._stream.compress(content) + self._stream.flush(zlib.Z_SYNC_FLUSH)
-        # The compressor has seen the piece either way, as the reader will have: back references stay true.
-        return _stored_blocks(content) if plain else packed
-
-    def end(self) -> bytes:
-        """What closes the stream."""
-        last: bytes = self._stream.flush()
-        return last
+END = b"\x03\x00"
+"""What closes a stream that was made of pieces: an empty last block."""
 
 
-def _stored_blocks(content: bytes) -> bytes:
+def deflated_piece(content: bytes) -> bytes:
+    """``content`` as a piece of a raw deflate stream. It ends on a byte and looks back to no other piece, so that
+    pieces can be made in any order; any number of them and ``END`` are a stream."""
+    stream = _compressor(1, zlib.DEFLATED, -15)
+    packed: bytes = stream.compress(content) + stream.flush(zlib.Z_SYNC_FLUSH)
+    return packed
+
+
+def plain_piece(content: bytes) -> bytes:
+    """The same, with ``content`` kept as it is, in stored blocks."""
     parts: list[bytes] = []
     for at in range(0, len(content), _BLOCK_BYTES):
         part = content[at : at + _BLOCK_BYTES]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from twins.eggs.archive.ahead import Ahead, in_tasks
 from twins.eggs.archive.names import NameSet, safe_path
 from twins.eggs.archive.reading import Archive
 from twins.eggs.archive.writing import Written
@@ -29,11 +32,18 @@ def extract(archive: Archive, into: Path, *, targets: Mapping[str, str] | None =
         for target in targets.values():
             names.add(safe_path(target))
     made = {""}
-    written = []
-    for name, target in targets.items():
-        _make_above(target, into, made)
-        written.append(_write(archive, name, f"{into}/{target}"))
-    return written
+    archive.look_through()
+
+    def write(files: list[tuple[str, str]]) -> list[Written]:
+        return [_write(archive, name, f"{into}/{target}", ahead) for name, target in files]
+
+    with Ahead[list[Written]]() as ahead:
+        written = []
+        for task in in_tasks((pair, archive.size_of(pair[0])) for pair in targets.items()):
+            for _, target in task:
+                _make_above(target, into, made)
+            written += ahead.put(partial(write, task))
+        return list(chain.from_iterable((*written, *ahead.rest())))
 
 
 def _make_above(path: str, into: Path, made: set[str]) -> None:
@@ -45,8 +55,8 @@ def _make_above(path: str, into: Path, made: set[str]) -> None:
         made.add(above)
 
 
-def _write(archive: Archive, name: str, path: str) -> Written:
-    chunks = archive.chunks(name)
+def _write(archive: Archive, name: str, path: str, ahead: Ahead[list[Written]]) -> Written:
+    chunks = ahead.unless_stopped(archive.chunks(name))
     handle = os.open(path, _FLAGS, 0o600)
     try:
         digest = hashlib.sha256()

@@ -27,6 +27,9 @@ def of_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes as ``parts``, cut anew."""
     held = bytearray()
     for part in parts:
+        if not held and len(part) == PIECE:
+            yield part
+            continue
         rest = memoryview(part)
         while len(held) + len(rest) >= PIECE:
             taken = PIECE - len(held)

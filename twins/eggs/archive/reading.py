@@ -6,11 +6,13 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from twins.amounts import amount
+from twins.eggs.archive.ahead import Ahead, in_tasks
 from twins.eggs.archive.deflate import InflateError, crc32, inflating
 from twins.eggs.archive.directory import read_directory
 from twins.eggs.archive.exact import departures
@@ -166,9 +168,16 @@ class Archive:
         return digest.hexdigest()
 
     def verify(self) -> None:
-        """Reads every file to its end. Raises as ``chunks`` does at the first that is not whole."""
-        for member in self.members:
-            for _ in self.chunks(member.name):
+        """Reads every file to its end, on all cores. Raises as ``chunks`` does at the first that is not whole."""
+        self.look_through()
+        with Ahead[None]() as ahead:
+            tasks = in_tasks(self.sizes.items())
+            for _ in ahead.each(partial(self._verify_all, names, ahead) for names in tasks):
+                pass
+
+    def _verify_all(self, names: list[str], ahead: Ahead[None]) -> None:
+        for name in names:
+            for _ in ahead.unless_stopped(self.chunks(name)):
                 pass
 
     def rapp1_deviations(self) -> list[str]:

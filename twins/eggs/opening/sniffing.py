@@ -10,9 +10,11 @@ import importlib
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
+from twins.eggs.archive.ahead import beside
 from twins.eggs.archive.limits import Limits
 from twins.eggs.archive.names import shown
 from twins.eggs.archive.reading import Archive
@@ -27,6 +29,7 @@ MAX_JSON = 64 << 20
 """Most bytes of an egg in JSON."""
 
 _FILES_AT_ONCE = 400  # a small egg of more files takes long to be read, too
+_SMALL = 8 << 20  # bytes of an egg that are hashed before a thread has begun
 _LOCAL, _EMPTY = b"PK\x03\x04", b"PK\x05\x06"
 _HERE = "twins.eggs.opening"
 
@@ -95,17 +98,31 @@ def _open_zip(path: Path, status: os.stat_result, check_up_to: int | None, limit
         )
         if check:
             archive.look_through()
-        digest = _digest(path, status) if check else ""
-        found = Found(path.name, status.st_size, digest, manifest, octets, check, archive, name)
+        found = Found(path.name, status.st_size, "", manifest, octets, check, archive, name)
         room = _room_of_zip(found)
         if room != "rapp1:rapp1":
             found.notes += archive.deviations
-        opened = _room(room)(found)
+        opened = _read_through(found, room, partial(_digest, path, status)) if check else _room(room)(found)
         opened.seal = signed_beside(found, path, opened.seal, by_hand=False)
         opened.closing = archive.close
     except BaseException:
         archive.close()
         raise
+    return opened
+
+
+def _read_through(found: Found, room: str, digest: Callable[[], str]) -> Opened:
+    """The egg with all its files read, and the whole file's digest. What is wrong with the file as a whole is
+    told before what is wrong within."""
+    if found.size <= _SMALL:
+        found.digest = digest()
+        return _room(room)(found)
+    with beside(digest) as whole:
+        try:
+            opened = _room(room)(found)
+        finally:
+            found.digest = whole()
+    opened.digest = found.digest
     return opened
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twins.eggs.archive.ahead import Ahead, in_tasks
 from twins.eggs.archive.names import shown
 from twins.eggs.digests import are_digests
 from twins.eggs.opened import Seal
@@ -88,8 +90,10 @@ class Wholeness:
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
             return Seal(None, signer, at, len(listed), checked=False)
-        for name in found.names:
-            self._compare(name)
+        with Ahead[None]() as ahead:
+            tasks = in_tasks(found.archive.sizes.items())
+            for _ in ahead.each(partial(self._compare_all, names, ahead) for names in tasks):
+                pass
         missed = [name for name in found.names if name not in listed and name not in self._manifests]
         if listed and missed:
             found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
@@ -99,10 +103,14 @@ class Wholeness:
         lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]
         return lists[0] if len(lists) == 1 else set().union(*lists)
 
-    def _compare(self, name: str) -> None:
+    def _compare_all(self, names: list[str], ahead: Ahead[None]) -> None:
+        for name in names:
+            self._compare(name, ahead)
+
+    def _compare(self, name: str, ahead: Ahead[None]) -> None:
         expected = self._expected.get(name, ())
         running = {space: hashlib.sha256(space) for space, _ in expected}
-        for chunk in self._found.archive.chunks(name):
+        for chunk in ahead.unless_stopped(self._found.archive.chunks(name)):
             for one in running.values():
                 one.update(chunk)
         if any(running[space].hexdigest() != digest for space, digest in expected):

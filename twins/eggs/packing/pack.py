@@ -130,12 +130,12 @@ def _write(
     maker: Maker,
     key: IdentityKey | None,
 ) -> dict[str, str]:
-    writer = ArchiveWriter(file, at=at)
-    hashes = {written.name: written.sha256 for written in passing.into(writer)}
-    manifest = manifests.manifest(form, load, hashes, at=at, maker=maker)
-    listed = {**hashes, manifests.NAME: writer.add(manifests.NAME, manifest).sha256}
-    writer.add(integrity.MEMBER, integrity.seal(listed, at=utc(at), key=key))
-    writer.finish()
+    with ArchiveWriter(file, at=at) as writer:
+        hashes = {written.name: written.sha256 for written in passing.into(writer)}
+        manifest = manifests.manifest(form, load, hashes, at=at, maker=maker)
+        listed = {**hashes, manifests.NAME: writer.add(manifests.NAME, manifest).sha256}
+        writer.add(integrity.MEMBER, integrity.seal(listed, at=utc(at), key=key))
+        writer.finish()
     return hashes
 
 

@@ -7,9 +7,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedRandom
 from pathlib import Path
 
+from twins.eggs.archive.ahead import beside
 from twins.eggs.integrity import SIGNATURE_SUFFIX
 from twins.errors import TwinConflict
 
@@ -48,9 +50,11 @@ def _check_free(target: Path, overwrite: bool) -> None:
 def settled(file: BufferedRandom) -> tuple[int, str]:
     """(size, SHA-256) of a file that is on the disk now."""
     file.flush()
-    os.fsync(file.fileno())
-    file.seek(0)
-    return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+    with beside(partial(os.fsync, file.fileno())) as synced:
+        file.seek(0)
+        size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+        synced()
+    return size, digest
 
 
 def _sync_folder(folder: Path) -> None:
