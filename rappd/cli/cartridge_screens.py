@@ -8,6 +8,7 @@ from typing import Any
 
 from rappd.cli.phrases import count, size, tilde
 from rappd.cli.screen import arrow, command, dim, mark, note, say, tame, tell, wrapped
+from rappd.cli.tables import table
 from rappd.errors import NotYet
 
 Told = dict[str, Any]
@@ -42,6 +43,23 @@ def show_ran(ran: Told, file: Path) -> None:
     _where(ran, file)
 
 
+def show_shelf(rows: list[Told]) -> None:
+    """Those that lie here; what cannot be read is told below."""
+    good = [row for row in rows if not row["problem"]]
+    if good:
+        lines = [
+            [tame(row["name"]), tame(row["of"]) or "brainstem", _runs(row), tame(tilde(row["path"]))]
+            for row in good
+        ]
+        table(["CARTRIDGE", "OF", "STATE", "FILE"], lines, shrink=0, whole=(3,))
+    elif not rows:
+        say("None lies beside your agents or your twins'.")
+        say(f"  {arrow()} {command('rappd cartridge new NAME --program FILE.lispy')}")
+    for row in rows:
+        if row["problem"]:
+            tell("note", row["problem"], f"look at {tilde(row['path'])}", stream=sys.stderr)
+
+
 def show_saved(made: Told) -> None:
     """What was written."""
     _notes(made)
@@ -73,6 +91,10 @@ def show_diff(found: Told) -> None:
         say(f"{mark('good')} They hold the same.")
     for line in found["lines"]:
         say(tame(line))
+
+
+def _runs(row: Told) -> str:
+    return "frozen" if row["frozen"] else f"{count(row['frame'], 'frame')} done"
 
 
 def _lispy(found: Told) -> list[tuple[str, Any]]:

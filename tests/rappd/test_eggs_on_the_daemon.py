@@ -469,6 +469,24 @@ def test_a_signature_beside_a_file_counts_for_the_daemon_too(
     assert kitchen.post("/eggs/plan", {"path": str(egg)})["plan"]["seal"]["signer"] == ""
 
 
+def test_a_signature_that_comes_with_an_egg_counts_and_holds_for_these_bytes_alone(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    egg = desk.pack(desk.new("Strict"), tmp_path / "x.egg", form="rapp1-organism").read_bytes()
+    beside = quote((tmp_path / "x.egg.sig").read_bytes())
+    laid = kitchen.lay_down(egg, f"x.egg&signature={beside}")
+    own = desk.get("/eggs/signers")["own"]
+    assert laid["plan"]["seal"]["signer"] == laid["egg"]["signer"] == own
+    again = {"id": laid["id"], "overwrite": ["soul"]}
+    assert kitchen.post("/eggs/plan", again)["plan"]["seal"]["signer"] == own
+    assert kitchen.lay_down(egg, "x.egg")["plan"]["seal"]["signer"] == "", "this time it came alone"
+    other = desk.pack(desk.new("Other"), tmp_path / "y.egg", form="rapp1-organism").read_bytes()
+    for content, signature in ((other, beside), (egg, "{}"), (egg, beside[:-40])):
+        assert kitchen.refused(f"/eggs?name=x.egg&signature={signature}", content) == (400, "bad_egg")
+        assert hashlib.sha256(content).hexdigest() not in kitchen.waiting(), "nothing is kept"
+
+
 # Hatching beside turns, and back.
 
 
