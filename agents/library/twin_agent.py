@@ -18,6 +18,9 @@ lay_egg (pack)          rappid_uuid, egg_path              an egg of it
 hatch                   egg_path or egg_url, expect_sha256 a twin out of an egg
 inspect                 egg_path                           what is in an egg
 eggs                                                       what was hatched here
+checkpoint              rappid_uuid, reason                keeps it as it is now
+checkpoints             rappid_uuid
+rollback                rappid_uuid, text (which), confirm brings it back to a checkpoint, or the latest
 archive                 rappid_uuid or filter, confirm, reason
 unarchive, purge        rappid_uuid, confirm, reason
 list_archived, list_purged
@@ -76,7 +79,7 @@ _ALSO_SAID = ("new", "create", "rename", "pack", "ask")
 """Synonyms that are offered, too: words that people begin with."""
 _ONE = frozenset(
     {"overview", "chat", "boot", "stop", "update_identity", "update_soul", "history", "fork", "lay_egg",
-     "unarchive", "purge"}
+     "checkpoint", "checkpoints", "rollback", "unarchive", "purge"}
 )  # fmt: skip
 """What is done with one twin, which must be named."""
 _NAMES_ANOTHER = frozenset({"summon", "fork", "update_identity"})
@@ -84,8 +87,8 @@ _UNTOLD = ("key", "namesakes")
 _TAKES_TEXT = frozenset({"chat", "update_soul"})
 ACTIONS = (
     "summon", "list", "overview", "chat", "boot", "stop", "update_identity", "update_soul", "history",
-    "lineage", "fork", "lay_egg", "hatch", "inspect", "eggs", "archive", "unarchive", "purge",
-    "list_archived", "list_purged",
+    "lineage", "fork", "lay_egg", "hatch", "inspect", "eggs", "checkpoint", "checkpoints", "rollback",
+    "archive", "unarchive", "purge", "list_archived", "list_purged",
 )  # fmt: skip
 
 
@@ -97,7 +100,8 @@ class TwinAgent(BasicAgent):
             "name": self.name,
             "description": "Looks after the twins that live on this machine: makes new ones, lists them, asks "
             "them something, wakes them and lets them sleep, renames, forks, packs them into eggs, hatches "
-            "eggs, archives and purges. Use it when the person speaks of a twin, an egg, or who lives here.",
+            "eggs, keeps checkpoints and goes back to them, archives and purges. Use it when the person speaks "
+            "of a twin, an egg, or who lives here.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -196,6 +200,13 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             return request("eggs.inspect", **_egg(said))
         case "eggs":
             return _in_a_row(request("eggs.receipts"), "hatchings", "Hatched here")
+        case "checkpoint":
+            return request("twins.checkpoint", twin=twin, note=reason or said.get("text", ""))
+        case "checkpoints":
+            return _kept(request("twins.checkpoints", twin=twin))
+        case "rollback":
+            which = text if re.match(r"\d{4}-\d\d", text := said.get("text", "")) else ""
+            return _gone_back(request("twins.rollback", twin=twin, checkpoint=which, confirm=confirm))
         case "archive":
             if twin:
                 return request("twins.archive", twin=twin, reason=reason)
@@ -222,6 +233,25 @@ def _listed(found: dict[str, Any]) -> dict[str, Any]:
 def _in_a_row(found: dict[str, Any], key: str, what: str) -> dict[str, Any]:
     named = ", ".join(f"{one['name']} ({one['kind']})" for one in found[key])
     return {"message": f"{what}: {named or 'none'}.", **found}
+
+
+def _kept(found: dict[str, Any]) -> dict[str, Any]:
+    every = [f"{one['id']}{f' ({note})' if (note := one['note']) else ''}" for one in found["checkpoints"]]
+    return {
+        "message": f"{found['name']} can be brought back to: {', '.join(every) or 'nothing yet'}.",
+        **found,
+    }
+
+
+def _gone_back(found: dict[str, Any]) -> dict[str, Any]:
+    if found.get("mode") != "dry-run":
+        return found
+    files = f"{len(found['restored'])} files would be as they were, {len(found['removed'])} would go"
+    at = found["checkpoint"]["at"]
+    return {
+        "message": f"{found['name']} as it was at {at}: {files}. Nothing changed yet: confirm it.",
+        **found,
+    }
 
 
 def _in_words(twin: dict[str, Any]) -> str:
