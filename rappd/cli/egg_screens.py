@@ -80,7 +80,8 @@ def show_hatched(done: dict[str, Any]) -> None:
     for text in done["notes"]:
         say(f"{mark('note')} {tame(text)}")
     if done["receipt"] and (written or done["conversations"] is None):
-        say(dim(f"  Undo: rappd egg rollback {done['receipt']}"))
+        undo = f"rappd egg rollback {done['receipt']}"
+        say(f"  {dim('Undo:')} {command(undo)}")
 
 
 def day(moment: str) -> str:

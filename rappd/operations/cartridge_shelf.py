@@ -14,7 +14,8 @@ from agents.discovery import CARTRIDGE, AgentFile, find_agent_files
 from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
-from rappd.operations.cartridge_showing import name_of, standing
+from rappd.operations.cartridge_showing import name_of
+from rappd.operations.signer_standing import standing
 from twins.cartridges.loading import Loaded, load, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridge
