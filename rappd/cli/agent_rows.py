@@ -35,7 +35,10 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     shown = []
     for row in rows:
         name = row["name"] or row["file"]
-        if row["quarantined"]:
+        if _is_only_cartridge(row):
+            marks.append("note")
+            shown.append([name, "a cartridge, no agent", row["origin"]])
+        elif row["quarantined"]:
             marks.append("note" if row["held"] else "bad")
             shown.append([name, "quarantined" if row["held"] else "not running", row["origin"]])
         elif row["shadowed_by"]:
@@ -50,7 +53,14 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
         say()
     for row in faulty.values():
         way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
-        tell("note" if row["held"] else "bad", fault(row), way)
+        if cartridge := _is_only_cartridge(row):
+            way = "to run it: rappd cartridge list"
+        tell("note" if row["held"] or cartridge else "bad", fault(row), way)
+
+
+def _is_only_cartridge(row: dict[str, Any]) -> bool:
+    """Whether the file is sound, and just no agent."""
+    return not row["held"] and str(row["reason"]).startswith("it is a cartridge that gives no agent")
 
 
 def fault(row: dict[str, Any]) -> str:

@@ -146,7 +146,7 @@ def resume(
     """Go on with a frozen FILE, to the end of its frame."""
     given = [_json(one) for one in inputs]
     found = _verbs(at).resume(file, inputs=given, into=_target(file, save, into), replace=replace)
-    return _told(found, file, as_json)
+    return _told(found, file, as_json, "resume")
 
 
 @cartridge.command()
@@ -257,14 +257,14 @@ def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_jso
     _saved(_verbs(at).export(name, to, into, replace=replace), as_json)
 
 
-def _told(found: dict[str, Any], file: Path, as_json: bool) -> int:
+def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
     from rappd.cli.cartridge_screens import exit_code, show_ran
 
     if as_json:
         print_json(found)
     else:
-        show_ran(found["cartridge"], file)
+        show_ran(found["cartridge"], file, verb)
     return exit_code(found["cartridge"])
 
 

@@ -21,8 +21,8 @@ def exit_code(ran: Told) -> int:
     return {"error": 1, "waiting": NotYet.exit_code}.get(str(ran["status"]), 0)
 
 
-def show_ran(ran: Told, file: Path) -> None:
-    """What came of running: its output first, then each frame, then where it stands."""
+def show_ran(ran: Told, file: Path, verb: str) -> None:
+    """What came of ``rappd cartridge <verb>``: its output first, then each frame, then where it stands."""
     _notes(ran)
     _output(ran["output"])
     for frame in ran["frames"]:
@@ -40,7 +40,7 @@ def show_ran(ran: Told, file: Path) -> None:
         say(f"{mark('good')} Frozen after {count(ran['steps'], 'step')}.")
         for line in ran["next"].splitlines():
             say(dim(f"  {tame(line)}"))
-    _where(ran, file)
+    _where(ran, file, verb)
 
 
 def show_shelf(rows: list[Told]) -> None:
@@ -153,11 +153,11 @@ def _output(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _where(ran: Told, file: Path) -> None:
+def _where(ran: Told, file: Path, verb: str) -> None:
     if ran["saved"]:
         say(dim(f"Saved in {tilde(ran['saved'])}, signed."))
     elif ran["status"] != "error":
-        say(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge run {file} --save"))
+        say(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge {verb} {file} --save"))
 
 
 def _notes(found: Told) -> None:

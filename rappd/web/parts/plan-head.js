@@ -4,7 +4,12 @@ import { a, bytes, count } from "./amounts.js";
 import { onDay } from "./clock.js";
 import { h } from "./dom.js";
 
-const KINDS = { lispy: "LisPy cartridge" };
+const KINDS = {
+  lispy: "LisPy cartridge",
+  game: "game cartridge",
+  phylogeny: "record of descent",
+  seeds: "list of agents",
+};
 
 /** Of a plan, and of the egg as it was looked at. */
 export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
