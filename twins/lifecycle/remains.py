@@ -1,7 +1,7 @@
 """What the house kept of a twin outside its body, as checkpoints and by hatchings: it is its own content, and ends
 with it.
 
-Eggs that were packed of it stay: only they bring it back.
+Eggs that were packed of it stay: in another home they bring it back.
 """
 
 from __future__ import annotations
