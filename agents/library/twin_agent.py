@@ -176,18 +176,21 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             return _shown(request("twins.show", twin=twin))
         case "chat":
             return request("twins.chat", twin=twin, text=_need(said, "text"))
-        case "boot" | "stop" | "unarchive":
+        case "boot" | "stop":
             return request(f"twins.{action}", twin=twin)
+        case "unarchive":
+            return _moved(request("twins.unarchive", twin=twin), "unarchived", "Back, asleep")
         case "update_identity":
             return request("twins.rename", twin=twin, name=_need(said, "name"))
         case "update_soul":
             if said.get("text"):
                 return request("twins.edit_soul", twin=twin, text=said["text"], reason=reason)
-            return request("twins.soul", twin=twin)
+            found = request("twins.soul", twin=twin)
+            return {"message": found["soul"], **found}
         case "history":
             return {"history": request("twins.soul", twin=twin)["history"]}
         case "lineage":
-            return request("twins.lineage", twin=twin)
+            return _family(request("twins.lineage", twin=twin))
         case "fork":
             return request("twins.fork", twin=twin, name=said.get("name", ""))
         case "lay_egg":
@@ -197,7 +200,7 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             hatched = request("eggs.hatch", **_egg(said))
             return {"message": hatched["message"], "receipt": hatched["hatched"]["receipt"]}
         case "inspect":
-            return request("eggs.inspect", **_egg(said))
+            return _looked_at(request("eggs.inspect", **_egg(said)))
         case "eggs":
             return _in_a_row(request("eggs.receipts"), "hatchings", "Hatched here")
         case "checkpoint":
@@ -208,14 +211,33 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             which = text if re.match(r"\d{4}-\d\d", text := said.get("text", "")) else ""
             return _gone_back(request("twins.rollback", twin=twin, checkpoint=which, confirm=confirm))
         case "archive":
-            if twin:
-                return request("twins.archive", twin=twin, reason=reason)
-            return request("twins.archive", filter=given.get("filter"), confirm=confirm, reason=reason)
+            chosen = {"twin": twin} if twin else {"filter": given.get("filter"), "confirm": confirm}
+            return _moved(request("twins.archive", **chosen, reason=reason), "archived", "Set aside, whole")
         case "purge":
-            return request("twins.purge", twin=twin, confirm=confirm, reason=reason)
+            found = request("twins.purge", twin=twin, confirm=confirm, reason=reason)
+            if confirm:
+                return _moved(found, "purged", "Gone for good")
+            ask = (
+                f'It would end for good, with all it has. Nothing was done yet: "yes, purge {twin}" does it.'
+            )
+            return {**found, "message": ask}
         case "list_archived":
             return _in_a_row(request("twins.archived"), "archived", "Set aside")
     return _in_a_row(request("twins.purged"), "purged", "Gone")
+
+
+def _family(found: dict[str, Any]) -> dict[str, Any]:
+    rows = [f"{'  ' * one['depth']}{one['name']} ({one['state']})" for one in found["lineage"]]
+    return {"message": "\n".join(rows) or "No twins live here yet.", **found}
+
+
+def _looked_at(found: dict[str, Any]) -> dict[str, Any]:
+    egg = found["egg"]
+    whole = "whole" if egg["whole"] else "readable"
+    signed = f"signed by {egg['signer'][:16]}" if egg["signer"] else "not signed"
+    files = ", ".join(f"{number} {role}" for role, number in egg["roles"].items())
+    told = f"{egg['name']}, {egg['kind']} ({egg['schema']}), {egg['size']} bytes, {whole}, {signed}: {files}."
+    return {"message": told, **found}
 
 
 def _listed(found: dict[str, Any]) -> dict[str, Any]:
@@ -228,6 +250,16 @@ def _listed(found: dict[str, Any]) -> dict[str, Any]:
     for one in found.get("unreadable", ()):
         text += f" {one['problem']}"
     return {"message": text, **found, "data_slush": {"twins": len(twins)}}
+
+
+def _moved(found: dict[str, Any], done: str, what: str) -> dict[str, Any]:
+    """Who changed place, in a sentence; who would, where nobody has said yes yet."""
+    moved = found.get(done) or []
+    would = found.get(f"would_{done.removesuffix('d')}") or []
+    named = ", ".join(str(one["name"]) for one in moved or would)
+    if would and not moved:
+        return {"message": f"It would be {named}. Nothing was done yet: confirm it.", **found}
+    return {"message": f"{what}: {named or 'nobody'}.", **found}
 
 
 def _in_a_row(found: dict[str, Any], key: str, what: str) -> dict[str, Any]:
@@ -247,11 +279,9 @@ def _gone_back(found: dict[str, Any]) -> dict[str, Any]:
     if found.get("mode") != "dry-run":
         return found
     files = f"{len(found['restored'])} files would be as they were, {len(found['removed'])} would go"
+    yes = f'"yes, roll back {found["name"]}" does it.'
     at = found["checkpoint"]["at"]
-    return {
-        "message": f"{found['name']} as it was at {at}: {files}. Nothing changed yet: confirm it.",
-        **found,
-    }
+    return {"message": f"{found['name']} as it was at {at}: {files}. Nothing changed yet: {yes}", **found}
 
 
 def _in_words(twin: dict[str, Any]) -> str:
