@@ -35,7 +35,7 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     shown = []
     for row in rows:
         name = row["name"] or row["file"]
-        if _is_only_cartridge(row):
+        if row["cartridge"]:
             marks.append("note")
             shown.append([name, "a cartridge, no agent", row["origin"]])
         elif row["quarantined"]:
@@ -53,14 +53,9 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
         say()
     for row in faulty.values():
         way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
-        if cartridge := _is_only_cartridge(row):
+        if row["cartridge"]:
             way = "to run it: rappd cartridge list"
-        tell("note" if row["held"] or cartridge else "bad", fault(row), way)
-
-
-def _is_only_cartridge(row: dict[str, Any]) -> bool:
-    """Whether the file is sound, and just no agent."""
-    return not row["held"] and str(row["reason"]).startswith("it is a cartridge that gives no agent")
+        tell("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
 
 
 def fault(row: dict[str, Any]) -> str:
