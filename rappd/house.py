@@ -30,6 +30,7 @@ from rappd.operations.eggs import EggVerbs
 from rappd.operations.legacy import LegacyVerbs
 from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.peers import PeerVerbs
+from rappd.operations.twin_requests import TwinRequests
 from rappd.operations.twins import TwinVerbs
 from rappd.operator import OperatorSessions
 from rappd.passage import Caller
@@ -90,6 +91,7 @@ class House:
         self.checkpoints = CheckpointVerbs(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
+        self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
         self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
         self.activity.machines = self.machines.looks
         self.peers = PeerVerbs(self.machines)
@@ -147,7 +149,7 @@ class House:
         if operation == "twins.chat":
             return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
         if kind == "twins":
-            return await self.twins.perform(verb, arguments)
+            return await self._requests.perform(verb, arguments)
         if kind == "buddy":
             return await self.twins.buddies.perform(verb, arguments)
         if kind == "eggs":

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from agents.lispy.errors import NO_AGENT
 from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
 
@@ -20,6 +21,9 @@ def listing(roster: Roster) -> list[dict[str, Any]]:
             "origin": state.origin,
             "quarantined": bool(failure) and not state.agents,
             "reason": failure.reason if failure else "",
+            "cartridge": bool(
+                failure and failure.reason.startswith(NO_AGENT) and not state.agents and not state.held
+            ),
             "line": failure.line if failure else None,
             "held": state.held,
             "good_since": state.good_since if failure and state.agents else None,

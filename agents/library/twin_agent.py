@@ -18,6 +18,9 @@ lay_egg (pack)          rappid_uuid, egg_path              an egg of it
 hatch                   egg_path or egg_url, expect_sha256 a twin out of an egg
 inspect                 egg_path                           what is in an egg
 eggs                                                       what was hatched here
+checkpoint              rappid_uuid, reason                keeps it as it is now
+checkpoints             rappid_uuid
+rollback                rappid_uuid, text (which), confirm brings it back to a checkpoint, or the latest
 archive                 rappid_uuid or filter, confirm, reason
 unarchive, purge        rappid_uuid, confirm, reason
 list_archived, list_purged
@@ -76,7 +79,7 @@ _ALSO_SAID = ("new", "create", "rename", "pack", "ask")
 """Synonyms that are offered, too: words that people begin with."""
 _ONE = frozenset(
     {"overview", "chat", "boot", "stop", "update_identity", "update_soul", "history", "fork", "lay_egg",
-     "unarchive", "purge"}
+     "checkpoint", "checkpoints", "rollback", "unarchive", "purge"}
 )  # fmt: skip
 """What is done with one twin, which must be named."""
 _NAMES_ANOTHER = frozenset({"summon", "fork", "update_identity"})
@@ -84,8 +87,8 @@ _UNTOLD = ("key", "namesakes")
 _TAKES_TEXT = frozenset({"chat", "update_soul"})
 ACTIONS = (
     "summon", "list", "overview", "chat", "boot", "stop", "update_identity", "update_soul", "history",
-    "lineage", "fork", "lay_egg", "hatch", "inspect", "eggs", "archive", "unarchive", "purge",
-    "list_archived", "list_purged",
+    "lineage", "fork", "lay_egg", "hatch", "inspect", "eggs", "checkpoint", "checkpoints", "rollback",
+    "archive", "unarchive", "purge", "list_archived", "list_purged",
 )  # fmt: skip
 
 
@@ -97,7 +100,8 @@ class TwinAgent(BasicAgent):
             "name": self.name,
             "description": "Looks after the twins that live on this machine: makes new ones, lists them, asks "
             "them something, wakes them and lets them sleep, renames, forks, packs them into eggs, hatches "
-            "eggs, archives and purges. Use it when the person speaks of a twin, an egg, or who lives here.",
+            "eggs, keeps checkpoints and goes back to them, archives and purges. Use it when the person speaks "
+            "of a twin, an egg, or who lives here.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -172,18 +176,21 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             return _shown(request("twins.show", twin=twin))
         case "chat":
             return request("twins.chat", twin=twin, text=_need(said, "text"))
-        case "boot" | "stop" | "unarchive":
+        case "boot" | "stop":
             return request(f"twins.{action}", twin=twin)
+        case "unarchive":
+            return _moved(request("twins.unarchive", twin=twin), "unarchived", "Back, asleep")
         case "update_identity":
             return request("twins.rename", twin=twin, name=_need(said, "name"))
         case "update_soul":
             if said.get("text"):
                 return request("twins.edit_soul", twin=twin, text=said["text"], reason=reason)
-            return request("twins.soul", twin=twin)
+            found = request("twins.soul", twin=twin)
+            return {"message": found["soul"], **found}
         case "history":
             return {"history": request("twins.soul", twin=twin)["history"]}
         case "lineage":
-            return request("twins.lineage", twin=twin)
+            return _family(request("twins.lineage", twin=twin))
         case "fork":
             return request("twins.fork", twin=twin, name=said.get("name", ""))
         case "lay_egg":
@@ -193,18 +200,44 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
             hatched = request("eggs.hatch", **_egg(said))
             return {"message": hatched["message"], "receipt": hatched["hatched"]["receipt"]}
         case "inspect":
-            return request("eggs.inspect", **_egg(said))
+            return _looked_at(request("eggs.inspect", **_egg(said)))
         case "eggs":
             return _in_a_row(request("eggs.receipts"), "hatchings", "Hatched here")
+        case "checkpoint":
+            return request("twins.checkpoint", twin=twin, note=reason or said.get("text", ""))
+        case "checkpoints":
+            return _kept(request("twins.checkpoints", twin=twin))
+        case "rollback":
+            which = text if re.match(r"\d{4}-\d\d", text := said.get("text", "")) else ""
+            return _gone_back(request("twins.rollback", twin=twin, checkpoint=which, confirm=confirm))
         case "archive":
-            if twin:
-                return request("twins.archive", twin=twin, reason=reason)
-            return request("twins.archive", filter=given.get("filter"), confirm=confirm, reason=reason)
+            chosen = {"twin": twin} if twin else {"filter": given.get("filter"), "confirm": confirm}
+            return _moved(request("twins.archive", **chosen, reason=reason), "archived", "Set aside, whole")
         case "purge":
-            return request("twins.purge", twin=twin, confirm=confirm, reason=reason)
+            found = request("twins.purge", twin=twin, confirm=confirm, reason=reason)
+            if confirm:
+                return _moved(found, "purged", "Gone for good")
+            ask = (
+                f'It would end for good, with all it has. Nothing was done yet: "yes, purge {twin}" does it.'
+            )
+            return {**found, "message": ask}
         case "list_archived":
             return _in_a_row(request("twins.archived"), "archived", "Set aside")
     return _in_a_row(request("twins.purged"), "purged", "Gone")
+
+
+def _family(found: dict[str, Any]) -> dict[str, Any]:
+    rows = [f"{'  ' * one['depth']}{one['name']} ({one['state']})" for one in found["lineage"]]
+    return {"message": "\n".join(rows) or "No twins live here yet.", **found}
+
+
+def _looked_at(found: dict[str, Any]) -> dict[str, Any]:
+    egg = found["egg"]
+    whole = "whole" if egg["whole"] else "readable"
+    signed = f"signed by {egg['signer'][:16]}" if egg["signer"] else "not signed"
+    files = ", ".join(f"{number} {role}" for role, number in egg["roles"].items())
+    told = f"{egg['name']}, {egg['kind']} ({egg['schema']}), {egg['size']} bytes, {whole}, {signed}: {files}."
+    return {"message": told, **found}
 
 
 def _listed(found: dict[str, Any]) -> dict[str, Any]:
@@ -219,9 +252,36 @@ def _listed(found: dict[str, Any]) -> dict[str, Any]:
     return {"message": text, **found, "data_slush": {"twins": len(twins)}}
 
 
+def _moved(found: dict[str, Any], done: str, what: str) -> dict[str, Any]:
+    """Who changed place, in a sentence; who would, where nobody has said yes yet."""
+    moved = found.get(done) or []
+    would = found.get(f"would_{done.removesuffix('d')}") or []
+    named = ", ".join(str(one["name"]) for one in moved or would)
+    if would and not moved:
+        return {"message": f"It would be {named}. Nothing was done yet: confirm it.", **found}
+    return {"message": f"{what}: {named or 'nobody'}.", **found}
+
+
 def _in_a_row(found: dict[str, Any], key: str, what: str) -> dict[str, Any]:
     named = ", ".join(f"{one['name']} ({one['kind']})" for one in found[key])
     return {"message": f"{what}: {named or 'none'}.", **found}
+
+
+def _kept(found: dict[str, Any]) -> dict[str, Any]:
+    every = [f"{one['id']}{f' ({note})' if (note := one['note']) else ''}" for one in found["checkpoints"]]
+    return {
+        "message": f"{found['name']} can be brought back to: {', '.join(every) or 'nothing yet'}.",
+        **found,
+    }
+
+
+def _gone_back(found: dict[str, Any]) -> dict[str, Any]:
+    if found.get("mode") != "dry-run":
+        return found
+    files = f"{len(found['restored'])} files would be as they were, {len(found['removed'])} would go"
+    yes = f'"yes, roll back {found["name"]}" does it.'
+    at = found["checkpoint"]["at"]
+    return {"message": f"{found['name']} as it was at {at}: {files}. Nothing changed yet: {yes}", **found}
 
 
 def _in_words(twin: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from agents.lispy.agent import LIMITS, BadLispyAgent, LispyAgent
-from agents.lispy.errors import BadImage, BadValue
+from agents.lispy.errors import NO_AGENT, BadImage, BadValue
 from agents.lispy.machine import Machine
 from agents.lispy.wire import from_wire
 
@@ -25,7 +25,7 @@ def agent_of(content: bytes) -> LispyAgent:
     try:
         return LispyAgent(source, machine=_machine(document, source))
     except BadLispyAgent as error:
-        raise BadLispyAgent(f"it is a cartridge that gives no agent: {error}", line=error.line) from error
+        raise BadLispyAgent(f"{NO_AGENT}: {error}", line=error.line) from error
     except (BadImage, BadValue) as error:
         raise BadLispyAgent(f"it is a cartridge that cannot be read: {error}") from error
 
@@ -68,7 +68,7 @@ def _entry(document: dict[str, Any]) -> str:
         entry = next(iter(programs))
     source = programs.get(entry) if isinstance(entry, str) else None
     if not isinstance(source, str):
-        raise BadLispyAgent("it is a cartridge that gives no agent: it names no program to run")
+        raise BadLispyAgent(f"{NO_AGENT}: it names no program to run")
     return source
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from agents.errors import AgentError
 
+NO_AGENT = "it is a cartridge that gives no agent"
+"""Of a sound cartridge that lies beside agents: it runs by itself."""
+
 
 class BadImage(AgentError):
     """A frozen machine that is damaged, made up, or beyond what its reader allows; nothing was run."""

@@ -24,6 +24,7 @@ from twins.errors import BadEgg
 
 Progress = Callable[[int, int], None]
 _MANIFEST_BYTES = 4 << 20
+_KEYS_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
@@ -38,8 +39,11 @@ class Restored:
     notes: list[str] = field(default_factory=list)
 
 
-def verify(path: Path) -> dict[str, Any]:
-    """The manifest of a backup, after every byte was read and compared. Raises ``BadEgg``."""
+def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
+    """The manifest of a backup, after every byte was read and compared.
+
+    With a ``passphrase`` its keys were opened, too. Raises ``BadEgg``, ``WrongPassphrase``.
+    """
     with Archive.open(path) as archive:
         manifest = _manifest(archive)
         sealed = integrity.check(archive.read(integrity.MEMBER, limit=64 << 20))
@@ -51,6 +55,8 @@ def verify(path: Path) -> dict[str, Any]:
             raise BadEgg(
                 "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
             )
+        if manifest["with_keys"] and passphrase:
+            unseal(archive.read(SEALED, limit=_KEYS_BYTES), passphrase)
         return manifest
 
 
@@ -77,7 +83,7 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
             }
             done = extract(archive, staged, targets=targets)
             if manifest["with_keys"]:
-                _unpack_keys(archive.read(SEALED, limit=256 << 20), passphrase, staged)
+                _unpack_keys(archive.read(SEALED, limit=_KEYS_BYTES), passphrase, staged)
         for name in set(manifest.get("executable", ())) & set(targets.values()):
             (staged / name).chmod(0o700)
         _sync(staged)

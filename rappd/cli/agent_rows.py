@@ -35,7 +35,10 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     shown = []
     for row in rows:
         name = row["name"] or row["file"]
-        if row["quarantined"]:
+        if row["cartridge"]:
+            marks.append("note")
+            shown.append([name, "a cartridge, no agent", row["origin"]])
+        elif row["quarantined"]:
             marks.append("note" if row["held"] else "bad")
             shown.append([name, "quarantined" if row["held"] else "not running", row["origin"]])
         elif row["shadowed_by"]:
@@ -50,7 +53,9 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
         say()
     for row in faulty.values():
         way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
-        tell("note" if row["held"] else "bad", fault(row), way)
+        if row["cartridge"]:
+            way = "to run it: rappd cartridge list"
+        tell("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
 
 
 def fault(row: dict[str, Any]) -> str:

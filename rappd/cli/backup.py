@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -78,7 +79,9 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @_PASSPHRASE
-@click.option("--check", is_flag=True, help="Only read and compare every byte.")
+@click.option(
+    "--check", is_flag=True, help="Only read and compare every byte, and try the passphrase if one is given."
+)
 @_JSON
 def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool) -> None:
     """Bring the home in FILE back, into an empty home."""
@@ -86,14 +89,12 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
 
     if not file.is_file():
         raise NotFound(f'No file "{file}".', do="rappd backup FILE makes one")
+    tried = _passphrase(passphrase_file, new=False) if check and passphrase_file else ""
     with progress() as line:
         line(f"Checking {file.name}…")
-        manifest = restoring.verify(file)
+        manifest = restoring.verify(file, passphrase=tried)
     if check:
-        if as_json:
-            print_json({"backup": manifest})
-        else:
-            say(f"{mark('good')} whole, of {tame(manifest['machine'])}, {manifest['backed_up_at']}")
+        _told_whole(manifest, tried=bool(tried), as_json=as_json)
         return
     home = Home.here()
     if Daemon(home).running():
@@ -123,6 +124,17 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
         say(f"{mark('note')} {text}")
 
 
+def _told_whole(manifest: dict[str, Any], *, tried: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"backup": manifest})
+        return
+    say(f"{mark('good')} whole, of {tame(manifest['machine'])}, {manifest['backed_up_at']}")
+    if tried and manifest["with_keys"]:
+        say(f"{mark('good')} the passphrase opens its keys")
+    elif manifest["with_keys"]:
+        say(dim("  its keys were not opened; --passphrase-file tries the passphrase, too"))
+
+
 def _passphrase(file: Path | None, *, new: bool) -> str:
     if file is not None:
         try:
@@ -140,4 +152,7 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
             err=True,
         )
         return answer
-    raise Mistyped("A passphrase for the keys is needed.", do="--passphrase-file FILE, or --without-keys")
+    raise Mistyped(
+        "A passphrase for the keys is needed.",
+        do="--passphrase-file FILE, or --without-keys" if new else "--passphrase-file FILE",
+    )

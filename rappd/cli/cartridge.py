@@ -1,4 +1,4 @@
-"""``rappd cartridge``: run, step, freeze, resume, inspect, diff, new, convert, export. Needs no daemon."""
+"""``rappd cartridge``: list, run, step, freeze, resume, inspect, diff, new, convert, export. Needs no daemon."""
 
 from __future__ import annotations
 
@@ -37,6 +37,26 @@ def cartridge() -> None:
     A program in LisPy reaches nothing outside its machine: no files, no network, no clock. It can be frozen
     in the middle of an expression and goes on wherever its file is.
     """
+
+
+@cartridge.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """LisPy cartridges that lie beside the agents.
+
+    Those of the brainstem, and of each twin.
+    """
+    from rappd.cli.cartridge_screens import show_shelf
+    from rappd.offline import workspace_of
+    from rappd.operations.cartridge_shelf import CartridgeShelf
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    found = CartridgeShelf(home, workspace_of(home, Settings.load(home)).agents).listing()
+    if as_json:
+        print_json(found)
+    else:
+        show_shelf(found["cartridges"])
 
 
 @cartridge.command()
@@ -126,7 +146,7 @@ def resume(
     """Go on with a frozen FILE, to the end of its frame."""
     given = [_json(one) for one in inputs]
     found = _verbs(at).resume(file, inputs=given, into=_target(file, save, into), replace=replace)
-    return _told(found, file, as_json)
+    return _told(found, file, as_json, "resume")
 
 
 @cartridge.command()
@@ -237,14 +257,14 @@ def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_jso
     _saved(_verbs(at).export(name, to, into, replace=replace), as_json)
 
 
-def _told(found: dict[str, Any], file: Path, as_json: bool) -> int:
+def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
     from rappd.cli.cartridge_screens import exit_code, show_ran
 
     if as_json:
         print_json(found)
     else:
-        show_ran(found["cartridge"], file)
+        show_ran(found["cartridge"], file, verb)
     return exit_code(found["cartridge"])
 
 

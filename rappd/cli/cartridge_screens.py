@@ -8,6 +8,7 @@ from typing import Any
 
 from rappd.cli.phrases import count, size, tilde
 from rappd.cli.screen import arrow, command, dim, mark, note, say, tame, tell, wrapped
+from rappd.cli.tables import table
 from rappd.errors import NotYet
 
 Told = dict[str, Any]
@@ -20,8 +21,8 @@ def exit_code(ran: Told) -> int:
     return {"error": 1, "waiting": NotYet.exit_code}.get(str(ran["status"]), 0)
 
 
-def show_ran(ran: Told, file: Path) -> None:
-    """What came of running: its output first, then each frame, then where it stands."""
+def show_ran(ran: Told, file: Path, verb: str) -> None:
+    """What came of ``rappd cartridge <verb>``: its output first, then each frame, then where it stands."""
     _notes(ran)
     _output(ran["output"])
     for frame in ran["frames"]:
@@ -39,7 +40,24 @@ def show_ran(ran: Told, file: Path) -> None:
         say(f"{mark('good')} Frozen after {count(ran['steps'], 'step')}.")
         for line in ran["next"].splitlines():
             say(dim(f"  {tame(line)}"))
-    _where(ran, file)
+    _where(ran, file, verb)
+
+
+def show_shelf(rows: list[Told]) -> None:
+    """Those that lie here; what cannot be read is told below."""
+    good = [row for row in rows if not row["problem"]]
+    if good:
+        lines = [
+            [tame(row["name"]), tame(row["of"]) or "brainstem", _runs(row), tame(tilde(row["path"]))]
+            for row in good
+        ]
+        table(["CARTRIDGE", "OF", "STATE", "FILE"], lines, shrink=0, whole=(3,))
+    elif not rows:
+        say("None lies beside your agents or your twins'.")
+        say(f"  {arrow()} {command('rappd cartridge new NAME --program FILE.lispy')}")
+    for row in rows:
+        if row["problem"]:
+            tell("note", row["problem"], f"look at {tilde(row['path'])}", stream=sys.stderr)
 
 
 def show_saved(made: Told) -> None:
@@ -73,6 +91,10 @@ def show_diff(found: Told) -> None:
         say(f"{mark('good')} They hold the same.")
     for line in found["lines"]:
         say(tame(line))
+
+
+def _runs(row: Told) -> str:
+    return "frozen" if row["frozen"] else f"{count(row['frame'], 'frame')} done"
 
 
 def _lispy(found: Told) -> list[tuple[str, Any]]:
@@ -131,11 +153,11 @@ def _output(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _where(ran: Told, file: Path) -> None:
+def _where(ran: Told, file: Path, verb: str) -> None:
     if ran["saved"]:
         say(dim(f"Saved in {tilde(ran['saved'])}, signed."))
     elif ran["status"] != "error":
-        say(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge run {file} --save"))
+        say(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge {verb} {file} --save"))
 
 
 def _notes(found: Told) -> None:

@@ -17,6 +17,7 @@ from rappd.cli.egg_signers import signers
 from rappd.cli.phrases import count, size, tilde
 from rappd.cli.screen import dim, mark, note, print_json, say, tame
 from rappd.cli.verbs import Verbs
+from rappd.home import Home
 
 _SHOWN = 20
 
@@ -160,6 +161,7 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
+    from rappd.operations.signer_standing import standing
     from twins.eggs.opening import open_egg
     from twins.eggs.opening.inspecting import inspect, lines, look_at, verdict
 
@@ -168,7 +170,8 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
         if as_json:
             print_json(inspect(opened))
             return
-        for line in verdict(opened) if check else lines(opened):
+        shown = verdict if check else lines
+        for line in shown(opened, signer=standing(Home.here(), opened.seal.signer)["name"]):
             say(f"{mark(line.verdict)} {tame(line.text)}" if line.verdict else tame(line.text))
         if check and opened.seal.signer:
             say(f"  key {opened.seal.signer}")

@@ -34,9 +34,11 @@ _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 def show_plan(plan: dict[str, Any], *, file: str) -> None:
     """The screen of ``rappd egg plan``: who packed it, whether whole, and what would become of its files."""
+    from twins.eggs.opening.families import spoken
+
     egg, seal = plan["egg"], plan["seal"]
     packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
-    say(f"{tame(egg['name'])}, {_article(egg['kind'])}, {size(egg['size'])}{packed}")
+    say(f"{tame(egg['name'])}, {spoken(egg['kind'])}, {size(egg['size'])}{packed}")
     say(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
     hatches = plan["destination"] != "answer"
     if hatches:
@@ -80,7 +82,8 @@ def show_hatched(done: dict[str, Any]) -> None:
     for text in done["notes"]:
         say(f"{mark('note')} {tame(text)}")
     if done["receipt"] and (written or done["conversations"] is None):
-        say(dim(f"  Undo: rappd egg rollback {done['receipt']}"))
+        undo = f"rappd egg rollback {done['receipt']}"
+        say(f"  {dim('Undo:')} {command(undo)}")
 
 
 def day(moment: str) -> str:
@@ -184,7 +187,3 @@ def _signed(seal: dict[str, Any], host: str) -> str:
         case "unknown":
             return f"{mark('note')} signed by {seal['signer'][:16]}, not paired"
     return f"{mark('note')} not signed"
-
-
-def _article(kind: str) -> str:
-    return f"{'an' if kind[:1] in 'aeio' else 'a'} {kind}"

@@ -43,7 +43,13 @@ def note(text: str = "") -> None:
 
 def print_json(body: dict[str, Any]) -> None:
     """One object for scripts."""
-    click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stdout), indent=2, default=str))
+    import orjson
+
+    try:
+        octets = orjson.dumps(body, default=str, option=orjson.OPT_INDENT_2) if _encodes(sys.stdout) else b""
+    except TypeError:  # a large integer, or half of a character
+        octets = b""
+    click.echo(octets or json.dumps(body, indent=2, default=str))
 
 
 def complain(what: str, do: str, code: str, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:

@@ -101,7 +101,7 @@ def _agreed(meant: Answer, action: str, as_json: bool) -> bool:
     if as_json or not interactive():
         raise NeedsYes(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
     more = (
-        " All it had is deleted, its checkpoints too; only an egg brings it back."
+        " All it had is deleted, its checkpoints too; an egg of it hatches in another home, never again in this one."
         if action == "purge"
         else ""
     )

@@ -1,9 +1,11 @@
-"""Cartridges for the page: those beside the agents, and whose signature goes with one."""
+"""Cartridges that lie here: beside the agents of the brainstem and of its twins; and whose signature goes with one."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,29 +14,46 @@ from agents.discovery import CARTRIDGE, AgentFile, find_agent_files
 from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
-from rappd.operations.cartridge_showing import name_of, standing
+from rappd.operations.cartridge_showing import name_of
+from rappd.operations.signer_standing import standing
 from twins.cartridges.loading import Loaded, load, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridge
 from twins.identity_file import utc
+from twins.listing import scan
+from twins.places import TwinPlaces
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(slots=True, frozen=True)
+class _Whose:
+    """Somebody's agents folder; ``key`` and ``name`` are "" for the brainstem."""
+
+    key: str
+    name: str
+    agents: Path
+
+
 class CartridgeShelf:
-    """LisPy cartridges below ``agents``, and signatures with the home's own key. Blocks on the disk."""
+    """LisPy cartridges below ``agents`` and those of the home's active twins, and signatures with the home's
+    own key. Blocks on the disk."""
 
     def __init__(self, home: Home, agents: Path) -> None:
         self._home = home
         self._agents = agents
 
     def listing(self) -> dict[str, Any]:
-        """Each ``.lispy.json`` that lies there; one that cannot be read says why in ``problem``."""
-        return {"cartridges": [self._row(file) for file in self._files()]}
+        """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in
+        ``problem``. ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem."""
+        rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose.agents)]
+        return {"cartridges": rows}
 
-    def read(self, name: str) -> dict[str, Any]:
-        """The ``text`` of one, and whose it is. Raises ``NotFound``, ``BadCartridge``."""
-        for file in self._files():
+    def read(self, name: str, twin: str = "") -> dict[str, Any]:
+        """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is. Raises
+        ``NotFound``, ``BadCartridge``."""
+        folders = [whose.agents for whose in self._everybody() if whose.key == twin]
+        for file in (file for folder in folders for file in _files(folder)):
             if file.rel == name:
                 found = load(file.path)
                 text = file.path.read_bytes().decode()
@@ -55,11 +74,19 @@ class CartridgeShelf:
         sealed = integrity.seal({name: digest}, at=utc(datetime.now(UTC)), key=self._home.identity())
         return {"file": name + integrity.SIGNATURE_SUFFIX, "signature": sealed.decode()}
 
-    def _files(self) -> list[AgentFile]:
-        return [file for file in find_agent_files(self._agents) if file.rel.endswith(CARTRIDGE)]
+    def _everybody(self) -> Iterator[_Whose]:
+        yield _Whose("", "", self._agents)
+        for twin in scan(TwinPlaces(self._home.root)).twins:
+            yield _Whose(twin.key, twin.name, twin.workspace.agents)
 
-    def _row(self, file: AgentFile) -> dict[str, Any]:
-        row: dict[str, Any] = {"file": file.rel, "size": file.stamp[1]}
+    def _row(self, file: AgentFile, whose: _Whose) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "file": file.rel,
+            "path": str(file.path),
+            "size": file.stamp[1],
+            "twin": whose.key,
+            "of": whose.name,
+        }
         try:
             found = load(file.path)
             if found.shape is not None:
@@ -71,6 +98,10 @@ class CartridgeShelf:
     def _signed(self, fingerprint: str, notes: tuple[str, ...]) -> dict[str, Any]:
         signer = {"fingerprint": fingerprint, **standing(self._home, fingerprint)}
         return {"signer": signer, "notes": list(notes)}
+
+
+def _files(agents: Path) -> list[AgentFile]:
+    return [file for file in find_agent_files(agents) if file.rel.endswith(CARTRIDGE)]
 
 
 def _about(found: Loaded) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rappd.home import Home
 from twins.cartridges import life, lispy_file
 from twins.cartridges.crossing import convert
 from twins.cartridges.documents import Document
@@ -76,18 +75,6 @@ def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
         "frozen": False,
         "next": "",
     }
-
-
-def standing(home: Home, fingerprint: str) -> dict[str, str]:
-    """Who signed, as seen from here."""
-    from twins.importer.signers import Signers
-
-    if not fingerprint:
-        return {"standing": "unsigned", "name": ""}
-    if (home.keys / "identity.pem").exists() and fingerprint == home.identity().fingerprint:
-        return {"standing": "self", "name": "this machine"}
-    name = Signers(home.signers).name_of(fingerprint) if home.root.is_dir() else ""
-    return {"standing": "trusted" if name else "unknown", "name": name}
 
 
 def _entry(document: Document) -> str:

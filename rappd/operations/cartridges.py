@@ -15,7 +15,8 @@ from typing import Any
 from rappd.errors import Conflict, Mistyped
 from rappd.home import Home
 from rappd.operations.cartridge_running import live, overruled, run_lispy
-from rappd.operations.cartridge_showing import about_buddy, about_lispy, name_of, standing, whose
+from rappd.operations.cartridge_showing import about_buddy, about_lispy, name_of, whose
+from rappd.operations.signer_standing import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.crossing import convert
 from twins.cartridges.documents import Document

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class LivingEggs:
             case "receipts":
                 return await asyncio.to_thread(self.verbs.receipts)
             case "rollback":
-                return await self.rollback(text.get("receipt", ""))
+                return await self._rollback_once_answered(text.get("receipt", ""))
             case "inspect" | "plan" | "hatch":
                 return await self._with_egg(verb, text, given.get("overwrite"))
         raise NotFound(f'There is no operation "eggs.{verb[:40]}".')
@@ -135,17 +136,41 @@ class LivingEggs:
                 return await asyncio.to_thread(self.verbs.inspect, path)
             if verb == "plan":
                 return await self.plan(path, chosen, expect_sha256=expected)
-            return await self.hatch(
+            return await self._hatch_once_answered(
                 path,
                 overwrite=chosen,
                 approved=text.get("approved", ""),
-                source=text.get("source") or url,
+                source=text.get("source") or url or path.name,
                 expect_sha256=expected,
             )
         except Problem:
             if url:
                 await asyncio.to_thread(self.waiting.discard, path)
             raise
+
+    async def _hatch_once_answered(self, path: Path, *, expect_sha256: str, **how: Any) -> dict[str, Any]:
+        """``hatch``; but it may be an agent of the very twin that asks, and a twin that is talking answers
+        first. Then nothing is known of a receipt yet."""
+        async with self._taken_in(path, expect_sha256) as kept:
+            key = await asyncio.to_thread(self.verbs.key_of, kept)
+            if not key or not self._tenants.is_answering(key):
+                return await self.hatch(kept, **how)
+            planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=how["overwrite"])
+        self._tenants.once_answered(
+            key, f"the hatching of {self.waiting.id_of(kept)}", partial(self.hatch, kept, **how)
+        )
+        name = planned["plan"]["egg"]["name"]
+        return {
+            "hatched": {"key": key, "name": name, "receipt": ""},
+            "message": f"{name} hatches as soon as it has answered. Then: rappd egg hatchings",
+        }
+
+    async def _rollback_once_answered(self, receipt: str) -> dict[str, Any]:
+        key = await asyncio.to_thread(self.verbs.key_of_hatching, receipt)
+        if not key or not self._tenants.is_answering(key):
+            return await self.rollback(receipt)
+        self._tenants.once_answered(key, f"the rollback of {receipt}", partial(self.rollback, receipt))
+        return {"message": f"{receipt} is taken back as soon as the twin has answered."}
 
     async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         task = asyncio.ensure_future(self._alone(work))

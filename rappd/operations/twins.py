@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import Mistyped
 from rappd.operations.buddies import BuddyVerbs
 from rappd.operations.living import Living
 from rappd.operations.twin_reading import LastTalks, TwinReading, who_is
@@ -83,12 +82,6 @@ class TwinVerbs:
         await self._living.stop(twin.key)
         return {**who_is(twin), "message": f"{twin.name} sleeps."}
 
-    async def let_sleep(self, selector: str) -> dict[str, Any]:
-        """The same, but whoever talks with it is answered first: it may be the twin itself that asks."""
-        twin = await asyncio.to_thread(active_one, self._places, selector)
-        when = "" if await self._living.let_sleep(twin.key) else " as soon as it has answered"
-        return {**who_is(twin), "message": f"{twin.name} sleeps{when}."}
-
     async def soul(self, selector: str) -> dict[str, Any]:
         """The soul in force, and its history: ``{number, at, reason}``, oldest first."""
         return await asyncio.to_thread(self._reading.soul, selector)
@@ -123,31 +116,6 @@ class TwinVerbs:
         selection = Selection.from_filter(matching)
         return await self.lifecycle.archive_matching(selection, confirm=confirm, reason=reason)
 
-    async def let_go(
-        self, *, selector: str = "", matching: object = None, confirm: bool = False, reason: str = ""
-    ) -> dict[str, Any]:
-        """``archive``, but whoever talks with a twin is answered first: it may be the twin itself that asks.
-
-        Those that are set aside only then are told under ``put_off``, as ``[{hash, name, kind}]``.
-        """
-        answering = self._living.is_answering
-        if selector:
-            found = await self.lifecycle.archive(selector, reason=reason, put_off=answering)
-        else:
-            selection = Selection.from_filter(matching)
-            found = await self.lifecycle.archive_matching(
-                selection, confirm=confirm, reason=reason, put_off=answering
-            )
-        waiting = found.get("put_off", [])
-        for twin in waiting:
-            work = partial(self.lifecycle.archive, twin["hash"], reason=reason)
-            self._living.once_answered(twin["hash"], "the archiving", work)
-        if not waiting:
-            return found
-        named = " and ".join(twin["name"] for twin in waiting)
-        told = "is archived as soon as it has" if len(waiting) == 1 else "are archived as soon as they have"
-        return {**found, "message": f"{named} {told} answered."}
-
     async def unarchive(self, selector: str) -> dict[str, Any]:
         """Brings one back; it stays asleep."""
         return await self.lifecycle.unarchive(selector)
@@ -155,52 +123,6 @@ class TwinVerbs:
     async def purge(self, selector: str, *, confirm: bool = False, reason: str = "") -> dict[str, Any]:
         """Ends an archived twin for good; without ``confirm`` it only says whom."""
         return await self.lifecycle.purge(selector, confirm=confirm, reason=reason)
-
-    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A verb by its name, for agents: ``twins.<verb>`` of ``utils.host``."""
-        text = {key: value for key, value in given.items() if isinstance(value, str)}
-        selector, confirm = text.get("twin", ""), given.get("confirm") is True
-        reason = text.get("reason", "")
-        match verb:
-            case "list":
-                return await self.listing()
-            case "archived":
-                return {"archived": await self.lifecycle.list_archived()}
-            case "purged":
-                return {"purged": await self.lifecycle.list_purged()}
-            case "lineage":
-                return await self.lineage(selector)
-            case "new":
-                return await self.new(
-                    _said(text, "name"), kind=text.get("kind", ""), soul=text.get("text", "")
-                )
-            case "archive":
-                return await self.let_go(
-                    selector=selector, matching=given.get("filter"), confirm=confirm, reason=reason
-                )
-        selector = _said(text, "twin")
-        match verb:
-            case "show":
-                return await self.show(selector)
-            case "rename":
-                return await self.rename(selector, _said(text, "name"))
-            case "fork":
-                return await self.fork(selector, text.get("name", ""))
-            case "boot":
-                return await self.boot(selector)
-            case "stop":
-                return await self.let_sleep(selector)
-            case "soul":
-                return await self.soul(selector)
-            case "edit_soul":
-                return await self.edit_soul(selector, _said(text, "text"), reason=reason)
-            case "restore_soul":
-                return await self.restore_soul(selector, number(given, "number"))
-            case "unarchive":
-                return await self.unarchive(selector)
-            case "purge":
-                return await self.purge(selector, confirm=confirm, reason=reason)
-        raise NotFound(f'There is no operation "twins.{verb[:40]}".')
 
     async def _newcomer(self, twin: Twin) -> dict[str, Any]:
         """Who it is, and ``namesakes``: how many others answer to its name."""
@@ -221,9 +143,3 @@ def number(given: Mapping[str, Any], field: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise Mistyped(f"{field} must be a whole number.", do=f"Say which {field}.")
     return value
-
-
-def _said(text: Mapping[str, str], field: str) -> str:
-    if not text.get(field, "").strip():
-        raise Mistyped(f"{field} is missing.", do=f"Say the {field}.")
-    return text[field]

@@ -90,17 +90,21 @@ class WaitingEggs:
         """Throws one away."""
         shutil.rmtree(path.parent, ignore_errors=True)  # what resists goes after a day
 
-    def _take_signature(self, path: Path, kept: Path) -> None:
-        beside = path.with_name(path.name + _SIGNATURE)
+    def keep_signature(self, kept: Path, signature: bytes) -> None:
+        """Lays the signature that came with an egg beside it; with b"" there is none."""
         target = kept.with_name(kept.name + _SIGNATURE)
+        target.unlink(missing_ok=True)
+        if signature:
+            target.write_bytes(signature)
+
+    def _take_signature(self, path: Path, kept: Path) -> None:
         try:
-            file, size = _opened(beside)
+            file, size = _opened(path.with_name(path.name + _SIGNATURE))
         except (NoSuchFile, BadFile):
-            target.unlink(missing_ok=True)
+            self.keep_signature(kept, b"")
             return
         with file:
-            if size <= _SIGNATURE_BYTES:
-                target.write_bytes(file.read(_SIGNATURE_BYTES))
+            self.keep_signature(kept, file.read(_SIGNATURE_BYTES) if size <= _SIGNATURE_BYTES else b"")
 
     def _sweep(self) -> None:
         for path in self._folder.iterdir():

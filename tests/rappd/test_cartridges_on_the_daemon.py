@@ -57,6 +57,37 @@ def test_those_beside_the_agents_are_listed_and_given_out_as_they_are(lying: Run
         assert get(lying, f"/cartridges/{elsewhere}").status == 404
 
 
+def test_those_of_a_twin_are_listed_given_out_and_told_apart_from_the_brainstems(
+    lying: RunningDaemon,
+) -> None:
+    key = post(lying, "/twins", {"name": "Rose"}).json()["key"]
+    agents = lying.home / "twins" / key / "agents"
+    own = documents.written(lispy_file.new("clock", {"main": "(+ 2 2)"}))
+    (agents / "clock.lispy.json").write_bytes(own)
+    (agents / "torn.lispy.json").write_text("{")
+    try:
+        rows = get(lying, "/cartridges").json()["cartridges"]
+        of_rose = {row["file"]: row for row in rows if row["twin"] == key}
+        assert list(of_rose) == ["clock.lispy.json", "torn.lispy.json"]
+        assert {row["of"] for row in of_rose.values()} == {"Rose"}
+        assert of_rose["torn.lispy.json"]["problem"]
+        assert [row["of"] for row in rows[:4]] == [""] * 4, "the brainstem's come first"
+        for twin, octets in (("", CLOCK), (key, own)):
+            told = get(lying, f"/cartridges/clock.lispy.json?twin={twin}").json()["cartridge"]
+            assert told["text"].encode() == octets
+        assert get(lying, "/cartridges/clock.lispy.json?twin=../brainstem").status == 404
+        assert get(lying, f"/cartridges/../soul.md?twin={key}").status == 404
+        told = lying.cli("cartridge", "list", "--json")
+        assert json.loads(told.stdout)["cartridges"] == rows
+        shown = lying.cli("cartridge", "list")
+        line = next(line for line in shown.stdout.splitlines() if "Rose" in line)
+        assert line.split()[:5] == ["clock", "Rose", "0", "frames", "done"]
+        assert f"{key}/agents/torn.lispy.json" in shown.stderr
+    finally:
+        post(lying, f"/twins/{key}/archive", {})
+    assert key not in {row["twin"] for row in get(lying, "/cartridges").json()["cartridges"]}
+
+
 def test_a_signature_of_the_page_is_one_for_the_terminal_and_holds_for_these_bytes_alone(
     fake_daemon: RunningDaemon, tmp_path: Path
 ) -> None:

@@ -469,6 +469,24 @@ def test_a_signature_beside_a_file_counts_for_the_daemon_too(
     assert kitchen.post("/eggs/plan", {"path": str(egg)})["plan"]["seal"]["signer"] == ""
 
 
+def test_a_signature_that_comes_with_an_egg_counts_and_holds_for_these_bytes_alone(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    egg = desk.pack(desk.new("Strict"), tmp_path / "x.egg", form="rapp1-organism").read_bytes()
+    beside = quote((tmp_path / "x.egg.sig").read_bytes())
+    laid = kitchen.lay_down(egg, f"x.egg&signature={beside}")
+    own = desk.get("/eggs/signers")["own"]
+    assert laid["plan"]["seal"]["signer"] == laid["egg"]["signer"] == own
+    again = {"id": laid["id"], "overwrite": ["soul"]}
+    assert kitchen.post("/eggs/plan", again)["plan"]["seal"]["signer"] == own
+    assert kitchen.lay_down(egg, "x.egg")["plan"]["seal"]["signer"] == "", "this time it came alone"
+    other = desk.pack(desk.new("Other"), tmp_path / "y.egg", form="rapp1-organism").read_bytes()
+    for content, signature in ((other, beside), (egg, "{}"), (egg, beside[:-40])):
+        assert kitchen.refused(f"/eggs?name=x.egg&signature={signature}", content) == (400, "bad_egg")
+        assert hashlib.sha256(content).hexdigest() not in kitchen.waiting(), "nothing is kept"
+
+
 # Hatching beside turns, and back.
 
 
@@ -496,7 +514,7 @@ def test_a_twin_that_is_awake_sleeps_meanwhile_and_wakes_as_the_egg_left_it(
     assert kitchen.verified()
 
 
-def test_a_twin_that_hatches_its_own_egg_is_whole_afterwards(
+def test_a_twin_that_hatches_its_own_egg_answers_first_and_is_whole_afterwards(
     two: tuple[Place, Place], tmp_path: Path
 ) -> None:
     desk, kitchen = two
@@ -504,11 +522,16 @@ def test_a_twin_that_hatches_its_own_egg_is_whole_afterwards(
     kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
     desk.give(key, ".brainstem_data/notes.txt", "watered")
     second = desk.pack(key, tmp_path / "2.egg")
-    kitchen.runs(
-        key, "HatchEgg", egg_path=str(second)
-    )  # the turn ends with its worker; the hatching does not
+    port = kitchen.post(f"/twins/{key}/boot")["port"]
+    told = kitchen.runs(key, "HatchEgg", egg_path=str(second))
+    assert "Selfish hatches as soon as it has answered." in told
+    second.unlink()  # what was planned waits in the home
     kitchen.daemon.wait_for((kitchen.twin(key) / ".brainstem_data" / "notes.txt").exists)
+    kitchen.daemon.wait_for(lambda: kitchen.get(f"/twins/{key}")["twin"]["port"] == port)
+    assert kitchen.get("/eggs/hatchings")["hatchings"][0]["name"] == "Selfish"
     assert kitchen.says_to(key, "Are you there?", "I am.")["response"] == "I am."
+    third = desk.pack(desk.new("Newcomer"), tmp_path / "3.egg")
+    assert "Newcomer hatched: " in kitchen.runs(key, "HatchEgg", egg_path=str(third)), "nobody rests for it"
 
 
 def test_taking_back_restores_what_was_there_before(two: tuple[Place, Place], tmp_path: Path) -> None:

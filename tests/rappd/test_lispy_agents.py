@@ -106,5 +106,12 @@ def test_one_that_gives_no_agent_says_why_in_the_list(make_daemon: Callable[...,
     )
     assert "waits for input" in faults["asks.lispy.json"]
     assert faults["torn.lispy.json"].startswith("it is not JSON")
+    rows = {
+        file["filename"]: file["cards"][0] for file in daemon.get("/agents", control=True).json()["files"]
+    }
+    assert rows["sum.lispy.json"]["cartridge"] and rows["asks.lispy.json"]["cartridge"]
+    assert not rows["torn.lispy.json"]["cartridge"], "that one has to be mended"
     shown = " ".join(daemon.cli("agents", "list").stdout.split())
-    assert "it is a cartridge that gives no agent" in shown
+    assert "! sum.lispy.json: it is a cartridge that gives no agent" in shown
+    assert "→ to run it:" in shown and "cartridge list" in shown
+    assert "✗ torn.lispy.json: it is not JSON" in shown and "fix and save" in shown

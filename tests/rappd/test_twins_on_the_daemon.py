@@ -505,6 +505,46 @@ def test_a_twin_that_sets_itself_aside_answers_first(farm: Farm, chosen: str) ->
     assert json.loads(purged)["purged"][0]["hash"] == key
 
 
+def test_a_twin_that_forks_itself_answers_first(farm: Farm) -> None:
+    key = farm.new("splitter")
+    port = farm.boot(key)
+    farm.remember(key, "Something worth keeping.")
+    farm.model.will(calls(("Twin", {"action": "fork", "rappid_uuid": key, "name": "Split"})), says("Soon."))
+    assert farm.says_to(key, "fork yourself")["response"] == "Soon."
+    told = json.loads(farm.model.results()["Twin"])
+    assert told["message"] == "Split, a fork of splitter, is made as soon as splitter has answered."
+    assert [twin["hash"] for twin in told["put_off"]] == [key]
+    named = farm.daemon.wait_for(lambda: [row for row in farm.rows().values() if row["name"] == "Split"])
+    assert "worth keeping" in farm.recall(named[0]["key"])
+    farm.daemon.wait_for(lambda: farm.rows()[key]["port"] == port, what="it is awake again")
+    refused = farm.runs(key, "Twin", action="fork", rappid_uuid=key, name="x" * 200)
+    assert refused.startswith("Error: A name is one line"), "told at once, not only written down"
+
+
+def test_a_twin_keeps_itself_renames_itself_and_goes_back_after_it_has_answered(farm: Farm) -> None:
+    key = farm.new("changing")
+    farm.boot(key)
+    made = json.loads(farm.runs(key, "Twin", action="checkpoint", rappid_uuid=key, reason="while it is good"))
+    assert made["checkpoint"]["note"] == "while it is good"
+    assert "It is changed now." in farm.runs(key, "Twin", action="rename", rappid_uuid=key, name="changed")
+    assert farm.rows()[key]["state"] == "awake", "nobody rests for these two"
+    (farm.folder(key) / "soul.md").write_text("# Spoiled\n")
+    given = {"action": "rollback", "rappid_uuid": key}
+    dry = json.loads(farm.runs(key, "Twin", **given))
+    assert dry["mode"] == "dry-run" and "Nothing changed yet" in dry["message"]
+    assert (farm.folder(key) / "soul.md").read_text() == "# Spoiled\n"
+    farm.model.will(calls(("Twin", given | {"confirm": True})), says("Back to it."))
+    assert farm.says_to(key, "yes")["response"] == "Back to it."
+    at = made["checkpoint"]["at"]
+    assert f"is as it was at {at} as soon as it has answered." in farm.model.results()["Twin"]
+    farm.daemon.wait_for(lambda: (farm.folder(key) / "soul.md").read_text() != "# Spoiled\n")
+    farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "awake")
+    told = farm.runs(key, "Twin", action="checkpoints", rappid_uuid=key)
+    assert f"{made['checkpoint']['id']} (while it is good)" in told and "before going back" in told
+    missing = farm.runs(key, "Twin", **given, confirm=True, text="1999-01-01")
+    assert missing.startswith("Error: ") and 'no checkpoint "1999-01-01"' in missing
+
+
 def test_a_twin_does_not_set_itself_aside_over_another_of_its_rappid(farm: Farm) -> None:
     key = farm.new("double")
     farm.post(f"/twins/{key}/archive")

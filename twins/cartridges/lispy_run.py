@@ -253,7 +253,7 @@ def _thawed(image: Any, ceiling: Limits) -> Machine:
     try:
         return Machine.thaw(image, ceiling=ceiling)
     except BadImage as error:
-        raise BadCartridge(f"{error} Nothing was run.", do=error.do or "Get the cartridge again.") from error
+        raise BadCartridge(str(error), do=error.do or "Get the cartridge again.") from error
 
 
 def _defines_run(form: list[Any]) -> bool:

@@ -94,7 +94,7 @@ def _twin_ground(opened: Opened, places: TwinPlaces) -> Ground:
             places.purged,
             ".json",
             "was purged here and stays gone",
-            f"Read {places.purged}/{opened.key[:12]}…json",
+            "Hatch it in another home: RAPP_HOME=… rappd egg hatch FILE",
         ),
     ):
         if _places_of(rappid, folder, suffix=suffix):

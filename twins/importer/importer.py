@@ -143,6 +143,9 @@ class Importer:
             done.released = self._release(plan)
         if done.receipt is not None:
             self._hand_over(done)
+            if done.conversations == 0 and not done.receipt.files:
+                self.receipts.forget(done.receipt.id)  # all that was said is here, too: nothing happened
+                done.receipt = None
         return done
 
     def rollback(

@@ -144,6 +144,10 @@ class Receipts:
             raise NoSuchHatching(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
         return Receipt.decode(content)
 
+    def forget(self, ident: str) -> None:
+        """Takes the receipt of a hatching away that came to nothing."""
+        self.path(ident).unlink(missing_ok=True)
+
     def path(self, ident: str) -> Path:
         """Where the receipt of that id lies."""
         return self.folder / f"{ident}.json"

@@ -65,5 +65,5 @@ def _refuse_purged(places: TwinPlaces, selector: str) -> None:
         ):
             raise TwinConflict(
                 f"{entry.get('name') or key[:16]} is purged.",
-                do="Only an egg brings it back: rappd egg hatch",
+                do="An egg of it hatches in another home: RAPP_HOME=… rappd egg hatch FILE",
             ) from None

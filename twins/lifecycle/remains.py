@@ -1,12 +1,14 @@
-"""What is kept of a twin outside its body, by hatchings and as checkpoints: it is its own content, and ends with it.
+"""What the house kept of a twin outside its body, as checkpoints and by hatchings: it is its own content, and ends
+with it.
 
-Eggs that were packed of it stay: only they bring it back.
+Eggs that were packed of it stay: in another home they bring it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from twins.eggs.opened import Destination
@@ -16,10 +18,13 @@ from twins.lifecycle import tombstones
 from twins.lifecycle.deleting import delete
 from twins.places import TwinPlaces
 
+_BEFORE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg")
+"""Safety eggs: what a twin was before a hatching touched it."""
+
 
 def delete_remains(places: TwinPlaces, key: str) -> list[str]:
-    """Deletes a purged twin's checkpoints, what hatchings into it replaced or took away, and conversations
-    that still wait.
+    """Deletes a purged twin's checkpoints, the eggs that were laid before hatchings into it, what these replaced
+    or took away, and conversations that still wait.
 
     Receipts stay: they say what happened and hold no content. A life that began after the purge keeps what is
     its own. Returns a sentence for everything that resisted.
@@ -29,6 +34,7 @@ def delete_remains(places: TwinPlaces, key: str) -> list[str]:
     if purged_at is None:
         return resisting
     resisting += _delete_checkpoints(places, key, purged_at + timedelta(seconds=1))
+    resisting += _delete_safety_eggs(places, key, purged_at + timedelta(seconds=1))
     receipts = Receipts(places.home)
     for receipt in _of(receipts, key):
         if datetime.fromisoformat(receipt.hatched_at) >= purged_at + timedelta(seconds=1):
@@ -51,10 +57,30 @@ def _delete_checkpoints(places: TwinPlaces, key: str, until: datetime) -> list[s
     later = any(at is not None and at >= until for at in moments.values())
     if not later:
         return delete(folder)
+    return _unlink(path for path, at in moments.items() if at is not None and at < until)
+
+
+def _delete_safety_eggs(places: TwinPlaces, key: str, until: datetime) -> list[str]:
+    folder = places.eggs / key
+    if folder.is_symlink() or not folder.is_dir() or places.active(key).is_dir():
+        return []
+    made = {path: found[1] for path in folder.iterdir() if (found := _BEFORE.fullmatch(path.name))}
+    resisting = _unlink(
+        path
+        for path, at in made.items()
+        if datetime.strptime(at, "%Y-%m-%dT%H-%M-%S.%fZ").replace(tzinfo=UTC) < until
+    )
+    if not any(folder.iterdir()):
+        folder.rmdir()
+    return resisting
+
+
+def _unlink(paths: Iterable[Path]) -> list[str]:
+    """Deletes files; a sentence for each that resisted."""
     resisting = []
-    for path in (path for path, at in moments.items() if at is not None and at < until):
+    for path in paths:
         try:
-            path.unlink()
+            path.unlink(missing_ok=True)
         except OSError as error:
             resisting.append(f"{path}: {error.strerror}")
     return resisting

@@ -134,7 +134,7 @@ class _Merging:
     def merged(self) -> MergedEggs:
         known = [_alternates(one) for one in (self._base, self._ours, self._theirs)]
         report = self._report
-        report.already = self._theirs.digest in known[1].merged
+        report.already = self._theirs.digest in {self._ours.digest, *known[1].merged}
         report.forward = not report.already and self._ours.digest in known[2].merged
         if report.already or report.forward:
             # One of them holds the other; whatever else would count twice what both had counted.

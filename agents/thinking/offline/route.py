@@ -12,6 +12,7 @@ from agents.thinking.offline.addressed import ASKING, addressed
 from agents.thinking.offline.arguments import Filled, fill
 from agents.thinking.offline.match import Evidence, Index, Mention, coverage, index_of
 from agents.thinking.offline.talk import kind_of
+from agents.thinking.offline.twin_deeds import DOING, twin_deed
 from agents.thinking.offline.utterance import Utterance
 from agents.thinking.offline.words import FAINT_STEMS
 from agents.thinking.provider import Tool
@@ -71,6 +72,9 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return _decision(
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
         )
+    deed = _of_a_twin(text, tools, index)
+    if deed is not None and deed.score:
+        return deed
     quoting = None if kind == "help" else index.quoted_by(text)
     if quoting is not None:
         return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), _EXPLICIT)
@@ -78,7 +82,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return Decision(None, reason="help" if kind == "help" else "talk")
     ranked = _ranked(index, utterance, mentions)
     if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
-        return Decision(None, score=ranked[0][0] if ranked else 0.0)
+        return deed or Decision(None, score=ranked[0][0] if ranked else 0.0)
     score, number, filled = ranked[0]
     close = [other for other in ranked[1:] if other[0] > score * (1 - _MARGIN)]
     if close and bool(close[0][2].missing) == bool(filled.missing):
@@ -101,6 +105,17 @@ def _for_a_machine(
     if not found.text:
         return Decision(tool, {"peer": found.peer}, ["text"], _EXPLICIT, "missing")
     return Decision(tool, {"peer": found.peer, "text": found.text}, [], _EXPLICIT, "call")
+
+
+def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
+    """What is wanted of a twin by its name. Where the sentence does not say that it is about a twin, it has no
+    score: it only counts when no other agent is meant."""
+    number = index.named(DOING)
+    deed = twin_deed(text) if number is not None else None
+    if number is None or deed is None:
+        return None
+    tool = tools[index.places[number]]
+    return Decision(tool, dict(deed.arguments), [], _EXPLICIT if deed.plainly else 0.0, "call")
 
 
 def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list[tuple[float, int, Filled]]:

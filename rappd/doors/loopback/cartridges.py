@@ -20,15 +20,17 @@ _NAME = 200
 @routes.get("/cartridges")
 @operator_only
 async def cartridges(request: web.Request) -> web.Response:
-    """The `.lispy.json` beside the brainstem's agents; one that cannot be read says why in `problem`."""
+    """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in
+    `problem`."""
     return ok(await asyncio.to_thread(_shelf(request).listing))
 
 
 @routes.get("/cartridges/{file:.+}")
 @operator_only
 async def read(request: web.Request) -> web.Response:
-    """The `text` of one, and who signed it."""
-    return ok(await asyncio.to_thread(_shelf(request).read, request.match_info["file"]))
+    """The `text` of one, and who signed it; `?twin=` is the key of the twin whose it is."""
+    twin = request.query.get("twin", "")
+    return ok(await asyncio.to_thread(_shelf(request).read, request.match_info["file"], twin))
 
 
 @routes.post("/cartridges/signer")

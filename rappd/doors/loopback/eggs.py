@@ -41,10 +41,11 @@ _LINK_KEY = secrets.token_bytes(32)
 async def lay_down(request: web.Request) -> web.Response:
     """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
 
-    It waits, unhatched, under `id`, for a day.
+    `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
     """
     house = request.app[HOUSE]
     waiting, name = house.eggs.waiting, request.query.get("name", "")
+    signature = request.query.get("signature", "").encode()
     part = await asyncio.to_thread(waiting.part)
     try:
         digest = await _receive(request, part)
@@ -52,6 +53,7 @@ async def lay_down(request: web.Request) -> web.Response:
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
     try:
+        await asyncio.to_thread(waiting.keep_signature, path, signature)
         found = await asyncio.to_thread(house.eggs.verbs.verify, path)
         plan = await house.eggs.plan(path)
     except BaseException:

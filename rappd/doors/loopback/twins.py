@@ -34,9 +34,7 @@ async def new(request: web.Request) -> web.Response:
     """Mints a twin: `name`, and perhaps `kind` and `soul`."""
     body = await json_object(request)
     return ok(
-        await _verbs(request).new(
-            text_field(body, "name"), kind=_maybe(body, "kind"), soul=_maybe(body, "soul")
-        )
+        await _verbs(request).new(_maybe(body, "name"), kind=_maybe(body, "kind"), soul=_maybe(body, "soul"))
     )
 
 
@@ -70,7 +68,7 @@ async def show(request: web.Request) -> web.Response:
 @operator_only
 async def rename(request: web.Request) -> web.Response:
     """Gives it another `name`."""
-    return ok(await _verbs(request).rename(_name(request), text_field(await json_object(request), "name")))
+    return ok(await _verbs(request).rename(_name(request), _maybe(await json_object(request), "name")))
 
 
 @routes.post("/twins/{twin}/fork")

@@ -1,10 +1,12 @@
 /** One agent: its name, one sentence, where it came from, and what can be done with it. */
 
 import { download, remove } from "./api.js";
+import { openHere } from "./cartridge-opening.js";
 import { desk } from "./desk.js";
 import { h } from "./dom.js";
 import { agentsChanged, undo } from "./incoming.js";
 import { inline } from "./problem.js";
+import { go } from "./router.js";
 import { openSource } from "./source-sheet.js";
 import { toast } from "./toast.js";
 import { routesOf } from "./twins.js";
@@ -15,7 +17,8 @@ const ORIGINS = { yours: "yours", shipped: "came with rappd" };
 /** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
 export function agentCard(file, card, { tryIt, key = "" }) {
   const trouble = h("div", {});
-  const kind = card.quarantined
+  const held = card.quarantined && !card.cartridge;
+  const kind = held
     ? "card agent quarantined"
     : card.shadowed_by
       ? "card agent shadowed"
@@ -42,9 +45,11 @@ export function agentCard(file, card, { tryIt, key = "" }) {
     h(
       "div",
       { class: "card-actions" },
-      card.quarantined
-        ? quarantinedActions(file, card, trouble, key)
-        : readyActions(file, card, trouble, tryIt, key),
+      card.cartridge
+        ? cartridgeActions(file, card, trouble, key)
+        : held
+          ? quarantinedActions(file, card, trouble, key)
+          : readyActions(file, card, trouble, tryIt, key),
     ),
   );
 }
@@ -70,6 +75,7 @@ export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
 }
 
 function sentence(file, card) {
+  if (card.cartridge) return h("p", {}, "A program that runs by itself; it gives no agent.");
   if (card.quarantined) {
     const where = card.line ? `${file.filename} line ${card.line}: ` : "";
     return h(
@@ -121,6 +127,20 @@ function quarantinedActions(file, card, trouble, key) {
         "button",
         { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble, key) },
         "Read and approve",
+      ),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
+  ];
+}
+
+function cartridgeActions(file, card, trouble, key) {
+  const run = async () => (await inline(trouble, () => openHere(file.filename, key))) && go("twins", "cartridges");
+  return [
+    desk.operator &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: run, "aria-label": `Open ${file.filename}` },
+        "Open",
       ),
     exportButton(file, trouble, key),
     removeButton(file, card, trouble, key),

@@ -2,6 +2,7 @@
 
 import { Problem, get, post } from "./api.js";
 import { Cartridge } from "./cartridge.js";
+import { withSignatures } from "./egg-upload.js";
 import { keep, kept, keptNames } from "./keep.js";
 
 const KEPT = "cartridge ";
@@ -44,20 +45,20 @@ export const opened = new Opened();
 
 /** Opens the first cartridge of `files`; a `.sig` among them tells who signed it. Throws what is wrong. */
 export async function openFiles(files) {
-  const file = files.find(({ name }) => !name.endsWith(SIGNATURE));
+  const [file, beside] = withSignatures(files).find(([{ name }]) => !name.endsWith(SIGNATURE)) ?? [];
   if (!file)
     throw new Problem({
       error: "A signature alone can't run.",
       do: "Choose the .lispy.json with it.",
       code: "alone",
     });
-  const beside = files.find(({ name }) => name === file.name + SIGNATURE);
   await open(file.name, new Uint8Array(await file.arrayBuffer()), beside && (await beside.text()));
 }
 
-/** Opens one that lies beside the daemon's agents. */
-export async function openHere(name) {
-  const { cartridge } = await get(`/cartridges/${name.split("/").map(encodeURIComponent).join("/")}`);
+/** Opens one that lies beside the agents of the daemon, or of one of its twins, by its key. */
+export async function openHere(name, twin) {
+  const path = name.split("/").map(encodeURIComponent).join("/");
+  const { cartridge } = await get(`/cartridges/${path}?${new URLSearchParams({ twin })}`);
   take(new Cartridge(name, new TextEncoder().encode(cartridge.text), cartridge.signer), cartridge.notes);
 }
 

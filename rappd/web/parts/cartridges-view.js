@@ -80,23 +80,26 @@ function shelf(place, trouble, take) {
     draw: (all) =>
       all.length
         ? h("ul", { class: "rows" }, all.map((one) => hereRow(one, trouble)))
-        : h("p", { class: "soft" }, words("None lies beside your agents. `rappd cartridge new` makes one.")),
+        : h("p", { class: "soft" }, words("None lies beside your agents or your twins'. `rappd cartridge new` makes one.")),
   });
   return list;
 }
 
-function hereRow({ name, description, size, frame, frozen, problem, file }, trouble) {
+function hereRow({ name, description, size, frame, frozen, problem, file, twin, of }, trouble) {
+  const whose = of && `of ${of}`;
   if (problem)
     return h(
       "li",
       { class: "line-row" },
-      h("p", {}, h("span", { class: "sign warn" }, "! "), words(problem)),
+      h("p", {}, h("span", { class: "sign warn" }, "! "), words(of ? `${of}: ${problem}` : problem)),
     );
-  const about = [description, frozen ? "paused" : runs(frame), bytes(size)].filter(Boolean).join(", ");
+  const about = [whose, description, frozen ? "paused" : runs(frame), bytes(size)].filter(Boolean).join(", ");
   return row(
     name,
     about,
-    action("Open", `Open ${name}`, () => inline(trouble, () => openHere(file))),
+    action("Open", ["Open", name, whose].filter(Boolean).join(" "), () =>
+      inline(trouble, () => openHere(file, twin)),
+    ),
   );
 }
 

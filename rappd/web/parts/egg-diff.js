@@ -1,8 +1,9 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem, post, postTelling, remove, upload } from "./api.js";
+import { Problem, post, postTelling, remove } from "./api.js";
 import { bytes, count } from "./amounts.js";
 import { chooseEgg } from "./egg-drop.js";
+import { layDown, withSignatures } from "./egg-upload.js";
 import { clock, onDay } from "./clock.js";
 import { fill, h, unseen } from "./dom.js";
 import { inline } from "./problem.js";
@@ -44,9 +45,9 @@ export function eggDiff() {
     ),
     drops(target) {
       const aimed = slots.find(({ element }) => element.contains(target));
-      if (aimed) return { words: `Drop to compare: ${aimed.name}`, take: ([file]) => aimed.take(file) };
+      if (aimed) return { words: `Drop to compare: ${aimed.name}`, take: aimed.take };
       if (Boolean(before.egg) === Boolean(after.egg)) return null;
-      return { words: "Drop to compare", take: ([file]) => (before.egg ? after : before).take(file) };
+      return { words: "Drop to compare", take: (before.egg ? after : before).take };
     },
     close() {
       twins.removeEventListener("change", offer);
@@ -81,7 +82,7 @@ function slot(name, changed) {
     pick.addEventListener("change", () => pick.value && packed(pick.value));
     fill(
       body,
-      chooseEgg("Choose an egg", { multiple: false, taken: ([file]) => file && take(file) }),
+      chooseEgg("Choose an egg", { taken: take }),
       twins.rows.length > 0 && pick,
     );
   }
@@ -91,15 +92,17 @@ function slot(name, changed) {
     if (body.dataset.empty && !body.contains(document.activeElement)) empty();
   }
 
-  async function take(file) {
+  /** The first egg of `files`, and its signature. */
+  async function take(files) {
+    const [file, signature] = withSignatures(files)[0] ?? [];
+    if (!file) return;
     close();
     body.dataset.empty = "";
     control = new AbortController();
     const line = progressLine(`Reading ${file.name}…`, { cancel: close });
     fill(body, line.element);
-    const path = `/eggs?name=${encodeURIComponent(file.name)}`;
     await hold(async () => {
-      const { id, egg } = await upload(path, file, { moved: line.moved, signal: control.signal });
+      const { id, egg } = await layDown(file, signature, { moved: line.moved, signal: control.signal });
       return [{ id }, egg.name || file.name, `${file.name}, ${bytes(egg.size)}`];
     });
   }

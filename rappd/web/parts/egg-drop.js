@@ -2,12 +2,11 @@
 
 import { desk } from "./desk.js";
 import { h, icon } from "./dom.js";
+import { withSignatures } from "./egg-upload.js";
 import { openPlan } from "./plan-sheet.js";
 import { troubles } from "./troubles.js";
 
-const SIGNATURE = ".sig";
-
-const waiting = []; // [file, what came with it]
+const waiting = []; // [file, its signature]
 let open = false;
 
 /** Opens each file's plan; the next when the one before was decided. A `.sig` goes with the file it is of. */
@@ -16,18 +15,13 @@ export function openEggs(files) {
     troubles.add({ error: "Opening eggs needs the operator's link.", todo: `\`${desk.command}\``, file: "" });
     return;
   }
-  const names = new Set([...files].map(({ name }) => name));
-  const belongs = ({ name }) => name.endsWith(SIGNATURE) && names.has(name.slice(0, -SIGNATURE.length));
-  for (const file of files) {
-    if (belongs(file)) continue;
-    waiting.push([file, [...files].filter(({ name }) => name === file.name + SIGNATURE)]);
-  }
+  waiting.push(...withSignatures(files));
   if (!open) next();
 }
 
 /** A button that does what a drop does. `taken(files)` may do something else with them. */
-export function chooseEgg(label, { taken = openEggs, primary = false, multiple = true } = {}) {
-  const input = h("input", { type: "file", multiple, hidden: true, "aria-label": label });
+export function chooseEgg(label, { taken = openEggs, primary = false } = {}) {
+  const input = h("input", { type: "file", multiple: true, hidden: true, "aria-label": label });
   input.addEventListener("change", () => {
     taken([...input.files]);
     input.value = "";

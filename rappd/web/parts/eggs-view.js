@@ -7,6 +7,7 @@ import { clock, onDay } from "./clock.js";
 import { chooseEgg, openEggs } from "./egg-drop.js";
 import { eggDiff } from "./egg-diff.js";
 import { fill, h } from "./dom.js";
+import { kindOf } from "./egg-words.js";
 import { hatchings, undoHatching } from "./hatching.js";
 import { signersList } from "./signers.js";
 
@@ -57,7 +58,7 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
       h(
         "p",
         { class: "soft" },
-        `${kind}, ${count(files, "file")}, ${onDay(at)} ${clock(at)}`,
+        `${kindOf(kind)}, ${count(files, "file")}, ${onDay(at)} ${clock(at)}`,
         back && `; taken back ${onDay(back)} ${clock(back)}`,
       ),
     ),

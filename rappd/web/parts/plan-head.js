@@ -3,8 +3,7 @@
 import { a, bytes, count } from "./amounts.js";
 import { onDay } from "./clock.js";
 import { h } from "./dom.js";
-
-const KINDS = { lispy: "LisPy cartridge" };
+import { kindOf } from "./egg-words.js";
 
 /** Of a plan, and of the egg as it was looked at. */
 export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
@@ -14,7 +13,7 @@ export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
   return h(
     "div",
     { class: "plan-head" },
-    h("p", {}, [a(KINDS[who.kind] ?? who.kind), bytes(who.size), packed].filter(Boolean).join(", ")),
+    h("p", {}, [a(kindOf(who.kind)), bytes(who.size), packed].filter(Boolean).join(", ")),
     h("p", {}, whole(egg)),
     h("p", {}, signed(seal)),
     notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),

@@ -1,9 +1,10 @@
 /** The plan sheet: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
 
-import { Problem, post, postTelling, remove, upload } from "./api.js";
+import { Problem, post, postTelling, remove } from "./api.js";
 import { count } from "./amounts.js";
 import { openFiles } from "./cartridge-opening.js";
 import { fill, h } from "./dom.js";
+import { layDown } from "./egg-upload.js";
 import { hatched } from "./hatching.js";
 import { overwriting } from "./plan-choices.js";
 import { planHead } from "./plan-head.js";
@@ -16,10 +17,10 @@ import { openSheet } from "./sheet.js";
 import { trustForm } from "./signers.js";
 
 /**
- * Takes a file to the daemon and shows its plan; `decided()` when the sheet is closed. `beside`: files that came
- * with it, its signature.
+ * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
+ * when the sheet is closed.
  */
-export function openPlan(file, decided, beside = []) {
+export function openPlan(file, decided, signature) {
   const control = new AbortController();
   const body = h("div", { class: "sheet-body" });
   let ident = "";
@@ -43,8 +44,7 @@ export function openPlan(file, decided, beside = []) {
     const moved = (done, whole) =>
       done < whole ? line.moved(done, whole) : line.say("Checking every file…");
     try {
-      const path = `/eggs?name=${encodeURIComponent(file.name)}`;
-      const { id, plan, egg } = await upload(path, file, { moved, signal: control.signal });
+      const { id, plan, egg } = await layDown(file, signature, { moved, signal: control.signal });
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
@@ -70,7 +70,7 @@ export function openPlan(file, decided, beside = []) {
     let plan = first;
     const chosen = new Set();
     const run = async () => {
-      const opened = await inline(trouble, () => openFiles([file, ...beside]));
+      const opened = await inline(trouble, () => openFiles([file, signature].filter(Boolean)));
       if (!opened) return;
       dialog.close();
       go("twins", "cartridges");

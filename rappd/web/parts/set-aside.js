@@ -132,7 +132,7 @@ function openEnding(record, refresh) {
           "ul",
           { class: "losses" },
           h("li", {}, `${name}'s soul, and every soul before it`),
-          h("li", {}, "its memories"),
+          h("li", {}, "its memories, and its checkpoints"),
           known.agents?.length > 0 && h("li", {}, `its agents: ${some(known.agents, 5)}`),
           h("li", {}, extent(record)),
         ),

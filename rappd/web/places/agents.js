@@ -87,7 +87,8 @@ export function mount(main, { tryIt }) {
 
 function lists({ files, rapps }, tryIt) {
   const every = all(files);
-  const waiting = every.filter(({ card }) => card.quarantined);
+  const cartridges = every.filter(({ card }) => card.cartridge);
+  const waiting = every.filter(({ card }) => card.quarantined && !card.cartridge);
   const rest = every.filter(({ card }) => !card.quarantined);
   const cards = (some) =>
     h(
@@ -99,6 +100,7 @@ function lists({ files, rapps }, tryIt) {
     waiting.length > 0 && [h("h2", {}, `Quarantined, ${waiting.length}`), cards(waiting)],
     waiting.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
     rest.length > 0 && cards(rest),
+    cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     every.length === 0 &&
       h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
     rapps.length > 0 && [h("h2", {}, "Rapplications"), h("ul", { class: "cards" }, rapps.map(rappCard))],

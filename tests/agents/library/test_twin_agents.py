@@ -52,6 +52,11 @@ class House:
                 return {"soul": "# Rose", "history": [{"number": 1, "reason": "edited"}]}
             case "twins.archived" | "twins.purged":
                 return {operation.partition(".")[2]: [{"name": "Old", "kind": "memorial"}]}
+            case "twins.lineage":
+                return {"lineage": [{**ROSE, "depth": 0}, {**ADA, "depth": 1}]}
+            case "eggs.inspect":
+                egg = {"name": "Rose", "kind": "twin", "schema": "rapp-egg/2.0", "size": 3100, "whole": True}
+                return {"egg": {**egg, "signer": "4f" * 32, "roles": {"soul": 1, "agent": 5}}}
             case "eggs.receipts":
                 return {"hatchings": []}
             case "eggs.pack":
@@ -94,6 +99,10 @@ def house(desk: Any) -> House:
         ({"action": "hatch", "egg_url": "https://x/r.egg"}, ("eggs.hatch", {"url": "https://x/r.egg"})),
         ({"action": "inspect", "egg_path": "/r.egg"}, ("eggs.inspect", {"path": "/r.egg"})),
         ({"action": "eggs"}, ("eggs.receipts", {})),
+        ({"action": "checkpoint", "name": "Rose", "reason": "spring"}, ("twins.checkpoint", {"twin": "Rose", "note": "spring"})),
+        ({"action": "checkpoint", "text": "of Rose before the frost"}, ("twins.checkpoint", {"twin": "Rose", "note": "before the frost"})),
+        ({"action": "rollback", "text": "Rose back to how she was"}, ("twins.rollback", {"twin": "Rose"})),
+        ({"action": "rollback", "name": "Rose", "text": "2026-11"}, ("twins.rollback", {"twin": "Rose", "checkpoint": "2026-11"})),
         ({"action": "archive", "name": "Rose", "reason": "rest"}, ("twins.archive", {"twin": "Rose", "reason": "rest"})),
         ({"action": "archive", "filter": {"kind": "place"}, "confirm": True}, ("twins.archive", {"filter": {"kind": "place"}, "confirm": True})),
         ({"action": "archive", "filter": {"kind": "place"}, "confirm": "yes"}, ("twins.archive", {"filter": {"kind": "place"}})),
@@ -166,6 +175,17 @@ async def test_the_list_reads_well_without_a_model(desk: Any, house: House) -> N
 async def test_lay_egg_takes_a_twins_name_for_a_twin(desk: Any, house: House, given: Any, asked: Any) -> None:
     assert await desk.text(LAY, "LayEgg", **given) == PACKED["message"]
     assert house.asked == [("eggs.pack", asked)]
+
+
+async def test_what_is_long_is_told_in_a_sentence_first(desk: Any, house: House) -> None:
+    looked = json.loads(await desk.text(TWIN, "Twin", action="inspect", egg_path="/r.egg"))
+    assert looked["message"] == (
+        "Rose, twin (rapp-egg/2.0), 3100 bytes, whole, signed by 4f4f4f4f4f4f4f4f: 1 soul, 5 agent."
+    )
+    family = json.loads(await desk.text(TWIN, "Twin", action="lineage"))
+    assert family["message"] == "Rose (asleep)\n  Ada Lovelace (awake)"
+    asked = json.loads(await desk.text(TWIN, "Twin", action="purge", rappid_uuid="Rose"))
+    assert asked["message"].endswith('"yes, purge Rose" does it.')
 
 
 async def test_lay_egg_does_not_pack_the_brainstem_for_a_twin(desk: Any, house: House) -> None:
@@ -249,7 +269,40 @@ def understood() -> Callable[[str], Decision]:
         ),
         ("list twins", "Twin", {"action": "list"}),
         ("make a twin called Rose", "Twin", {"action": "new", "name": "Rose"}),
-        ("pack the twin Rose", "Twin", {"action": "pack", "text": "Rose"}),
+        ("pack the twin Rose", "Twin", {"action": "lay_egg", "rappid_uuid": "Rose"}),
+        ("who lives here?", "Twin", {"action": "list"}),
+        (
+            "ask Rose how the garden is",
+            "Twin",
+            {"action": "chat", "rappid_uuid": "Rose", "text": "how the garden is"},
+        ),
+        (
+            "tell Rose: the gate is green",
+            "Twin",
+            {"action": "chat", "rappid_uuid": "Rose", "text": "the gate is green"},
+        ),
+        (
+            "please rename Rose to Iris",
+            "Twin",
+            {"action": "update_identity", "rappid_uuid": "Rose", "name": "Iris"},
+        ),
+        ("fork the twin rose as Iris", "Twin", {"action": "fork", "rappid_uuid": "rose", "name": "Iris"}),
+        ('fork "old rose"', "Twin", {"action": "fork", "rappid_uuid": "old rose"}),
+        ("pack Rose", "Twin", {"action": "lay_egg", "rappid_uuid": "Rose"}),
+        ("wake up Zoë & Søn", "Twin", {"action": "boot", "rappid_uuid": "Zoë & Søn"}),
+        ("let Rose sleep", "Twin", {"action": "stop", "rappid_uuid": "Rose"}),
+        ("set Rose aside", "Twin", {"action": "archive", "rappid_uuid": "Rose"}),
+        ("bring Rose back", "Twin", {"action": "unarchive", "rappid_uuid": "Rose"}),
+        ("keep a checkpoint of Rose", "Twin", {"action": "checkpoint", "rappid_uuid": "Rose"}),
+        ("bring Rose back to her checkpoint", "Twin", {"action": "rollback", "rappid_uuid": "Rose"}),
+        ("yes, roll back Rose", "Twin", {"action": "rollback", "rappid_uuid": "Rose", "confirm": True}),
+        ("purge Rose", "Twin", {"action": "purge", "rappid_uuid": "Rose"}),
+        ("yes, purge Rose.", "Twin", {"action": "purge", "rappid_uuid": "Rose", "confirm": True}),
+        ("what is the soul of Rose?", "Twin", {"action": "update_soul", "rappid_uuid": "Rose"}),
+        ("who is the twin Rose?", "Twin", {"action": "overview", "rappid_uuid": "Rose"}),
+        ("show me Rose", "Twin", {"action": "overview", "rappid_uuid": "Rose"}),
+        ("who descends from whom?", "Twin", {"action": "lineage"}),
+        ("what was hatched here?", "Twin", {"action": "eggs"}),
         ("list archived twins", "Twin", {"action": "list_archived"}),
     ],
 )
@@ -261,7 +314,20 @@ def test_what_people_say_about_twins_and_eggs(
 
 
 @pytest.mark.parametrize(
-    "text", ["hacker news?", "remember that I like tea", "what do you remember?", "write me a poem"]
+    "text",
+    [
+        "hacker news?",
+        "remember that I like tea",
+        "what do you remember?",
+        "write me a poem",
+        "tell me a joke",
+        "who is Angela Merkel?",
+        "how is Paris?",
+        "archive my emails",
+        "wake me up at six",
+        "don't purge Rose",
+        "pack my bags",
+    ],
 )
 def test_other_agents_keep_their_sentences(understood: Callable[[str], Decision], text: str) -> None:
     assert understood(text).name not in ("Twin", "HatchEgg", "LayEgg")

@@ -152,6 +152,9 @@ def test_a_wrong_a_missing_and_a_short_passphrase(home: Home, tmp_path: Path) ->
         restore(tmp_path / "desk.backup", tmp_path / "new")
     with pytest.raises(WrongPassphrase):
         restore(tmp_path / "desk.backup", tmp_path / "new", passphrase="five loud red owls")
+    with pytest.raises(WrongPassphrase):
+        verify(tmp_path / "desk.backup", passphrase="five loud red owls")
+    assert verify(tmp_path / "desk.backup", passphrase=PASSPHRASE)["with_keys"]
     assert not (tmp_path / "new").exists()
     assert [path.name for path in tmp_path.iterdir() if "restoring" in path.name] == []
 
@@ -255,13 +258,30 @@ def test_a_living_home_is_backed_up_and_goes_on_elsewhere(
 
 def test_without_a_terminal_nobody_is_asked(home: Home, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rappd", "backup", str(tmp_path / "b")]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "RAPP_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
+    done = _rappd(home, *command)
     assert done.returncode == 2
     assert "passphrase" in done.stderr
     assert not (tmp_path / "b").exists()
+
+
+def test_a_check_tries_the_passphrase_that_it_is_given(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "b", PASSPHRASE)
+    (tmp_path / "right").write_text(f"{PASSPHRASE}\n")
+    (tmp_path / "wrong").write_text("five loud red owls\n")
+    command = [sys.executable, "-m", "rappd", "restore", "--check", str(tmp_path / "b")]
+    assert "its keys were not opened" in _rappd(home, *command).stdout
+    right = _rappd(home, *command, "--passphrase-file", str(tmp_path / "right"))
+    assert "✓ the passphrase opens its keys" in right.stdout
+    wrong = _rappd(home, *command, "--passphrase-file", str(tmp_path / "wrong"))
+    assert (wrong.returncode, wrong.stdout) == (5, "")
+
+
+def _rappd(home: Home, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env={**os.environ, "LANG": "C.UTF-8", "RAPP_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )

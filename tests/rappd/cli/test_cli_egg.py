@@ -204,6 +204,8 @@ def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> N
     assert "gardener, a twin, " in home.cli("egg", "inspect", str(first)).stdout
     assert home.cli("egg", "verify", str(first)).stdout.splitlines()[0] == "✓ whole: 4 of 4 files"
     assert f"  key {fingerprint(home)}" in home.cli("egg", "verify", str(first)).stdout.splitlines()
+    for verb in ("verify", "inspect"):
+        assert "✓ signed by this machine\n" in home.cli("egg", verb, str(first)).stdout
     assert "soul.md" in home.cli("egg", "diff", str(first), str(second)).stdout
     assert json.loads(home.cli("egg", "inspect", str(first), "--json").stdout)["egg"]["kind"] == "twin"
     octets = bytearray(second.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import unicodedata
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from rappd.cli import screen, tables
 from rappd.cli.phrases import ago, count, sentence, size, tilde, took
+from rappd.cli.screen import print_json
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=90)
 
@@ -146,3 +148,14 @@ def test_a_command_is_never_broken_across_lines(monkeypatch: pytest.MonkeyPatch)
 )  # fmt: skip
 def test_amounts_are_worded(told: str, expected: str) -> None:
     assert told == expected
+
+
+@pytest.mark.parametrize("extra", [0, 2**70, "\ud800", Path("/a")], ids=["plain", "large", "half", "path"])
+def test_one_object_for_scripts_is_indented_whatever_is_in_it(
+    capfd: pytest.CaptureFixture[str], extra: object
+) -> None:
+    body = {"name": "Zoë ✓", "empty": [[], {}, ""], "rows": [{"n": 1.5, "x": None}, extra], "y": True}
+    print_json(body)
+    escaped = extra in (2**70, "\ud800")
+    expected = json.dumps(body, ensure_ascii=escaped, indent=2, default=str)
+    assert capfd.readouterr().out == f"{expected}\n"

@@ -300,6 +300,7 @@ def test_dropped_like_an_egg_its_plan_offers_to_run_it(
         contents,
     )
     expect(desk.locator("dialog")).to_contain_text("a LisPy cartridge")
+    expect(desk.locator("dialog")).to_contain_text("✓ signed by this machine")
     button(desk, "Run it here").click()
     expect(desk.locator("dialog")).to_have_count(0)
     expect(desk.locator(".cartridge")).to_contain_text("✓ Signed by this machine")
@@ -323,6 +324,35 @@ def test_those_beside_the_agents_are_listed_and_open(fake_daemon: RunningDaemon,
     finally:
         file.unlink()
         broken.unlink()
+
+
+def test_among_the_agents_one_that_is_no_agent_is_told_apart_and_opens(
+    fake_daemon: RunningDaemon, page: Page
+) -> None:
+    file = written(fake_daemon.agents, "sums", "(+ 40 2)")
+    try:
+        page.goto(fake_daemon.post("/operator/key", control=True).json()["url"])
+        page.get_by_role("link", name="Agents").first.click()
+        card = page.locator("[data-file='sums.lispy.json']")
+        expect(card).to_contain_text("A program that runs by itself; it gives no agent.")
+        expect(page.locator("#main")).not_to_contain_text("Quarantined")
+        card.get_by_role("button", name="Open sums.lispy.json").click()
+        button(page, "Run").click()
+        expect(page.get_by_text("It came to 42")).to_be_visible()
+    finally:
+        file.unlink()
+
+
+def test_those_of_a_twin_are_listed_as_the_twins_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
+    key = fake_daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
+    written(fake_daemon.home / "twins" / key / "agents", "clock", "(+ 40 2)")
+    page.goto(fake_daemon.post("/operator/key", control=True).json()["url"])
+    page.get_by_role("link", name="Twins").click()
+    page.get_by_role("link", name="Cartridges").click()
+    expect(page.get_by_role("listitem").filter(has_text="of Rose")).to_contain_text("clock")
+    button(page, "Open clock of Rose").click()
+    button(page, "Run").click()
+    expect(page.get_by_text("It came to 42")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

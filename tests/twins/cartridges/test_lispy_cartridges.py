@@ -225,7 +225,7 @@ def test_limits_hold_for_each_frame() -> None:
     ran = run(document, limits=Limits(max_steps=20))
     assert ran.frames[0]["error"]["resource"] == "steps"
     frozen = run(document, steps=2, limits=Limits(max_steps=200)).document
-    with pytest.raises(BadCartridge, match="Nothing was run"):
+    with pytest.raises(BadCartridge, match="nothing was run"):
         run(frozen, ceiling=Limits(max_steps=199))
 
 
@@ -285,8 +285,8 @@ def test_an_entry_is_one_of_the_programs() -> None:
         ({"continuation": {"pending_inputs": {}}}, "pending_inputs is not a list"),
         ({"continuation": {"last_state": {"prev-result": {"tag": "no"}}}}, "nothing was run"),
         ({"continuation": {"image": []}}, "continuation.image is not"),
-        ({"continuation": {"image": {}}}, "Nothing was run"),
-        ({"continuation": {"image": {"schema": "lispy-image/1.0"}}}, "Nothing was run"),
+        ({"continuation": {"image": {}}}, "nothing was run"),
+        ({"continuation": {"image": {"schema": "lispy-image/1.0"}}}, "nothing was run"),
         ({"echoes": {}}, "echoes is not a list"),
         ({"tools": {"a": []}}, "tools is not"),
     ],

@@ -323,6 +323,13 @@ class TestConversations:
         assert not (home.twin / ".brainstem_data/frames.json").exists()
         assert not list(home.receipts.glob("*.frames.json"))
 
+    def test_those_that_are_here_already_leave_no_receipt(self, home: AHome) -> None:
+        threads = Threads()
+        first = home.importer(conversations=threads).hatch(_talked(), now=NOW)
+        again = home.importer(conversations=threads).hatch(_talked(), now=LATER)
+        assert (again.conversations, again.receipt) == (0, None)
+        assert [one.id for one in home.importer().receipts.listing()] == [first.receipt and first.receipt.id]
+
     def test_without_a_daemon_they_wait(self, home: AHome) -> None:
         done = home.importer().hatch(_talked())
         assert done.conversations is None

@@ -214,29 +214,36 @@ def test_a_purge_takes_the_checkpoints_and_leaves_the_eggs_that_were_packed(home
     kept = [
         _file(home, "checkpoints", other.key, "2026-11-21T09-40-00.000Z.egg"),
         _file(home, twin.key, "2026-11-21T09-40-00.000000Z-twin.egg"),
+        _file(home, twin.key, "the-day-before.egg"),
+        _file(home, other.key, "2026-11-21T09-40-00.000000Z-twin-before.egg"),
     ]
     taken = [
         _file(home, "checkpoints", twin.key, f"2026-11-21T09-40-00.000Z.{ending}")
         for ending in ("egg", "json")
     ]
+    taken.append(_file(home, twin.key, "2026-11-20T09-40-00.000000Z-twin-before.egg"))
     home.do("archive", twin.key, now=home.now)
     home.do("unarchive", twin.key)
     assert all(path.exists() for path in taken)
     home.do("archive", twin.key, now=home.now)
     home.do("purge", twin.key, confirm=True, now=home.now)
     assert not taken[0].parent.exists()
+    assert not any(path.exists() for path in taken)
     assert all(path.exists() for path in kept)
 
 
 def test_checkpoints_of_who_lives_under_that_key_are_kept(home: Any) -> None:
     twin = home.mint("Gardener")
-    own = _file(home, "checkpoints", twin.key, "2026-11-21T09-40-00.000Z.egg")
+    own = [
+        _file(home, "checkpoints", twin.key, "2026-11-21T09-40-00.000Z.egg"),
+        _file(home, twin.key, "2026-11-21T09-40-00.000000Z-twin-before.egg"),
+    ]
     home.do("archive", twin.key, now=home.now)
     with home.places.stage(twin.key) as staged:
         (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
         home.places.settle(staged, home.places.active(twin.key))
     home.do("purge", twin.key, confirm=True, now=home.now)
-    assert own.exists()
+    assert all(path.exists() for path in own)
 
 
 def test_checkpoints_of_a_later_life_are_not_swept_away_by_an_unfinished_purge(home: Any) -> None:

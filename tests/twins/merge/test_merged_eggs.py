@@ -190,6 +190,9 @@ def test_merging_the_same_egg_again_changes_nothing(lived: Lives) -> None:
     assert twice.report.already
     assert json.loads(text(twice, ".brainstem_data/memory.json")) == {"beds": 10}, "nothing is counted twice"
     assert lived.packed(twice, "twice").read_bytes() == merged.read_bytes()
+    itself = lived.merged(base, merged, lived.packed(once, "again"), "itself")
+    assert itself.report.already
+    assert lived.packed(itself, "itself").read_bytes() == merged.read_bytes(), "nor is that written down"
     onward = lived.merged(base, theirs, merged, "onward")
     assert onward.report.forward
     assert lived.packed(onward, "onward").read_bytes() == merged.read_bytes(), "nor on the other machine"

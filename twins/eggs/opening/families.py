@@ -99,6 +99,20 @@ def table(families: Iterable[Family] = FAMILIES) -> list[str]:
     ]
 
 
+_SPOKEN = {
+    "lispy": "LisPy cartridge",
+    "game": "game cartridge",
+    "phylogeny": "record of descent",
+    "seeds": "list of agents",
+}
+
+
+def spoken(kind: str) -> str:
+    """A kind as people say it, with its article."""
+    word = _SPOKEN.get(kind, kind)
+    return f"{'an' if word[:1] in 'aeio' else 'a'} {word}"
+
+
 def unknown(file: str, what: str) -> UnknownEgg:
     """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
 

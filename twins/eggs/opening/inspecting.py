@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from twins.amounts import amount
 from twins.eggs.archive.names import shown
 from twins.eggs.opened import Destination, Opened, Part, Role
+from twins.eggs.opening.families import spoken
 from twins.eggs.opening.parts import Parts, Row
 from twins.eggs.opening.sniffing import open_egg
 
@@ -89,13 +90,13 @@ def inspect(opened: Opened) -> dict[str, Any]:
     }
 
 
-def lines(opened: Opened) -> list[Line]:
-    """The same for people, the most important first."""
+def lines(opened: Opened, *, signer: str = "") -> list[Line]:
+    """The same for people, the most important first. ``signer``: what whose key signed it is called here."""
     family = opened.family
-    head = [opened.name, f"{_article(family.kind)} {family.kind}", amount(opened.size)]
+    head = [opened.name, spoken(family.kind), amount(opened.size)]
     if opened.packed_at:
         head.append(f"packed {_day(opened.packed_at)}")
-    found = [Line("", ", ".join(head)), *verdict(opened)]
+    found = [Line("", ", ".join(head)), *verdict(opened, signer=signer)]
     found.append(Line("", f"{family.tag}, {family.container}; {_hatches(opened)}"))
     if opened.rappid:
         found.append(Line("", opened.rappid.text))
@@ -108,7 +109,7 @@ def lines(opened: Opened) -> list[Line]:
     return found
 
 
-def verdict(opened: Opened) -> list[Line]:
+def verdict(opened: Opened, *, signer: str = "") -> list[Line]:
     """Whether it is whole, and who signed it: what ``rappd egg verify`` answers."""
     seal = opened.seal
     files = f"{len(opened.parts)} file{'' if len(opened.parts) == 1 else 's'}"
@@ -121,7 +122,7 @@ def verdict(opened: Opened) -> list[Line]:
     else:
         whole = Line("note", f"readable: {files}; it carries no hashes")
     if seal.signer:
-        return [whole, Line("good" if seal.checked else "note", f"signed by {seal.signer[:16]}")]
+        return [whole, Line("good" if seal.checked else "note", f"signed by {signer or seal.signer[:16]}")]
     return [whole, Line("note", "not signed")]
 
 
@@ -143,10 +144,6 @@ def _rows(parts: Sequence[Part]) -> Iterable[Row]:
 
 def _counted(parts: Sequence[Part]) -> Mapping[Role, int]:
     return parts.counted() if isinstance(parts, Parts) else Counter(part.role for part in parts)
-
-
-def _article(word: str) -> str:
-    return "an" if word[:1] in "aeio" else "a"
 
 
 def _day(moment: str) -> str:

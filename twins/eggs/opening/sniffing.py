@@ -197,6 +197,11 @@ def _room_of_json(found: Found) -> str:
         return "cartridges:phylogeny"
     if document.get("format") == "orappter-cartridge/1.0":
         return "cartridges:game"
+    if isinstance(schema, str) and schema.startswith("rappd-integrity/"):
+        raise BadEgg(
+            f"{found.file} is only a signature; nothing was written.",
+            do="Open the file that it is of, and keep both together.",
+        )
     kind = document.get("type", document.get("_format", kind))
     raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 

@@ -44,7 +44,9 @@ def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
 
 def _check_free(target: Path, overwrite: bool) -> None:
     if target.is_dir() or (not overwrite and os.path.lexists(target)):
-        raise TwinConflict(f"{target.name} exists already; nothing was packed.", do="Name another file.")
+        raise TwinConflict(
+            f"{target.name} exists already; nothing was packed.", do="Name another file, or --force."
+        )
 
 
 def settled(file: BufferedRandom) -> tuple[int, str]:

@@ -98,6 +98,13 @@ def test_a_rapplication_bundle_is_sent_to_its_own_verb(eggs: Any) -> None:
     assert caught.value.do == "rappd rapps install ./desk.zip"
 
 
+def test_a_signature_alone_is_no_egg(eggs: Any) -> None:
+    sealed = integrity.seal({"x.egg": "ab" * 32}, at="2026-11-21T09:40:00Z", key=None)
+    path = eggs.json(json.loads(sealed), "x.egg.sig")
+    with pytest.raises(BadEgg, match="is only a signature"):
+        open_egg(path)
+
+
 def test_what_is_no_regular_file(eggs: Any) -> None:
     with pytest.raises(NoSuchFile):
         open_egg(eggs.folder / "none.egg")
