@@ -46,7 +46,7 @@ HOST = "brainstem"
 Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 _LOOK_SECONDS = 0.5
-_GLANCE_SECONDS = 0.02  # turns that flow do not each go to the disk
+_GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
 
 class Others(Protocol):

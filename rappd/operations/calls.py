@@ -100,7 +100,7 @@ class CallVerbs:
         m = self._machines
         asked = Envelope(id or new_id(), m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin))
         asked = replace(asked, extensions={TRACEPARENT: trace_of(asked.id)})
-        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
+        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data), fresh=not id)
         m.gate.sent(placed, HOST)
         return placed
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import os
 import uuid
 
 from hypothesis import given
@@ -31,3 +33,26 @@ def test_only_uuids_pass_for_uuids(text: str) -> None:
     except ValueError:
         expected = False
     assert is_uuid(text) == expected
+
+
+def test_a_forked_process_draws_other_ids() -> None:
+    new_id()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, "".join(new_id() for _ in range(100)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        theirs = told.read()
+    os.waitpid(child, 0)
+    assert {theirs[at : at + 36] for at in range(0, len(theirs), 36)}.isdisjoint(
+        {new_id() for _ in range(100)}
+    )
+
+
+async def test_ids_drawn_by_several_threads_are_all_different() -> None:
+    found = await asyncio.gather(
+        *(asyncio.to_thread(lambda: [new_id() for _ in range(2000)]) for _ in range(4))
+    )
+    assert len({one for some in found for one in some}) == 8000
