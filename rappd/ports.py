@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import shutil
 import socket
 import subprocess
@@ -11,6 +13,8 @@ from pathlib import Path
 _LISTEN = "0A"
 _INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")
 _SEARCH = 100
+_ASIDE = range(20_000, 32_000)
+"""Below the ports that systems lend to connections: those are taken and given back at any moment."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,6 +37,12 @@ def another(port: int) -> int:
     """A port to propose in the place of one that is taken: 100 further on, or the next free one."""
     first = port + 100 if port + 100 + _SEARCH < 65536 else 7171
     return next((found for found in range(first, first + _SEARCH) if is_free(found)), first)
+
+
+def aside(count: int) -> list[int]:
+    """Free ports that nobody gets by chance before a daemon listens there."""
+    some = random.SystemRandom().sample(_ASIDE, 500)
+    return list(itertools.islice(filter(is_free, some), count))
 
 
 def holder(port: int) -> Holder:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+from longest_first import longest_first
 
 # How long an example takes says more about the machine than about the code; a test that hangs has its timeout.
 settings.register_profile("rappd", deadline=None)
@@ -12,3 +14,7 @@ settings.load_profile("rappd")
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Long texts go by their parameter: keys and ids are others each time, and workers must agree on names."""
     return argname if isinstance(val, str | bytes) and len(val) > 30 else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)

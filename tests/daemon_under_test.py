@@ -14,7 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rappd.ports import aside
+
 REPO = Path(__file__).parents[1]
+NO_AUTHORITY = Path(__file__).with_name("no_authority.pem")
+"""No daemon of a test has to do with the Internet; to read who is trusted there takes a tenth of its start."""
 
 AGENT = '''
 from agents.basic_agent import BasicAgent
@@ -44,10 +48,8 @@ def agent_source(
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port for a daemon that is started in a moment."""
+    return aside(1)[0]
 
 
 class Answer:
@@ -76,6 +78,8 @@ class RunningDaemon:
             "RAPPD_PEERS_DOOR": "off",
             "RAPPD_NEARBY": "off",
             "GH_CONFIG_DIR": str(home.parent / "no-gh"),
+            "SSL_CERT_FILE": str(NO_AUTHORITY),
+            "SSL_CERT_DIR": str(home.parent / "no-authorities"),
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None

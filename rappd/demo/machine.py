@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 from rappd.cli.daemon import Daemon, Gone
 from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
+from rappd.ports import aside
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -29,7 +29,7 @@ class DemoMachine:
         self.name = name
         self.home = Home(folder / name)
         self.daemon = Daemon(self.home)
-        self._ports = _free_ports(2)
+        self._ports = aside(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -129,14 +129,3 @@ def _stop(machines: Sequence[DemoMachine]) -> None:
     finally:  # also when somebody who waits for this grows impatient
         for machine in machines:
             machine.kill()
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

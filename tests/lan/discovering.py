@@ -2,6 +2,7 @@
 
 It announces itself, answers at PORT with its fingerprint, and watches the peers. It prints a JSON object a line:
 ``{"t": seconds since 1970, "event", …}``. Lines on standard input: ``rename NAME``, ``state``, ``close``.
+It asks after peers, and tries again after trouble, more often than a daemon, so that tests wait less.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from neighborhoods.discovery.ladder import Ladder
 from neighborhoods.discovery.nearby import Nearby
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.discovery.presence import Presence
+from neighborhoods.discovery.presence import Pace, Presence
 from neighborhoods.discovery.sightings import Change, Sighting, Sightings
+
+HERE = 7.0
+PACE = Pace(every=3.0, here=HERE, first=2.0)
+RETRY = 6.0
 
 
 def say(event: str, **more: Any) -> None:
@@ -57,9 +62,9 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
     last: dict[str, str] = {}
     sightings = Sightings()
     sightings.listen(sighted)
-    nearby = Nearby(sightings, name=name, fingerprint=fingerprint, port=int(port))
+    nearby = Nearby(sightings, name=name, fingerprint=fingerprint, port=int(port), retry=RETRY)
     ladder = Ladder(sightings, PeersFile(Path(folder) / "peers.json"), nearby)
-    presence = Presence(probe, changed=lambda peer, state: say(state, peer=peer))
+    presence = Presence(probe, changed=lambda peer, state: say(state, peer=peer), pace=PACE)
     sightings.listen(presence.on_sighting)
     sightings.pin(peers)
     server = await asyncio.start_server(answer, "", int(port))

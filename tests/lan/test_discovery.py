@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from lan.discovering import HERE, PACE
 from lan.network import Lan, Machine
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
@@ -133,7 +134,7 @@ def test_one_is_killed_and_restarted(lan: Lan, tmp_path: Path, measured: Measure
     away = desk.wait("away", peer=pi.id, since=now)
     measured("killed, away after", away["t"] - now)
     assert not [one for one in desk.said if one["event"] == "gone"]
-    time.sleep(12)
+    time.sleep(3 * PACE.first)  # by now it is asked ever more rarely
     pi.restart()
     announced = pi.announced()
     measured("announced again, here after", desk.wait("here", peer=pi.id, since=now)["t"] - announced)
@@ -155,7 +156,7 @@ def test_one_moves_to_another_address(lan: Lan, tmp_path: Path, measured: Measur
     measured("the new address is known after", changed["t"] - now)
     left = desk.wait("changed", peer=pi.id, since=now, addresses=["10.77.0.99"])
     measured("the old one is forgotten after", left["t"] - now)
-    time.sleep(20)
+    time.sleep(HERE + PACE.every)
     desk.tell("state")
     assert desk.wait("state")["presence"][pi.id][0] == "here"
 
@@ -279,6 +280,7 @@ def test_a_flood_of_announcements_hides_nobody(lan: Lan, tmp_path: Path, measure
     measured("answers after the flood in", state["t"] - now)
     assert 500 < state["rungs"]["nearby"][0] <= 2000
     assert state["presence"][pi.id][0] == "here"
-    time.sleep(20)
+    time.sleep(HERE + PACE.every)
+    later = time.time()
     desk.tell("state")
-    assert desk.wait("state", since=now + 10)["presence"][pi.id][0] == "here"
+    assert desk.wait("state", since=later)["presence"][pi.id][0] == "here"

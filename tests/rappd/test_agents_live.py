@@ -33,7 +33,7 @@ def test_a_fault_is_told_with_its_line_while_the_last_good_version_serves(daemon
     fault = daemon.wait_for(lambda: daemon.get("/health").json()["quarantined"])[0]
     assert (fault["file"], fault["line"], fault["last_good"]) == ("aaa_agent.py", 2, True)
     assert daemon.chat("go")["agent_logs"] == "[Aaa] good"
-    assert "works on" in daemon.log
+    daemon.wait_for(lambda: "works on" in daemon.log, 20, "the log, which is written apart")
     daemon.stop()
     daemon.start()
     assert daemon.get("/health").json()["quarantined"], "the fault is still there after a restart"

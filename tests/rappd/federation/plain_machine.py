@@ -234,7 +234,7 @@ class PlainMachine:
             def do_POST(self) -> None:
                 found = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 one = isinstance(found, dict)
-                replies = [machine._answers(each) for each in ([found] if one else found)]
+                replies = [machine.answer(each) for each in ([found] if one else found)]
                 body = json.dumps(replies[0] if one else replies).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", JSON)
@@ -258,7 +258,8 @@ class PlainMachine:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return server
 
-    def _answers(self, envelope: Json) -> Json:
+    def answer(self, envelope: Json) -> Json:
+        """What it says to something it is sent."""
         reply = {"id": envelope["id"], "from": self.id, "to": envelope["from"]}
         if envelope["verb"] == "HELLO":
             data = {

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from tests.rappd.federation.conftest import House
+from tests.rappd.federation.plain_line import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
@@ -126,7 +127,7 @@ def test_nobody_speaks_in_the_name_of_another_peer(house: House, mine: PlainMach
         refused(other.post(other.envelope(verb, data, sender=mine.id)), "wrong_sender", 403)
     batch = other.request("POST", "/envelopes/batch", [other.help(sender=mine.id)])
     assert batch.json[0]["data"]["reason"] == "wrong_sender"
-    assert "security" in house.daemon.log
+    house.daemon.wait_for(lambda: "security" in house.daemon.log, 20, "the log, which is written apart")
 
 
 def test_a_repeat_is_answered_from_the_record_and_done_once(house: House, mine: PlainMachine) -> None:
@@ -178,7 +179,11 @@ def test_structural_agents_are_nobodys_from_elsewhere(house: House, mine: PlainM
         shown, unknown = mine.post(to), mine.post(missing)
         assert (shown.status, shown.data["reason"]) == (unknown.status, unknown.data["reason"])
     assert house.owner("GET", "/twins")[1] == before
-    assert any("security" in line and "Twin" in line for line in house.daemon.log.splitlines())
+
+    def told() -> bool:
+        return any("security" in line and "Twin" in line for line in house.daemon.log.splitlines())
+
+    house.daemon.wait_for(told, 20, "the log, which is written apart")
 
 
 def test_questions_that_come_round_or_go_too_far_end(mine: PlainMachine) -> None:
@@ -222,18 +227,10 @@ def test_ended_trust_counts_on_connections_that_are_open(house: House) -> None:
 
 async def test_ended_trust_ends_the_lines_that_are_open(house: House) -> None:
     gone = await asyncio.to_thread(house.peer, "lined")
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(
-            f"https://{house.address}/line", ssl=gone.context(), protocols=("rappd.1",)
-        ) as first,
-        session.ws_connect(
-            f"https://{house.address}/line", ssl=gone.context(), protocols=("rappd.1",)
-        ) as second,
-    ):
+    async with line_of(gone) as first, line_of(gone) as second:
         for line in (first, second):
             asked = gone.help()
-            await line.send_str(json.dumps(asked))
+            await line.send(asked)
             assert await _reply(line, asked["id"])
         await asyncio.to_thread(house.owner, "POST", f"/peers/{gone.fingerprint}/revoke")
         for line in (first, second):
@@ -252,9 +249,9 @@ async def test_who_is_paired_anew_at_once_is_let_in(house: House) -> None:
         assert (await asyncio.to_thread(back.post, back.help())).verb == "DONE"
 
 
-async def _reply(line: Any, id: str) -> Any:
+async def _reply(line: PlainLine, id: str) -> Any:
     async with asyncio.timeout(20):
         while True:
-            found = json.loads((await line.receive()).data)
+            found = await line.hear()
             if found["id"] == id:
                 return found

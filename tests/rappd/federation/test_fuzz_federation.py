@@ -8,12 +8,12 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import aiohttp
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.rappd.federation.conftest import House, make_house
+from tests.rappd.federation.plain_line import line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 KEYS = ["id", "from", "to", "verb", "data", "_x_thread", "_x_deadline", "_x_cap", "_x_sig", "_x_path",
@@ -158,12 +158,7 @@ def test_any_frames(house: House, mine: PlainMachine, frames: list[Any]) -> None
     """After all of them a question on the same line is answered."""
 
     async def go() -> None:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.ws_connect(
-                f"https://{house.address}/line", ssl=mine.context(), protocols=("rappd.1",)
-            ) as line,
-        ):
+        async with line_of(mine) as line:
             for frame in frames:
                 if isinstance(frame, bytes):
                     await line.send_bytes(frame)
@@ -173,10 +168,10 @@ def test_any_frames(house: House, mine: PlainMachine, frames: list[Any]) -> None
                         frame if isinstance(frame, str) and len(frame) > 40 else json.dumps(shown)
                     )
             asked = mine.help()
-            await line.send_str(json.dumps(asked))
+            await line.send(asked)
             async with asyncio.timeout(30):
                 while True:
-                    found = json.loads((await line.receive()).data)
+                    found = await line.hear()
                     assert "Traceback" not in json.dumps(found)
                     if found["id"] == asked["id"]:
                         break

@@ -6,8 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
@@ -15,6 +14,7 @@ import pytest
 from loopback_server import FakeModel, calls, says
 
 from tests.rappd.federation.conftest import House, make_house
+from tests.rappd.federation.plain_line import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 EVENTS = {"Accept": "text/event-stream"}
@@ -51,24 +51,12 @@ def scripted(model: FakeModel) -> Iterator[None]:
     model.hang = False
 
 
-@asynccontextmanager
-async def line_of(machine: PlainMachine) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(
-            f"https://{machine.daemon_address}/line", ssl=machine.context(), protocols=("rappd.1",)
-        ) as line,
-    ):
-        assert line.protocol == "rappd.1"
-        yield line
-
-
-async def told(line: aiohttp.ClientWebSocketResponse, id: str) -> list[dict[str, Any]]:
+async def told(line: PlainLine, id: str) -> list[dict[str, Any]]:
     """Every envelope on that id until one that ends it."""
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(60):
         while not found or found[-1]["verb"] == "STREAM":
-            one = json.loads((await line.receive()).data)
+            one = await line.hear()
             if one["id"] == id:
                 found.append(one)
     return found
@@ -86,7 +74,7 @@ def events(body: bytes) -> list[tuple[int, dict[str, Any]]]:
 async def test_a_line_tells_what_happens_only_to_who_wants_it(mine: PlainMachine, model: FakeModel) -> None:
     async with line_of(mine) as line:
         asked = mine.envelope("HELP", {"user_input": "go", "stream": True})
-        await line.send_str(json.dumps(asked))
+        await line.send(asked)
         found = await told(line, asked["id"])
         assert [one["verb"] for one in found][-1] == "DONE"
         assert found[-1]["data"]["result"] == "all of it"
@@ -100,14 +88,14 @@ async def test_a_line_tells_what_happens_only_to_who_wants_it(mine: PlainMachine
         assert "".join(text) == "all of it"
         model.will(says("quiet"))
         asked = mine.envelope("HELP", {"user_input": "go"})
-        await line.send_str(json.dumps(asked))
+        await line.send(asked)
         assert [one["verb"] for one in await told(line, asked["id"])] == ["DONE"]
 
 
 async def test_one_agent_on_a_line_needs_no_pieces(mine: PlainMachine) -> None:
     async with line_of(mine) as line:
         asked = mine.envelope("HELP", {"zone": "UTC", "stream": True}, to=mine.to("Clock"))
-        await line.send_str(json.dumps(asked))
+        await line.send(asked)
         found = await told(line, asked["id"])
         assert [one["verb"] for one in found] == ["DONE"]
         assert found[0]["data"]["result"] == "it is UTC"
@@ -181,9 +169,9 @@ async def test_a_cancel_stops_the_work_and_its_record_says_so(
     cancel = {**asked, "verb": "CANCEL", "data": {}}
     async with line_of(mine) as line:
         if way == "line":
-            await line.send_str(json.dumps(asked))
+            await line.send(asked)
             await asyncio.to_thread(model.reached.wait, 20)
-            await line.send_str(json.dumps(cancel))
+            await line.send(cancel)
             found = await told(line, asked["id"])
             assert [one["verb"] for one in found] == ["ERROR"]
             status, data = found[0]["data"]["code"], found[0]["data"]
@@ -235,14 +223,14 @@ async def test_answers_are_not_answered_without_end(mine: PlainMachine) -> None:
             mine.envelope("ERROR", {"code": 500, "msg": "x"}, sender="unknown"),
             mine.envelope("ERROR", {"code": 500, "msg": "x"}, sender=f"brainstem_{'0' * 16}"),
         ):
-            await line.send_str(json.dumps(odd))
+            await line.send(odd)
         asked = mine.help()
         await line.send_str("no envelope")
-        await line.send_str(json.dumps(asked))
+        await line.send(asked)
         found = []
         async with asyncio.timeout(20):
             while not found or found[-1]["id"] != asked["id"]:
-                found.append(json.loads((await line.receive()).data))
+                found.append(await line.hear())
         assert [one["verb"] for one in found] == ["ERROR", "DONE"]
         assert found[0]["data"]["reason"] == "malformed"
 
@@ -253,14 +241,14 @@ async def test_too_much_at_once_on_a_line_is_put_off_and_nothing_else_suffers(
     async with line_of(mine) as line:
         asked = [mine.help("Counted", {"tell": f"many{n}"}) for n in range(400)]
         for one in asked:
-            await line.send_str(json.dumps(one))
+            await line.send(one)
         hello = mine.envelope("HELLO")
-        await line.send_str(json.dumps(hello))
+        await line.send(hello)
         ids = {one["id"] for one in (*asked, hello)}
         answered: dict[str, Any] = {}
         async with asyncio.timeout(100):
             while len(answered) < len(ids):
-                one = json.loads((await line.receive()).data)
+                one = await line.hear()
                 if one["id"] in ids:  # the daemon asks something, too
                     answered[one["id"]] = one
         put_off = [one for one in answered.values() if one["data"].get("reason") == "busy"]
