@@ -167,8 +167,11 @@ def _shortly(value: Any) -> str:
 
 def _find(document: Any, at: Path) -> tuple[bool, Any]:
     for step in at:
-        inside = step < len(document) if isinstance(document, list) and isinstance(step, int) else False
-        if not inside and not (isinstance(document, dict) and step in document):
+        if isinstance(document, dict):
+            inside = isinstance(step, str) and step in document
+        else:
+            inside = isinstance(document, list) and type(step) is int and 0 <= step < len(document)
+        if not inside:
             return False, None
         document = document[step]
     return True, document

@@ -20,14 +20,11 @@ _XML = "cartridge_xml"
 def to_buddy(egg: Document) -> Document:
     """The organism that the body tells of, and its name."""
     body = egg["body"]
-    state: Any = {}
+    state = _state(body)
     xml = None
-    if body["kind"] == "state_json":
-        state = body["content"]
-    elif body["kind"] == "hybrid":
-        state = body["content"].get("state_json", body["content"].get("state"))
+    if body["kind"] == "hybrid":
         xml = body["content"].get(_XML, body["content"].get("cartridge"))
-    else:
+    elif body["kind"] != "state_json":
         xml = body["content"]
     organism = {
         key: value
@@ -63,7 +60,7 @@ def from_buddy(buddy: Document) -> Document:
 def complete(document: Document) -> None:
     """Fills in what Egg Spec v1 asks for: a Buddy is of scale daemon."""
     body = document["body"]
-    state = body["content"] if body["kind"] == "state_json" else {}
+    state = _state(body)
     organism = document["organism"]
     slug = organism.setdefault("slug", label(str(organism.get("name") or ""), otherwise="buddy"))
     organism.setdefault("species", "rappter-buddy")
@@ -80,3 +77,10 @@ def complete(document: Document) -> None:
     validation = document.setdefault("validation", {})
     validation.setdefault("ok", True)
     validation.setdefault("issues", [])
+
+
+def _state(body: Document) -> Any:
+    """What a body tells of the organism, alone or beside XML."""
+    if body["kind"] == "state_json":
+        return body["content"]
+    return body["content"].get("state_json", body["content"].get("state")) if body["kind"] == "hybrid" else {}

@@ -150,6 +150,22 @@ def test_an_xml_egg_that_lives_becomes_a_hybrid_and_loses_nothing() -> None:
     assert lived["organism"] == egg["organism"]
 
 
+def test_when_it_was_made_is_still_known_after_its_body_became_a_hybrid() -> None:
+    egg: Document = {
+        "_format": "egg",
+        "_schema_version": 1,
+        "organism": {"slug": "hello", "species": "page", "instance": "hello-1", "scale": "daemon"},
+        "lineage": {"created_at": "soon"},
+        "body": {"kind": "state_json", "content": {"created_at": "soon", "cartridge_xml": ""}},
+    }
+    egg_spec.seal(egg)
+    buddy = convert(egg, Shape.BUDDY)
+    buddy["organism"]["xp"] = 7
+    lived = convert(buddy, Shape.SPEC)
+    assert lived["body"]["kind"] == "hybrid"
+    assert lived["lineage"]["created_at"] == "soon"
+
+
 def test_shapes_are_told_apart_by_what_is_in_them() -> None:
     assert shape_of(FLUFFY) is Shape.SEED
     assert shape_of({"_meta": {"type": "rappter.egg"}, "organism": {}}) is Shape.BUDDY
@@ -177,6 +193,8 @@ def test_shapes_are_told_apart_by_what_is_in_them() -> None:
         ({"_rappd": {"rappter.egg": {"edits": [], "without": [], "more": 1}}}, "_rappd"),
         ({"_rappd": {"rappter.egg": {"edits": [1], "without": []}}}, "damaged"),
         ({"_rappd": {"rappter.egg": {"edits": [], "without": [[1]]}}}, "damaged"),
+        ({"_rappd": {"rappter.egg": {"edits": [], "without": [[["stats"]]]}}}, "damaged"),
+        ({"_rappd": {"rappter.egg": {"edits": [], "without": [[{}]]}}}, "damaged"),
         ({"memory": [{"_rappd": "x"}]}, "damaged"),
     ],
 )
