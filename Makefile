@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests wait as much as they compute: twice two processors. The order is that of tests/longest_first.py.
-PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: start test bench lint clean

@@ -165,6 +165,7 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
     expect(page.locator("dialog")).to_contain_text("soul.md changed since Gardener hatched")
     page.get_by_role("button", name="Leave it hatched").click()
     page.locator("nav >> text=Here").click()
+    expect(page.locator("#main nav [aria-current=page]")).to_have_text("Here")
     page.locator("#main input[type=file]").first.set_input_files(egg)
     sheet.get_by_label("soul").check()
     expect(sheet.locator(".replace .plan-count")).to_have_text("1")
