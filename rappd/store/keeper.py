@@ -8,11 +8,8 @@ checkpoint here has left it little to do.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import sqlite3
-import sys
 import threading
 import time
 from pathlib import Path
@@ -26,7 +23,6 @@ log = logging.getLogger(__name__)
 CHECKPOINT_PAGES = 4_000
 LONG_FRAMES = 16_000  # 64 MB
 SYNC_SECONDS = 1.0
-_NICE = 10
 
 
 class Keeper:
@@ -63,7 +59,6 @@ class Keeper:
         self._db.close()
 
     def _run(self) -> None:
-        _step_back()
         while not self._closing:
             self._bell.wait()
             deadline = time.monotonic() + SYNC_SECONDS
@@ -91,10 +86,3 @@ class Keeper:
             self._log.sync()
         except OSError as error:
             log.warning("the record could not be synced to the disk: %s", error)
-
-
-def _step_back() -> None:
-    """Whoever waits for an answer comes first: where cores are few, a checkpoint is most of the slowest turns."""
-    if sys.platform == "linux":  # elsewhere a thread has no niceness of its own
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
