@@ -177,11 +177,11 @@ def test_a_damaged_list_lets_nothing_of_the_workspace_run_and_everything_else_go
     assert daemon.chat("hello")["response"]
 
     (daemon.home / "held.json").unlink()
-    time.sleep(0.03)  # turns that follow each other do not each look
+    time.sleep(0.06)  # turns that follow each other do not each look
     daemon.chat("hello")
     assert "Cook" in daemon.agent_names(), "as of the next turn"
     assert run(daemon, "Cook")["result"] == "cooked"
     (daemon.home / "held.json").write_text("[]")
-    time.sleep(0.03)
+    time.sleep(0.06)
     daemon.chat("hello")
     assert "Cook" not in daemon.agent_names()

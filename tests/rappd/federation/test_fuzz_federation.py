@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import uuid
 from collections.abc import Iterator
@@ -64,6 +65,18 @@ def mine(house: House) -> PlainMachine:
     return house.peer("mine")
 
 
+Connections = dict[bool, http.client.HTTPSConnection]
+
+
+@pytest.fixture(scope="module")
+def kept(mine: PlainMachine) -> Iterator[Connections]:
+    """Connections with and without a certificate: the entrance admits only so many new ones in a second."""
+    found = {certificate: mine.connect(certificate=certificate) for certificate in (True, False)}
+    yield found
+    for connection in found.values():
+        connection.close()
+
+
 @st.composite
 def envelopes(draw: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
@@ -110,8 +123,10 @@ def is_reply(found: Any) -> bool:
 
 @FUZZ
 @given(envelope=envelopes(), certificate=st.booleans())
-def test_any_envelope(house: House, mine: PlainMachine, envelope: dict[str, Any], certificate: bool) -> None:
-    got = mine.post(written(placed(mine, envelope)), certificate=certificate)
+def test_any_envelope(
+    house: House, mine: PlainMachine, kept: Connections, envelope: dict[str, Any], certificate: bool
+) -> None:
+    got = mine.post(written(placed(mine, envelope)), on=kept[certificate])
     assert got.status != 500 or got.data["reason"] in ("agent", "interrupted")
     assert is_reply(got.json)
     assert got.status == {"ACK": 202, "ERROR": got.data.get("code")}.get(got.verb, 200)
@@ -122,9 +137,9 @@ def test_any_envelope(house: House, mine: PlainMachine, envelope: dict[str, Any]
 
 @FUZZ
 @given(body=st.one_of(st.binary(max_size=200), values.map(written)), token=st.text("ab.=-_", max_size=40))
-def test_any_body(house: House, mine: PlainMachine, body: bytes, token: str) -> None:
+def test_any_body(house: House, mine: PlainMachine, kept: Connections, body: bytes, token: str) -> None:
     for path in ("/envelopes", "/envelopes/batch"):
-        got = mine.request("POST", path, body, token=token)
+        got = mine.request("POST", path, body, token=token, on=kept[True])
         found = got.json
         if isinstance(found, list):
             assert all(map(is_reply, found))
@@ -135,9 +150,9 @@ def test_any_body(house: House, mine: PlainMachine, body: bytes, token: str) -> 
 
 @FUZZ
 @given(batch=st.lists(st.one_of(envelopes(), values), max_size=6))
-def test_any_batch(house: House, mine: PlainMachine, batch: list[Any]) -> None:
+def test_any_batch(house: House, mine: PlainMachine, kept: Connections, batch: list[Any]) -> None:
     sent = [placed(mine, one) if isinstance(one, dict) else one for one in batch]
-    got = mine.request("POST", "/envelopes/batch", written(sent))
+    got = mine.request("POST", "/envelopes/batch", written(sent), on=kept[True])
     if got.status != 200:
         assert (got.status, got.data["reason"]) == (400, "malformed")
         return
@@ -184,9 +199,9 @@ def test_any_frames(house: House, mine: PlainMachine, frames: list[Any]) -> None
 @given(
     ident=st.text("0123456789abcdef-./%?", min_size=1, max_size=40), last=st.text("0123456789x-", max_size=12)
 )
-def test_any_id(house: House, mine: PlainMachine, ident: str, last: str) -> None:
+def test_any_id(house: House, mine: PlainMachine, kept: Connections, ident: str, last: str) -> None:
     for path in (f"/envelopes/{ident}", f"/envelopes/{ident}/stream", f"/agents/{ident}/capabilities"):
-        got = mine.request("GET", path, headers={"Last-Event-ID": last})
+        got = mine.request("GET", path, headers={"Last-Event-ID": last}, on=kept[True])
         assert got.status in (400, 404, 405)
 
 
