@@ -68,6 +68,11 @@ class Roster:
         """Every file, in load order."""
         return list(self._states.values())
 
+    def outcome(self, origin: Origin, rel: str) -> list[Change]:
+        """What the refresh that saw this version of a file first found of it, whoever asked for that one."""
+        state = self._states.get((origin, rel))
+        return _changes(state) if state is not None else []
+
     def unavailable(self) -> list[str]:
         """Names of files that have faults and serve nothing."""
         return [state.file.rel for state in self._states.values() if state.failures and not state.agents]

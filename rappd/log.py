@@ -18,7 +18,7 @@ MAX_BYTES = 8 << 20
 AGENTS = "agents"
 """The logger that tells what became of agent files."""
 
-_NOISY = ("httpx", "httpcore", "openai", "watchfiles", "aiohttp.access")
+_NOISY = ("httpx", "httpcore", "openai", "aiohttp.access")
 _BLOCK = 64 << 10
 _LOOK_SECONDS = 0.1
 _SECRET = re.compile(

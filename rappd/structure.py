@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.contract import Description, is_molt_of
-from agents.listed import Change
 from rappd.errors import Mistyped, NotFound
 from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
@@ -91,8 +90,8 @@ class Structure:
             finally:
                 await asyncio.to_thread(files.discard, staged)
             await self._tenant.roster.forget(YOURS, name)
-            changes = await self._tenant.refresh()
-        return self._report(name, changes)
+            await self._tenant.refresh()
+        return self._report(name)
 
     async def remove(self, filename: str) -> dict[str, Any]:
         """Takes a file out; the answer's ``undo`` brings it back."""
@@ -105,15 +104,15 @@ class Structure:
         """Brings a removed file back."""
         async with self._lock:
             name = await asyncio.to_thread(self._tenant.files.undo, token)
-            changes = await self._tenant.refresh()
-        return self._report(name, changes)
+            await self._tenant.refresh()
+        return self._report(name)
 
     async def restore(self, filename: str, number: int) -> dict[str, Any]:
         """Puts an earlier generation back in service."""
         async with self._lock:
             await asyncio.to_thread(self._tenant.files.restore, filename, number)
-            changes = await self._tenant.refresh()
-        return self._report(filename, changes)
+            await self._tenant.refresh()
+        return self._report(filename)
 
     async def approve(self, name: str) -> dict[str, Any]:
         """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
@@ -125,8 +124,8 @@ class Structure:
             filename = waiting.path.removeprefix("agents/")
             await asyncio.to_thread(self._tenant.held.release, waiting.file, waiting.sha256)
             await self._tenant.roster.forget(YOURS, filename)
-            changes = await self._tenant.refresh()
-            report = self._report(filename, changes)
+            await self._tenant.refresh()
+            report = self._report(filename)
             return {
                 **report,
                 "status": "ok",
@@ -201,8 +200,8 @@ class Structure:
             for kept in self._tenant.files.generations(filename)
         ]
 
-    def _report(self, name: str, changes: list[Change]) -> dict[str, Any]:
-        change = next((found for found in changes if found.file == name), None)
+    def _report(self, name: str) -> dict[str, Any]:
+        change = next(iter(self._tenant.roster.outcome(YOURS, name)), None)
         if change is not None and change.failure is not None:
             return {"status": "quarantined", "file": name, "message": failure_text(change), "agents": []}
         state = self._state(name)

@@ -4,62 +4,99 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncinotify import Event, Inotify
+
     from rappd.house import House
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 2.0
-_LOOK_AGAIN_MS = 500
-_LOOK_ANYWAY = 20  # of these, so every ten seconds
+POLL_SECONDS = 1.0
+_POLLS = 60  # then the system is asked again
+_LOOK_AGAIN_SECONDS = 0.5
+_LOOK_ANYWAY_SECONDS = 10.0
+_QUIET_SECONDS = 0.015
+_STORM_SECONDS = 0.06  # whoever saves for longer than this is not waited for
+_LITTER = (".tmp", ".pyc", "__pycache__")
 
 
 async def watch(house: House) -> None:
     """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation.
 
     After a change, and once after the watch begins, it looks again half a second later: a file may be
-    saved while the watch over its folder is only being set up.
+    saved while the watch over its folder is only being set up. Where the system tells of no changes
+    (only Linux does), it looks every second.
     """
-    awatch = await asyncio.to_thread(_import_watch)  # its import costs what the start must not
-
-    tenant = house.host
-    for folder in (tenant.workspace.agents, tenant.workspace.sources):
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    folders = (tenant.workspace.agents, tenant.workspace.sources)
+    workspace = house.host.workspace
+    folders = (workspace.agents, workspace.sources)
     while True:
         try:
-            quiet = 0
-            async for changes in awatch(
-                *folders,
-                watch_filter=_concerns_agents,
-                debounce=60,
-                step=15,
-                rust_timeout=_LOOK_AGAIN_MS,
-                yield_on_timeout=True,
-            ):
-                quiet = 0 if changes else quiet + 1
-                if quiet <= 1 or quiet % _LOOK_ANYWAY == 0:
-                    house.tell(await tenant.refresh())
-        except (OSError, RuntimeError) as error:  # no inotify left, or the folder itself went away
-            log.warning("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
+            await _heed(house, folders)
+        except (ImportError, AttributeError, OSError) as error:  # another system, or no inotify left
+            log.info("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
             await _poll(house, folders)
 
 
-def _import_watch() -> Any:
-    from watchfiles import awatch
+async def _heed(house: House, folders: tuple[Path, ...]) -> None:
+    with await asyncio.to_thread(_watch_over) as found:
+        wait = _LOOK_AGAIN_SECONDS
+        while True:
+            await asyncio.to_thread(_place, found, folders)
+            changed = await _changed(found, wait)
+            house.tell(await house.host.refresh())
+            wait = _LOOK_AGAIN_SECONDS if changed else _LOOK_ANYWAY_SECONDS
 
-    return awatch
+
+def _watch_over() -> Inotify:
+    from asyncinotify import Inotify  # its import costs what the start must not
+
+    return Inotify()
 
 
-def _concerns_agents(change: object, path: str) -> bool:
-    return not path.endswith((".tmp", ".pyc", "__pycache__"))
+def _place(found: Inotify, folders: tuple[Path, ...]) -> None:
+    """Every folder is watched by itself; one that is watched already stays so."""
+    from asyncinotify import Mask
+
+    what = Mask.CLOSE_WRITE | Mask.CREATE | Mask.DELETE | Mask.MOVE | Mask.ATTRIB
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        for above, names, _ in os.walk(folder):
+            names[:] = [name for name in names if not name.startswith(".") and not name.endswith(_LITTER)]
+            try:
+                found.add_watch(above, what | Mask.DELETE_SELF | Mask.ONLYDIR)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it went away meanwhile, which its parent tells
+
+
+async def _changed(found: Inotify, within: float) -> bool:
+    """Whether anything that concerns agents changes within so many seconds; it has come to rest by then."""
+    try:
+        async with asyncio.timeout(within):
+            while not _concerns_agents(await found.get()):
+                pass
+    except TimeoutError:
+        return False
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + _STORM_SECONDS
+    while (left := ends - loop.time()) > 0:
+        try:
+            async with asyncio.timeout(min(left, _QUIET_SECONDS)):
+                await found.get()
+        except TimeoutError:
+            break
+    return True
+
+
+def _concerns_agents(event: Event) -> bool:
+    return event.name is None or not event.name.name.endswith(_LITTER)
 
 
 async def _poll(house: House, folders: tuple[Path, ...]) -> None:
-    for _ in range(30):
+    for _ in range(_POLLS):
         await asyncio.sleep(POLL_SECONDS)
         for folder in folders:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)

@@ -59,11 +59,16 @@ def crew_plan(
     )
 
 
+def origin_of(source: str) -> str:
+    """The origin of what comes from a connected source, by the source's name."""
+    return f"source {source}"
+
+
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
     others = frozenset() if is_buddy(workspace) else OF_BUDDIES
     return [
         Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
-        *(Folder(f"source {source.name}", source.folder, source.enabled) for source in sources.all()),
+        *(Folder(origin_of(source.name), source.folder, source.enabled) for source in sources.all()),
         Folder(YOURS, workspace.agents),
     ]

@@ -13,6 +13,8 @@ from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import Unfit, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 from rappd.errors import NotFound
+from rappd.workplace import origin_of
+from twins.agent_files import proper_name
 from twins.sources import Source
 
 routes = web.RouteTableDef()
@@ -72,9 +74,9 @@ async def toggle(request: web.Request) -> web.Response:
         raise NotFound(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
     content = await fetching.fetch(offered.location)
     digest = await asyncio.to_thread(house.host.sources.enable, name, agent_id, content)
-    changes = await house.host.refresh()
-    house.tell(changes)
-    loaded = [agent for change in changes if change.kind == "ready" for agent in change.agents]
+    house.tell(await house.host.refresh())
+    found = house.host.roster.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
+    loaded = [agent for change in found if change.kind == "ready" for agent in change.agents]
     return ok({"status": "enabled", "loaded": loaded, "sha256": digest})
 
 

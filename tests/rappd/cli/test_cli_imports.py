@@ -17,7 +17,7 @@ HEAVY = (
     "openai",
     "uvloop",
     "prometheus_client",
-    "watchfiles",
+    "asyncinotify",
 )
 
 
