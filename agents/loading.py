@@ -14,6 +14,7 @@ from typing import Any
 
 from agents import manifest
 from agents.basic_agent import BasicAgent
+from agents.compiled import code_of
 from agents.contract import Description, Quarantined, check_metadata, safe_tool_name
 from agents.discovery import CARTRIDGE, LISPY
 
@@ -111,8 +112,7 @@ def execute(
     module.__package__ = _package(path, folder)
     sys.modules[module.__name__] = module  # dataclasses, typing and pickle look modules up by name
     try:
-        code = compile(content, str(path), "exec", dont_inherit=True)
-        exec(code, module.__dict__)  # noqa: S102 - running agent files is what this room is for
+        exec(code_of(path, content), module.__dict__)  # noqa: S102 - running agent files is what this room is for
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
         sys.modules.pop(module.__name__, None)
         return None, _failure(error, path, shown_as)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
 import time
 from collections.abc import Callable
@@ -88,6 +87,8 @@ class PeerBook:
         ]
         if len(fits) == 1:
             return fits[0]
+        import difflib
+
         near = difflib.get_close_matches(wanted, self._by_name, 1)
         raise NoSuchPeer(
             f'No peer "{selector[:60]}".', do=f"did you mean `{near[0]}`?" if near else "rappd peers list"

@@ -6,7 +6,6 @@ and the memory files that are there, nothing else; who is awake and when one tal
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import unicodedata
@@ -220,6 +219,8 @@ def _ambiguous(wanted: str, meant: list[Twin]) -> TwinConflict:
 
 def _nobody(wanted: str, twins: list[Twin]) -> NoSuchTwin:
     names = {twin.name.casefold(): twin.name for twin in twins}
+    import difflib
+
     near = difflib.get_close_matches(wanted.casefold()[:60], names, n=1)
     do = f"Did you mean {names[near[0]]}?" if near else "rappd twins list"
     return NoSuchTwin(f'No twin "{wanted[:60]}".', do=do)

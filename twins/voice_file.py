@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -63,6 +62,8 @@ def take(root: Path, password: str, found: bytes) -> dict[str, Any]:
 
 
 def _open(found: bytes, password: str) -> dict[str, Any]:
+    import zipfile
+
     import pyzipper
 
     damaged = (  # the library's own words for a file with a wrong byte

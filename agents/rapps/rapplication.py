@@ -10,7 +10,6 @@ import ast
 import hashlib
 import re
 import stat
-import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -209,6 +208,8 @@ def _from_folder(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _from_zip(path: Path) -> Iterator[tuple[str, bytes]]:
+    import zipfile  # few homes install a rapplication, and every start would pay for it
+
     try:
         with zipfile.ZipFile(path) as archive:
             total = 0

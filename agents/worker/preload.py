@@ -21,11 +21,14 @@ USUAL = tuple(_USUAL.split())
 
 
 def load(names: Iterable[str]) -> dict[str, str]:
-    """Import ``names``; returns why, for those that cannot be imported."""
+    """Import ``names``, and call what ``module:function`` names; returns why, where that cannot be done."""
     missing = {}
     for name in names:
+        module, _, function = name.partition(":")
         try:
-            importlib.import_module(name)
+            loaded = importlib.import_module(module)
+            if function:
+                getattr(loaded, function)()
         except Exception as problem:  # noqa: BLE001 - a broken room must be reported, not end the template
             missing[name] = f"{type(problem).__name__}: {problem}"
     return missing

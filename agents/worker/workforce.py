@@ -35,7 +35,7 @@ class Workforce:
         *,
         on_output: OnOutput | None = None,
         environ: Mapping[str, str] | None = None,
-        preload: Sequence[str] = ("agents.room",),
+        preload: Sequence[str] = ("agents.room", "agents.compiled:compile_library"),
         sandbox: str = AUTO,
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}

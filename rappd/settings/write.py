@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from rappd.errors import Mistyped, NotFound
@@ -24,6 +23,8 @@ def find(name: str) -> Setting:
 
 def nearest(name: str) -> str:
     """The setting whose name is most like ``name``; "" when none is."""
+    import difflib
+
     return next(iter(difflib.get_close_matches(name.lower(), list(BY_NAME), 1)), "")
 
 

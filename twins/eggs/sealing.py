@@ -16,9 +16,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
+from bech32 import bech32_decode, bech32_encode, convertbits
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
 from twins.importer.errors import DiskFull, NotWritable
 
+_IDENTITY: Final = "age-secret-key-"  # age's own spelling, which costs a start less than all of age
+_RECIPIENT: Final = "age"
 _MAGIC: Final = b"age-encryption.org/v1\n"
 _HEADER_ENDS: Final = b"\n--- "
 _LONGEST_HEADER: Final = 65536  # four hundred recipients; age reads any length into memory
@@ -28,22 +33,27 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 
 def make_sealing_key() -> tuple[str, str]:
     """(secret, recipient): ``AGE-SECRET-KEY-1…`` for a file that only its owner reads, ``age1…`` to give away."""
-    from pyrage import x25519
-
-    identity = x25519.Identity.generate()
-    return str(identity), str(identity.to_public())
+    key = X25519PrivateKey.generate()
+    return _spelled(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
 
 
 def recipient_of(secret: str) -> str:
     """The ``age1…`` that belongs to a secret. Raises ``BadSealingKey``."""
-    from pyrage import IdentityError, x25519
-
-    try:
-        return str(x25519.Identity.from_str(secret.strip()).to_public())
-    except IdentityError as error:
+    kind, values = bech32_decode(secret.strip())
+    octets = convertbits(values, 5, 8, False) if values and kind == _IDENTITY and secret.isupper() else None
+    if octets is None or len(octets) != 32:
         raise BadSealingKey(
             "The key that opens sealed eggs cannot be read.", do="Restore keys/ from a backup."
-        ) from error
+        )
+    return _recipient(X25519PrivateKey.from_private_bytes(bytes(octets)))
+
+
+def _recipient(key: X25519PrivateKey) -> str:
+    return _spelled(_RECIPIENT, key.public_key().public_bytes_raw())
+
+
+def _spelled(kind: str, octets: bytes) -> str:
+    return str(bech32_encode(kind, convertbits(octets, 8, 5) or ()))
 
 
 def is_sealed(path: Path) -> bool:

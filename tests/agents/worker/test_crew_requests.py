@@ -97,7 +97,10 @@ async def test_a_syntax_error_has_its_own_line(crew: Crew, home: Home) -> None:
         "def f(): f()\nf()",
     ],
 )
-async def test_odd_failures_are_failures_of_that_request_only(crew: Crew, code: str) -> None:
+async def test_odd_failures_are_failures_of_that_request_only(
+    workforce: Workforce, plan: MakePlan, code: str
+) -> None:
+    crew = workforce.crew("a", plan(max_workers=1))  # a slow answer is no reason for another one
     before = await crew.request("whoami", {}, timeout=10)
     with pytest.raises(AgentRaised):
         await crew.request("run", {"code": code}, timeout=20)

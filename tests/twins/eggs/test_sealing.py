@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyrage
 import pytest
+from bech32 import bech32_encode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,9 @@ def files(folder: Path) -> set[str]:
 def test_a_key_is_made_and_its_recipient_found_again() -> None:
     assert SECRET.startswith("AGE-SECRET-KEY-1")
     assert RECIPIENT.startswith("age1") and len(RECIPIENT) == 62
+    assert str(pyrage.x25519.Identity.from_str(SECRET).to_public()) == RECIPIENT, (
+        "what age itself makes of it"
+    )
     assert recipient_of(SECRET) == recipient_of(f"{SECRET}\n") == RECIPIENT != OTHER_RECIPIENT
 
 
@@ -143,7 +147,9 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     assert files(tmp_path) == {"a"}
 
 
-@pytest.mark.parametrize("text", ["", RECIPIENT, SECRET[:-1], "ä"])
+@pytest.mark.parametrize(
+    "text", ["", RECIPIENT, SECRET[:-1], SECRET.lower(), "ä", bech32_encode("age", [0] * 52)]
+)
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, sealed: Path, text: str) -> None:
     with pytest.raises(BadSealingKey):
         open_file(sealed, tmp_path / "out", text)

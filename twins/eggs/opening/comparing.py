@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -153,6 +152,8 @@ def _text_difference(left: Part, right: Part) -> tuple[str, ...]:
     old, new = (text.splitlines() for text in texts)
     if max(len(old), len(new)) > _TEXT_LINES:
         return ()
+    import difflib
+
     return tuple(line.rstrip("\n") for line in difflib.unified_diff(old, new, "before", "after", lineterm=""))
 
 
