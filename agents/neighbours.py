@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from agents.discovery import Stamp, stamp_of
@@ -18,9 +19,8 @@ class Neighbours:
 
     def __init__(self, *folders: Path) -> None:
         self._roots = tuple(os.path.realpath(folder) + os.sep for folder in folders)
-        self._seen = set(sys.modules)
-        self._count = len(self._seen)
         self._stamps: dict[str, tuple[str, Stamp]] = {}
+        self._mark()
 
     def note_if_grown(self) -> None:
         """Takes in what was imported since the last look, if anything was."""
@@ -29,14 +29,19 @@ class Neighbours:
 
     def note(self) -> None:
         """Takes in what was imported since the last look."""
-        for name in sys.modules.keys() - self._seen:
+        for name in list(takewhile(self._newest.__ne__, reversed(sys.modules))):
             file = getattr(sys.modules[name], "__file__", None)
-            if name.startswith(MODULE_PREFIX) or not isinstance(file, str):
+            if name.startswith(MODULE_PREFIX) or name in self._stamps or not isinstance(file, str):
                 continue
             if os.path.realpath(file).startswith(self._roots):
                 self._stamps[name] = (file, _stamp(file))
-        self._seen = set(sys.modules)
-        self._count = len(self._seen)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Modules stand in the order of their import. Looking at the later ones alone leaves the others'
+        memory shared with the process that a worker was forked from."""
+        self._count = len(sys.modules)
+        self._newest = next(reversed(sys.modules))
 
     def forget_if_changed(self) -> bool:
         """Whether one of them changed on disk. Then all are forgotten, to be imported anew."""

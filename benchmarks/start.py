@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,7 +18,7 @@ _RUNS = 7
 
 def run() -> list[tuple[str, str]]:
     """Medians of several starts; memory in MB of the daemon 3 s after its first turn."""
-    listening, ready, resident, own = [], [], [], []
+    listening, ready, resident, described, fresh = [], [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(_RUNS):
             with BenchDaemon(Path(folder) / f"home{number}", LLM_FAKE="1") as daemon:
@@ -28,7 +30,11 @@ def run() -> list[tuple[str, str]]:
                 time.sleep(3)
                 family = daemon.family()
                 resident.append(_smaps(family[0], "Rss:"))
-                own.append(min(_smaps(pid, "Private_") for pid in family[2:]))
+                described.append(min(_smaps(pid, "Private_") for pid in family[2:]))
+                for pid in family[2:]:
+                    os.kill(pid, signal.SIGKILL)
+                daemon.chat("hi")
+                fresh.append(min(_smaps(pid, "Private_") for pid in daemon.family()[2:]))
     help_ms = []
     for _ in range(_RUNS):
         began = time.perf_counter()
@@ -41,7 +47,8 @@ def run() -> list[tuple[str, str]]:
         ("start to listening", f"{_shown(listening)} ms"),
         ("start to agents described", f"{_shown(ready)} ms"),
         ("daemon idle, resident", f"{statistics.median(resident):.0f} MB"),
-        ("worker, its own", f"{statistics.median(own):.1f} MB"),
+        ("fresh worker after its first turn, its own", f"{statistics.median(fresh):.1f} MB"),
+        ("the first worker, that described all agents", f"{statistics.median(described):.1f} MB"),
         ("rappd --help", f"{_shown(help_ms)} ms"),
         ("python importing aiohttp.web and uvloop alone", f"{peer:.0f} ms"),
         ("ratio, start to listening to it", f"{statistics.median(listening) / peer:.2f}"),

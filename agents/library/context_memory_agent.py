@@ -43,7 +43,7 @@ __manifest__ = {
     "idempotent": True,
 }
 
-_GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_GUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _IN_PROMPT = 50
 _LINE = 600
 _INSTRUCTIONS = (
@@ -165,7 +165,7 @@ def _yes(value: Any) -> bool:
 
 def _valid(user_guid: Any) -> str | None:
     """The user, or None for the shared memory: anything but a GUID would become a path on some brainstems."""
-    return user_guid if isinstance(user_guid, str) and _GUID.fullmatch(user_guid) else None
+    return user_guid if isinstance(user_guid, str) and re.fullmatch(_GUID, user_guid) else None
 
 
 def _storage() -> Any:

@@ -24,7 +24,6 @@ import re
 import sys
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -66,16 +65,13 @@ _HINTS: dict[str, tuple[str, str, str, str]] = {
     "language": ("string", "Language, by its name.", "translate translates translation language", "French"),
     "recipient": ("string", "Who receives it.", "email mail send notify recipient", "ada@example.com"),
 }  # fmt: skip
-_STOP = re.compile(
-    "about|agents?|also|another|build|call(ed)?|could|create|each|every|from|gives?|have|help|into|just|learn|like|"
+# Patterns as text: re keeps what it compiled, and nobody who only describes this agent waits for it.
+_STOP = (
+    "(?i:about|agents?|also|another|build|call(ed)?|could|create|each|every|from|gives?|have|help|into|just|learn|like|"
     "makes?|needs?|please|should|skill|some|takes?|tells?|that|then|there|these|this|those|wants?|what|when|where|"
-    "which|will|with|would|writes?|your",
-    re.IGNORECASE,
+    "which|will|with|would|writes?|your)"
 )
-_LEAD = re.compile(
-    r"(please\s+)?(learn|create|build|make|write)(\s+me)?(\s+an?)?(\s+new)?\s+(agent|skill)(\s+(that|which|to))?\s+",
-    re.IGNORECASE,
-)
+_LEAD = r"(?i:(please\s+)?(learn|create|build|make|write)(\s+me)?(\s+an?)?(\s+new)?\s+(agent|skill)(\s+(that|which|to))?\s+)"
 _MOST = 20_000
 _RULES = """\
 - The file has one class derived from BasicAgent (from agents.basic_agent import BasicAgent). Its __init__ \
@@ -239,14 +235,16 @@ class _Refused(Exception):
     """Cannot be done; the text is the answer."""
 
 
-@dataclass
 class _Contract:
     """What a file's agent promises, read without running it; None where only running it would tell."""
 
-    node: ast.ClassDef
-    name: str
-    properties: dict[str, Any] | None
-    required: list[str]
+    def __init__(
+        self, node: ast.ClassDef, name: str, properties: dict[str, Any] | None, required: list[str]
+    ) -> None:
+        self.node = node
+        self.name = name
+        self.properties = properties
+        self.required = required
 
 
 def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, Any] | None, str]:
@@ -539,7 +537,7 @@ def _scaffold(name: str, prose: str, hints: list[str]) -> str:
     body = _CLASS.format(
         class_name=f"{name}Agent",
         name=repr(name),
-        description=repr(_LEAD.sub("", prose)[:1000]),
+        description=repr(re.sub(_LEAD, "", prose)[:1000]),
         properties=_pretty(properties, 16),
     )
     return _head(name, prose, "scaffold") + body + _tail(f"{name}Agent")
@@ -561,7 +559,7 @@ def _head(name: str, prose: str, kind: str) -> str:
         "name": f"@local/{_file_of(name)[:-3]}",
         "version": "1.0.0",
         "display_name": name,
-        "description": " ".join(_LEAD.sub("", prose).split())[:200],
+        "description": " ".join(re.sub(_LEAD, "", prose).split())[:200],
         "author": "LearnNew",
         "tags": ["learned"],
         "category": "general",
@@ -640,7 +638,7 @@ def _camel(text: str) -> str:
 
 
 def _named_after(prose: str) -> str:
-    words = [word for word in re.findall(r"[A-Za-z]{4,}", prose) if not _STOP.fullmatch(word)]
+    words = [word for word in re.findall(r"[A-Za-z]{4,}", prose) if not re.fullmatch(_STOP, word)]
     return _camel(" ".join(words[:2]).lower().title()) or "Learned"
 
 

@@ -45,7 +45,7 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-_GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_GUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 
 
 class ManageMemoryAgent(BasicAgent):
@@ -131,7 +131,7 @@ def _open(user_guid: Any) -> tuple[Any, str | None]:
 
     Only a well-formed GUID names a user: anything else would become a path on some brainstems.
     """
-    user = user_guid if isinstance(user_guid, str) and _GUID.fullmatch(user_guid) else None
+    user = user_guid if isinstance(user_guid, str) and re.fullmatch(_GUID, user_guid) else None
     try:
         from utils.azure_file_storage import AzureFileStorageManager  # type: ignore[import-not-found]  # a shim
 

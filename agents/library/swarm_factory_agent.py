@@ -27,7 +27,6 @@ import re
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -130,20 +129,22 @@ class _Refused(Exception):
     """Cannot be built; the text is the answer."""
 
 
-@dataclass
 class _Source:
     """One file of a workshop. ``names`` maps its module-level names to those in the singleton."""
 
-    path: Path
-    tree: ast.Module
-    text: str
-    sha256: str
-    manifest: dict[str, Any]
-    needs: set[str] = field(default_factory=set)  # stems of the files it imports
-    bound: set[str] = field(default_factory=set)  # names bound at module level by other than its imports
-    performing: list[str] = field(default_factory=list)  # classes with perform
-    agents: list[str] = field(default_factory=list)  # those of them that are agents
-    names: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self, path: Path, tree: ast.Module, text: str, sha256: str, manifest: dict[str, Any]
+    ) -> None:
+        self.path = path
+        self.tree = tree
+        self.text = text
+        self.sha256 = sha256
+        self.manifest = manifest
+        self.needs: set[str] = set()  # stems of the files it imports
+        self.bound: set[str] = set()  # names bound at module level by other than its imports
+        self.performing: list[str] = []  # classes with perform
+        self.agents: list[str] = []  # those of them that are agents
+        self.names: dict[str, str] = {}
 
     @property
     def prefix(self) -> str:
@@ -298,11 +299,15 @@ def _declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonloc
     return {name for node in _in_scope(nodes) if isinstance(node, kind) for name in node.names}
 
 
-@dataclass
 class _Scope:
-    bound: set[str]
-    is_global: set[str] = field(default_factory=set)
-    is_class: bool = False  # binds one statement after the other, and not for the functions inside
+    """``is_class``: it binds one statement after the other, and not for the functions inside."""
+
+    def __init__(
+        self, bound: set[str], is_global: set[str] | frozenset[str] = frozenset(), *, is_class: bool = False
+    ) -> None:
+        self.bound = bound
+        self.is_global = is_global
+        self.is_class = is_class
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -573,7 +578,7 @@ class _Singleton:
         )
         text = ast.unparse(ast.Module([ast.Expr(ast.Constant(words + "\n"))], [])) + "\n\n"
         found = [line for source in self.sources.values() for line in source.text.splitlines()]
-        wanted = dict.fromkeys(line.strip() for line in found if _REQUIREMENT.match(line))
+        wanted = dict.fromkeys(line.strip() for line in found if re.match(_REQUIREMENT, line))
         return text + "".join(f"{line}\n" for line in wanted)
 
     def _tail(self, parameters: dict[str, Any], routes: dict[str, str]) -> str:
@@ -749,7 +754,7 @@ def _made(cls: Any, which: str) -> Any:
         ) from error
 
 
-_REQUIREMENT = re.compile(r"\s*#\s*(requirements?\s*:|(python3? -m )?pip3? install )", re.IGNORECASE)
+_REQUIREMENT = r"(?i)\s*#\s*(requirements?\s*:|(python3? -m )?pip3? install )"
 _GUARD = """\
 try:
     from agents.basic_agent import BasicAgent

@@ -81,7 +81,10 @@ def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
 def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None) -> Any:
     workspace = Path(plan["workspace"])
     os.environ.clear()
-    os.environ.update(plan["env"])
+    for name, value in plan[
+        "env"
+    ].items():  # update() asks every kind of mapping there is, and unshares them all
+        os.environ[name] = value
     time.tzset()
     limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
