@@ -158,10 +158,10 @@ def _turn_about(alone: BenchDaemon, among: BenchDaemon, script: Path) -> list[tu
         ("p50", "/chat at one connection, p50", " ms", True),
         ("cost", "processor time of the daemon for a turn", " µs", True),
     ):
-        one, other = (statistics.median(figures[key] for figures in found[name]) for name in found)
-        ratio = one / other if inverse else other / one
+        single, many = (statistics.median(figures[key] for figures in found[name]) for name in found)
+        ratio = single / many if inverse else many / single
         shown = "{:,.0f}" if key != "p50" else "{:.2f}"
-        told = f"{shown.format(one)}{unit} alone, {shown.format(other)}{unit} among peers, {ratio:.2f} of it"
+        told = f"{shown.format(single)}{unit} alone, {shown.format(many)}{unit} among peers, {ratio:.2f} of it"
         rows.append((what, told))
     return rows
 

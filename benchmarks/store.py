@@ -94,7 +94,7 @@ async def _on_the_loop(path: Path) -> float:
 def _turn(thread: str) -> list[Callable[[], Record]]:
     id = str(uuid.uuid4())
     padding = "x" * 180
-    said = [
+    said: list[tuple[str, str, str, dict[str, object]]] = [
         ("HELP", "guid", "desk_4f2a", {"user_input": padding}),
         ("HELP", "desk_4f2a", "thermometer_4f2a", {"agent": "Thermometer", "args": {"unit": padding}}),
         ("DONE", "thermometer_4f2a", "desk_4f2a", {"agent": "Thermometer", "result": padding}),
