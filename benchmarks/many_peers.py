@@ -161,7 +161,9 @@ def _turn_about(alone: BenchDaemon, among: BenchDaemon, script: Path) -> list[tu
         single, many = (statistics.median(figures[key] for figures in found[name]) for name in found)
         ratio = single / many if inverse else many / single
         shown = "{:,.0f}" if key != "p50" else "{:.2f}"
-        told = f"{shown.format(single)}{unit} alone, {shown.format(many)}{unit} among peers, {ratio:.2f} of it"
+        told = (
+            f"{shown.format(single)}{unit} alone, {shown.format(many)}{unit} among peers, {ratio:.2f} of it"
+        )
         rows.append((what, told))
     return rows
 
