@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.packing import _twin
 from envelopes.keys import IdentityKey
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.inspecting import look_at
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing.pack import pack
 from twins.importer.holding import Held
 from twins.importer.importer import Importer

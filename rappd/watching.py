@@ -54,7 +54,9 @@ async def _heed(house: House, folders: tuple[Path, ...]) -> None:
 def _watch_over() -> Inotify:
     from asyncinotify import Inotify  # its import costs what the start must not
 
-    return Inotify()
+    found = Inotify()
+    os.set_blocking(found.fd, False)  # whatever it was told by flags
+    return found
 
 
 def _place(found: Inotify, folders: tuple[Path, ...]) -> None:

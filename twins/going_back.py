@@ -23,7 +23,7 @@ from twins.bonds import FILE as BONDS
 from twins.checkpoints import Checkpoint, Checkpoints
 from twins.eggs.frames import MEMBER as CONVERSATIONS
 from twins.eggs.opened import Opened, Part
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing.workspaces import MEMORY, SOUL, whole_workspace
 from twins.errors import BadEgg, TwinConflict
 from twins.identity_file import FILE as IDENTITY

@@ -114,8 +114,8 @@ def verify(file: Path, as_json: bool) -> None:
 @JSON
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """What differs between two eggs, file by file."""
-    from twins.eggs.opening import open_egg
     from twins.eggs.opening.comparing import compare
+    from twins.eggs.opening.sniffing import open_egg
 
     with open_egg(egg_at(before)) as old, open_egg(egg_at(after)) as new:
         found = compare(old, new)
@@ -162,8 +162,8 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
     from rappd.operations.signer_standing import standing
-    from twins.eggs.opening import open_egg
     from twins.eggs.opening.inspecting import inspect, lines, look_at, verdict
+    from twins.eggs.opening.sniffing import open_egg
 
     opening: Callable[[Path], Any] = open_egg if check else look_at
     with opening(egg_at(file)) as opened:

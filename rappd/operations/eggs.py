@@ -15,8 +15,7 @@ from rappd.home import Home
 from rappd.operations.egg_answers import extracted, hatched, host_of, planned
 from rappd.operations.egg_packing import EggPacking, Order, Progress
 from twins.eggs.frames import ConversationSink
-from twins.eggs.opened import Destination
-from twins.eggs.opening import open_egg
+from twins.eggs.opened import Destination, Opened
 from twins.importer.ground import ground_for
 from twins.importer.holding import Held
 from twins.importer.importer import Importer
@@ -72,19 +71,19 @@ class EggVerbs:
         """The same after every byte was read and compared. Raises ``BadEgg`` when something differs."""
         from twins.eggs.opening.inspecting import inspect
 
-        with open_egg(path) as opened:
+        with _opened(path) as opened:
             return inspect(opened)
 
     def diff(self, before: Path, after: Path) -> dict[str, Any]:
         """What differs between two eggs, file by file."""
         from twins.eggs.opening.comparing import compare
 
-        with open_egg(before) as old, open_egg(after) as new:
+        with _opened(before) as old, _opened(after) as new:
             return compare(old, new).as_json()
 
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
-        with open_egg(path) as opened:
+        with _opened(path) as opened:
             return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)))}
 
     def hatch(
@@ -97,7 +96,7 @@ class EggVerbs:
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Carries the plan out, whole or not at all; the twin sleeps meanwhile."""
-        with open_egg(path) as opened:
+        with _opened(path) as opened:
             done = self.importer.hatch(
                 opened,
                 overwrite=categories(overwrite),
@@ -117,12 +116,12 @@ class EggVerbs:
 
     def extract(self, path: Path, into: Path) -> dict[str, Any]:
         """Lays an egg's files out as they are in it, into a folder that must not exist yet."""
-        with open_egg(path) as opened:
+        with _opened(path) as opened:
             return {"extracted": extracted(opened, into)}
 
     def key_of(self, path: Path) -> str:
         """The folder of the twin that an egg would touch; "" for none. Raises ``TwinConflict``."""
-        with open_egg(path, check_up_to=0) as opened:
+        with _opened(path, check_up_to=0) as opened:
             if opened.destination is not Destination.TWIN:
                 return ""
             return ground_for(opened, self._home.root, self._host).root.name
@@ -134,7 +133,7 @@ class EggVerbs:
 
     def signer_of(self, path: Path) -> tuple[str, str]:
         """(fingerprint of the key that signed an egg, what the egg calls its machine); "" where it says none."""
-        with open_egg(path, check_up_to=0) as opened:
+        with _opened(path, check_up_to=0) as opened:
             return opened.seal.signer, host_of(opened)
 
     def receipts(self) -> dict[str, Any]:
@@ -176,3 +175,9 @@ def categories(names: Iterable[str]) -> list[Category]:
         if name not in known:
             raise Mistyped(f'There is nothing called "{name[:40]}" to overwrite.', do=", ".join(known))
     return [known[name] for name in names]
+
+
+def _opened(path: Path, *, check_up_to: int | None = None) -> Opened:
+    from twins.eggs.opening.sniffing import open_egg  # a start must not wait for it
+
+    return open_egg(path, check_up_to=check_up_to)

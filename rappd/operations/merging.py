@@ -12,7 +12,7 @@ from typing import Any
 from envelopes.keys import IdentityKey
 from twins.cartridges.documents import MAX_BYTES, Document, parse
 from twins.eggs.opened import Destination
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing.forms import Form, Maker
 from twins.errors import BadCartridge, NoSuchFile
 from twins.importer.signers import Signers

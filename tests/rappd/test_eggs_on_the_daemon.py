@@ -29,7 +29,7 @@ from rappd.doors.loopback import eggs as eggs_door
 from rappd.store.reading import Reader
 from rappd.store.verify import verify
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 
 KETTLE = agent_source("Kettle", 'return "It boils."')
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'

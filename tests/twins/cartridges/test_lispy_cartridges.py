@@ -14,7 +14,7 @@ from tests.twins.cartridges.living_documents import keys, objects, values
 from twins.cartridges import lispy_file, lispy_run
 from twins.cartridges.documents import parse, same, written
 from twins.cartridges.lispy_run import inspect, run
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadCartridge
 
 Document = dict[str, Any]

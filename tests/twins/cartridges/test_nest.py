@@ -17,7 +17,7 @@ from twins.cartridges.effects import Action
 from twins.cartridges.nest import Nest
 from twins.cartridges.shapes import Shape, checked
 from twins.eggs.opened import Destination
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadCartridge, BadFile, NoSuchFile, TwinConflict
 from twins.workspace import Workspace
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins.checkpoints import MAX_NOTE, NoSuchCheckpoint
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import TwinConflict
 
 

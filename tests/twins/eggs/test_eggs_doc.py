@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from envelopes.keys import IdentityKey
 from twins.eggs import integrity
 from twins.eggs.frames import chained, decoded, verified
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.families import table
 from twins.eggs.opening.places import in_workspace
 from twins.eggs.opening.provenance import by_lines, by_object
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing import exclusions, rapp1
 from twins.eggs.packing.forms import Form, Maker
 from twins.eggs.packing.pack import pack

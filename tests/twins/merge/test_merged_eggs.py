@@ -16,7 +16,7 @@ from twins.cartridges.effects import Action
 from twins.cartridges.nest import Nest
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.opened import Opened, Role
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing.pack import pack
 from twins.errors import BadEgg, TwinConflict
 from twins.merge import alternates

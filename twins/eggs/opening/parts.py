@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import repeat
 from operator import itemgetter
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from twins.eggs.archive.reading import Archive
 from twins.eggs.opened import Part, Role
+
+if TYPE_CHECKING:
+    from twins.eggs.archive.reading import Archive
 
 Place = tuple[Role, str]
 """(what it is for, path below the destination)"""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from twins.eggs.packing.exclusions import Why
-from twins.eggs.packing.secret_scan import Finding
 from twins.rappid import Rappid
+
+if TYPE_CHECKING:
+    from twins.eggs.packing.secret_scan import Finding
 
 
 class Form(StrEnum):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.comparing import TEXT_BYTES, Difference, compare
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg
 
 

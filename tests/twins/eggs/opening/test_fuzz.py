@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from twins.eggs.opened import Destination, Role
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.comparing import compare
 from twins.eggs.opening.inspecting import inspect, lines
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg
 from twins.identity_file import Identity
 

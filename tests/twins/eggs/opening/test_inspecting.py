@@ -11,8 +11,8 @@ import pytest
 from envelopes.keys import IdentityKey
 from twins.amounts import amount
 from twins.eggs import integrity
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.inspecting import AT_ONCE, inspect, lines, look_at, verdict
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg
 
 

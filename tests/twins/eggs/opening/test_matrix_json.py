@@ -11,7 +11,7 @@ import pytest
 from twins.cartridges.crossing import convert
 from twins.cartridges.shapes import Shape
 from twins.eggs.opened import Destination, Role
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg
 
 PAYLOAD = "<!doctype html><p>Grüße</p>"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from twins.eggs.opened import Destination, Opened, Role
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg
 
 AGENT = "class A:\n    pass\n"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from twins.eggs.archive.names import folded
 from twins.eggs.opened import Role
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.places import in_host, in_memory, in_workspace, in_workspace_of
+from twins.eggs.opening.sniffing import open_egg
 
 BARRED = [
     ".deps/requests/__init__.py",

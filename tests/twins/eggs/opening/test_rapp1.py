@@ -12,7 +12,7 @@ import pytest
 
 from envelopes.canonical import canonical
 from twins.eggs.opened import Destination, Role
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg, HostileEgg, UnknownEgg
 
 

@@ -12,8 +12,8 @@ import pytest
 from envelopes.keys import IdentityKey
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs import integrity
-from twins.eggs.opening import open_egg
 from twins.eggs.opening.families import FAMILIES, table
+from twins.eggs.opening.sniffing import open_egg
 from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile, UnknownEgg
 
 TWIN = {"schema": "rapp-egg/2.0", "scale": "twin"}

@@ -19,7 +19,7 @@ from tests.twins.eggs.packing.nest import AT, WHOLE, Nest, Told, contents, manif
 from twins.eggs import frames, integrity
 from twins.eggs.archive.reading import Archive
 from twins.eggs.archive.writing import ArchiveWriter
-from twins.eggs.opening import open_egg
+from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing import rapp1
 from twins.eggs.packing.exclusions import Why
 from twins.eggs.packing.forms import Form
