@@ -32,6 +32,12 @@ from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs.opening import open_egg
 
 KETTLE = agent_source("Kettle", 'return "It boils."')
+UNDOER = agent_source(
+    "Fleet",
+    "from utils.host import request\n"
+    '        return request("eggs.rollback", receipt=kwargs["receipt"])["message"]',
+    properties='{"receipt": {"type": "string"}}',
+)
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'
 
 
@@ -121,6 +127,20 @@ class Place:
     def _good(answer: Answer) -> Any:
         assert answer.status == 200, answer.body
         return answer.json()
+
+
+class News:
+    """What an open page is told."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        self._response = daemon.stream("/activity/stream")
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        for line in self._response:
+            if line.startswith(b"data: ") and wanted(found := json.loads(line[6:])):
+                self._response.close()
+                return dict(found)
+        raise AssertionError("it was not told")
 
 
 def lies(home: Path) -> dict[str, bytes]:
@@ -532,6 +552,52 @@ def test_a_twin_that_hatches_its_own_egg_answers_first_and_is_whole_afterwards(
     assert kitchen.says_to(key, "Are you there?", "I am.")["response"] == "I am."
     third = desk.pack(desk.new("Newcomer"), tmp_path / "3.egg")
     assert "Newcomer hatched: " in kitchen.runs(key, "HatchEgg", egg_path=str(third)), "nobody rests for it"
+
+
+def test_a_twin_that_takes_its_own_hatching_back_answers_first(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    key = desk.new("Undone")
+    kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
+    desk.give(key, ".brainstem_data/notes.txt", "watered")
+    second = kitchen.hatch(desk.pack(key, tmp_path / "2.egg"))["receipt"]
+    kitchen.give(key, "agents/fleet_agent.py", UNDOER)
+    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "fleet_agent.py"})
+    port = kitchen.post(f"/twins/{key}/boot")["port"]
+    notes = kitchen.twin(key) / ".brainstem_data" / "notes.txt"
+    assert notes.exists()
+    told = kitchen.runs(key, "Fleet", receipt=second)
+    assert told == f"{second} is taken back as soon as the twin has answered."
+    kitchen.daemon.wait_for(lambda: not notes.exists())
+    kitchen.daemon.wait_for(lambda: kitchen.get(f"/twins/{key}")["twin"]["port"] == port)
+    rows = {row["id"]: row for row in kitchen.get("/eggs/hatchings")["hatchings"]}
+    assert rows[second]["rolled_back_at"]
+    assert "notice" not in kitchen.says_to(key, "Are you there?"), "there is nothing more to tell"
+
+
+def test_what_fails_after_the_answer_is_told_in_the_page_and_in_the_next_turn(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    key = desk.new("Promised")
+    first = kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
+    kitchen.give(key, "agents/fleet_agent.py", UNDOER)
+    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "fleet_agent.py"})
+    kitchen.soul(key, "# My own\n")
+    news = News(kitchen.daemon)
+    assert "is taken back as soon as" in kitchen.runs(key, "Fleet", receipt=first)
+    said = f"The rollback of {first} was not done after Promised had answered: "
+    seen = news.until(lambda one: one["type"] == "failed")
+    assert seen["message"].startswith(said) and "changed since Promised hatched" in seen["message"]
+    assert f"`rappd egg rollback {first} --even-if-changed`" in seen["do"]
+
+    stranger = kitchen.daemon.post("/chat", {"user_input": "hello"})
+    assert stranger.status == 200 and "notice" not in stranger.json(), "only the operator asked for it"
+    notice = kitchen.says_to("", "hello")["notice"]
+    assert notice.startswith(said) and notice.endswith(seen["do"])
+    assert "notice" not in kitchen.says_to("", "hello"), "once is enough"
+    assert "My own" in (kitchen.twin(key) / "soul.md").read_text()
 
 
 def test_taking_back_restores_what_was_there_before(two: tuple[Place, Place], tmp_path: Path) -> None:
