@@ -582,6 +582,30 @@ def test_agents_of_a_registry_travel_as_a_short_text(idle: RunningDaemon, tmp_pa
     assert idle.cli("egg", "hatch-text", "AAAA", *registry).returncode == 5
 
 
+def test_what_one_mistypes_with_such_a_text_is_answered_with_what_was_meant(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    from tests.twins.eggs.test_strings import clone, entry
+
+    (tmp_path / "registry").mkdir()
+    clone(tmp_path / "registry", entry("@kody/weather", 5), entry("@kody/tides", 0xF9 << 56))
+    registry = ("--registry", str(tmp_path / "registry"))
+    for wrong in ("weather", "@kody/wether", "@cody/weather"):
+        refused = idle.cli("egg", "forge", wrong, *registry)
+        assert refused.returncode == 4
+        assert "→ Did you mean @kody/weather?" in refused.stderr
+    assert "→ Names look like @owner/agent" in idle.cli("egg", "forge", "xyz", *registry).stderr
+    for verb in ("hatch", "inspect", "plan"):
+        refused = idle.cli("egg", verb, "AAAAAAAAAAU")
+        assert refused.returncode == 4
+        assert "rappd egg hatch-text AAAAAAAAAAU --registry FOLDER" in refused.stderr
+        assert "egg pack makes one" in idle.cli("egg", verb, "rose.egg").stderr
+    assert "egg string is empty" in idle.cli("egg", "hatch-text", "", *registry).stderr
+    dashed = idle.cli("egg", "forge", "@kody/tides", *registry).stdout.strip()
+    assert dashed.startswith("-")
+    assert "hatched: 1 file." in idle.cli("egg", "hatch-text", dashed, *registry).stdout
+
+
 # What hints name.
 
 
