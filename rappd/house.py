@@ -44,6 +44,7 @@ from rappd.transcript.frames import RestoredConversations
 from rappd.unheard import Unheard
 from rappd.upgrading import settle_in
 from twins.importer.holding import Held
+from twins.lifecycle.trash import told
 from twins.rappid import label
 from twins.workspace import Workspace
 
@@ -250,7 +251,8 @@ class House:
         """What a crash cut off is settled first; then those that were awake are awake again."""
         for sentence in await self.twins.lifecycle.recover():
             log.info("%s", sentence)
-        await self.twins.lifecycle.migrate()
+        for sentence in told(await self.twins.lifecycle.migrate()):
+            log.info("%s", sentence)
         await self.tenants.wake_remembered()
 
     async def _look_at_host(self) -> None:
