@@ -32,12 +32,6 @@ from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs.opening import open_egg
 
 KETTLE = agent_source("Kettle", 'return "It boils."')
-UNDOER = agent_source(
-    "Fleet",
-    "from utils.host import request\n"
-    '        return request("eggs.rollback", receipt=kwargs["receipt"])["message"]',
-    properties='{"receipt": {"type": "string"}}',
-)
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'
 
 
@@ -562,12 +556,10 @@ def test_a_twin_that_takes_its_own_hatching_back_answers_first(
     kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
     desk.give(key, ".brainstem_data/notes.txt", "watered")
     second = kitchen.hatch(desk.pack(key, tmp_path / "2.egg"))["receipt"]
-    kitchen.give(key, "agents/fleet_agent.py", UNDOER)
-    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "fleet_agent.py"})
     port = kitchen.post(f"/twins/{key}/boot")["port"]
     notes = kitchen.twin(key) / ".brainstem_data" / "notes.txt"
     assert notes.exists()
-    told = kitchen.runs(key, "Fleet", receipt=second)
+    told = kitchen.runs(key, "HatchEgg", take_back=second)
     assert told == f"{second} is taken back as soon as the twin has answered."
     kitchen.daemon.wait_for(lambda: not notes.exists())
     kitchen.daemon.wait_for(lambda: kitchen.get(f"/twins/{key}")["twin"]["port"] == port)
@@ -576,17 +568,31 @@ def test_a_twin_that_takes_its_own_hatching_back_answers_first(
     assert "notice" not in kitchen.says_to(key, "Are you there?"), "there is nothing more to tell"
 
 
+def test_a_hatching_is_taken_back_in_conversation(make_place: Callable[..., Place], tmp_path: Path) -> None:
+    desk, home = make_place("desk"), make_place("home")
+    assert home.runs("", "HatchEgg", take_back="latest") == (
+        "Nothing was hatched here that could be taken back."
+    )
+    key = desk.new("Fleeting")
+    receipt = home.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
+    refused = home.runs("", "HatchEgg", take_back=receipt, as_operator=False)
+    assert home.twin(key).exists() and "taken back" not in refused
+    told = home.runs("", "HatchEgg", take_back="latest")
+    assert re.fullmatch(r"Fleeting is taken back: 0 files restored, \d+ removed\.", told), told
+    assert not home.twin(key).exists()
+    assert home.runs("", "HatchEgg", take_back=receipt) == "Fleeting was taken back before."
+    assert home.runs("", "HatchEgg", take_back="20000101T000000Z-000000").startswith("Error: ")
+
+
 def test_what_fails_after_the_answer_is_told_in_the_page_and_in_the_next_turn(
     two: tuple[Place, Place], tmp_path: Path
 ) -> None:
     desk, kitchen = two
     key = desk.new("Promised")
     first = kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
-    kitchen.give(key, "agents/fleet_agent.py", UNDOER)
-    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "fleet_agent.py"})
     kitchen.soul(key, "# My own\n")
     news = News(kitchen.daemon)
-    assert "is taken back as soon as" in kitchen.runs(key, "Fleet", receipt=first)
+    assert "is taken back as soon as" in kitchen.runs(key, "HatchEgg", take_back=first)
     said = f"The rollback of {first} was not done after Promised had answered: "
     seen = news.until(lambda one: one["type"] == "failed")
     assert seen["message"].startswith(said) and "changed since Promised hatched" in seen["message"]
