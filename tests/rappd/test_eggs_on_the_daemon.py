@@ -568,6 +568,18 @@ def test_a_twin_that_takes_its_own_hatching_back_answers_first(
     assert "notice" not in kitchen.says_to(key, "Are you there?"), "there is nothing more to tell"
 
 
+def test_hatchings_are_listed_with_the_latest_first_within_a_second_too(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    names = [f"Quick {number}" for number in range(8)]
+    eggs = [desk.pack(desk.new(name), tmp_path / f"{name}.egg") for name in names]
+    for egg in eggs:
+        kitchen.hatch(egg)
+    listed = [row["name"] for row in kitchen.get("/eggs/hatchings")["hatchings"][: len(names)]]
+    assert listed == names[::-1]
+
+
 def test_a_hatching_is_taken_back_in_conversation(make_place: Callable[..., Place], tmp_path: Path) -> None:
     desk, home = make_place("desk"), make_place("home")
     assert home.runs("", "HatchEgg", take_back="latest") == (
