@@ -51,6 +51,10 @@ class Activity:
                 self.recent_changes.append(news)
                 self._tell(news)
 
+    def failed(self, what: str, do: str) -> None:
+        """Something that the operator had been promised came to nothing."""
+        self._tell({"type": "failed", "ok": False, "message": what, "do": do})
+
     async def follow(self) -> AsyncIterator[bytes]:
         """News from now on, as JSON."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)

@@ -41,8 +41,10 @@ from rappd.store.store import Store
 from rappd.tenant import Tenant
 from rappd.tenants import Tenants
 from rappd.transcript.frames import RestoredConversations
+from rappd.unheard import Unheard
 from rappd.upgrading import settle_in
 from twins.importer.holding import Held
+from twins.lifecycle.trash import told
 from twins.rappid import label
 from twins.workspace import Workspace
 
@@ -62,6 +64,7 @@ class House:
         self.name = machine_name(settings.text("name"))
         self.gate = Gate(store)
         self.live = LiveTurns()
+        self.unheard = Unheard()
         self.activity = Activity()
         self.gate.watch(self.activity.saw)
         self.operators = OperatorSessions(home.secret("operator.key"))
@@ -81,7 +84,7 @@ class House:
         self.held = Held(home.held, home.root)
         self.reaching: Reaching | None = None  # until there is a host to reach out from
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
-        self.tenants = Tenants(home, self.host, self._twin)
+        self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggVerbs(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = LivingEggs(verbs, self.tenants, store, self._look_at_host)
@@ -215,6 +218,7 @@ class House:
             watched=watched,
             house_performs=self.perform,
             others=self.reaching,
+            unheard=self.unheard,
         )
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
@@ -247,11 +251,16 @@ class House:
         """What a crash cut off is settled first; then those that were awake are awake again."""
         for sentence in await self.twins.lifecycle.recover():
             log.info("%s", sentence)
-        await self.twins.lifecycle.migrate()
+        for sentence in told(await self.twins.lifecycle.migrate()):
+            log.info("%s", sentence)
         await self.tenants.wake_remembered()
 
     async def _look_at_host(self) -> None:
         self.tell(await self.host.refresh())
+
+    def _failed_later(self, what: str, do: str) -> None:
+        self.unheard.add(what, do)
+        self.activity.failed(what, do)
 
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:

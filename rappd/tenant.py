@@ -31,6 +31,7 @@ from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
+from rappd.unheard import Unheard
 from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
@@ -86,6 +87,7 @@ class Tenant:
         watched: bool = True,
         house_performs: Perform | None = None,
         others: Others | None = None,
+        unheard: Unheard | None = None,
     ) -> None:
         """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
         wire does. Where nobody watches the files, every turn looks at them first.
@@ -142,6 +144,7 @@ class Tenant:
         self.turns = Turns(self, gate)
         self.ready = asyncio.Event()
         self.others = others
+        self.unheard = unheard or Unheard()
         gate.route(self.id, name, self.handle, repeatable=self.turns.may_begin_again)
 
     async def start(self) -> list[Change]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from rappd.home import Home
 from rappd.tenant import Tenant
+from rappd.unheard import failed_later
 from rappd.wakes import Wakes
 from twins.errors import NoSuchTwin, TwinConflict
 from twins.lifecycle.finding import active_one
@@ -34,6 +35,9 @@ _LOOK_SECONDS = 0.05
 Make = Callable[[str, str, Workspace], Tenant]
 """(key, name, workspace) -> its tenant."""
 
+Failed = Callable[[str, str], None]
+"""(what was put off and then failed, what to do): tells whoever asked."""
+
 
 class Doors(Protocol):
     """Whoever listens on a twin's behalf."""
@@ -50,12 +54,13 @@ class Doors(Protocol):
 class Tenants:
     """Opens, boots and stops twins. All calls come from the event loop."""
 
-    def __init__(self, home: Home, host: Tenant, make: Make) -> None:
+    def __init__(self, home: Home, host: Tenant, make: Make, *, failed: Failed) -> None:
         self.host = host
         self.places = TwinPlaces(home.root)
         self.doors: Doors | None = None
         self._wakes = Wakes(home)
         self._make = make
+        self._failed = failed
         self._open: dict[str, Tenant] = {}
         self._used: dict[str, float] = {}
         self._ports: dict[str, int] = {}
@@ -110,7 +115,7 @@ class Tenants:
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however
-        often it is asked for meanwhile. A failure is logged: nobody waits for it any more."""
+        often it is asked for meanwhile. Nobody waits for it any more, so a failure is told afterwards."""
         if (key, what) not in self._put_off:
             task = asyncio.ensure_future(self._when_answered(key, what, work))
             self._put_off[key, what] = task
@@ -169,12 +174,14 @@ class Tenants:
 
     async def _when_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         until = time.monotonic() + MOST_PATIENCE
+        name = self._open[key].title if key in self._open else key
         while self.is_answering(key) and time.monotonic() < until:  # noqa: ASYNC110 - it counts and tells nobody
             await asyncio.sleep(_LOOK_SECONDS)
         try:
             await work()
-        except Exception:
+        except Exception as error:
             log.exception("%s of the twin %s, put off until it had answered, failed", what, key)
+            self._failed(*failed_later(what, name, error))
 
     async def _stop_unless_stopped(self, tenant: Tenant) -> None:
         if (

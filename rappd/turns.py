@@ -67,6 +67,10 @@ class Turns:
         )
         if passage.usage is not None:
             answer.usage.include(passage.usage)
+        if caller.operator and (unheard := self._tenant.unheard.take()):
+            answer.notice = f"{answer.notice}\n{unheard}".strip()
+            if passage.emit:
+                passage.emit({"type": "notice", "text": unheard})
         done = _done(answer)
         return {"result": answer.text, **done} if remote else done
 

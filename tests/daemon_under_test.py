@@ -161,6 +161,12 @@ class RunningDaemon:
         finally:
             connection.close()
 
+    def stream(self, path: str) -> http.client.HTTPResponse:
+        """Answers that come line by line, to the operator."""
+        connection = _Control(str(self.home / "rappd.sock"))
+        connection.request("GET", path)
+        return connection.getresponse()
+
     def get(self, path: str, **more: Any) -> Answer:
         return self.request("GET", path, **more)
 

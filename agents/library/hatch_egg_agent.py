@@ -2,7 +2,8 @@
 
 Say "hatch /home/ada/rose.egg", or give a web address. Argument `egg_path`: a whole path, or http(s)://…
 (which `egg_url` takes, too); `dry_run` true only tells what would happen; `expect_sha256`, the SHA-256 that
-the egg must have.
+the egg must have. `take_back`: the receipt of a hatching that is to be undone, or "latest"; files that changed
+since then keep it from that.
 
 The egg is checked, planned, staged and moved into place, whole or not at all; what is yours stays. Code
 that nobody trusted signed is quarantined until you approve it. An unknown kind of egg is refused whole, with
@@ -60,6 +61,10 @@ class HatchEggAgent(BasicAgent):
                     },
                     "egg_url": {"type": "string", "description": "Web address of the egg"},
                     "dry_run": {"type": "boolean", "description": "Only tell what would happen"},
+                    "take_back": {
+                        "type": "string",
+                        "description": 'Receipt of a hatching to undo, or "latest"; then no egg is needed',
+                    },
                 },
                 "required": [],
             },
@@ -69,7 +74,8 @@ class HatchEggAgent(BasicAgent):
     def perform(self, **kwargs: Any) -> str:
         """See the head of the file."""
         path = str(kwargs.get("egg_path") or kwargs.get("egg_url") or "").strip()
-        if not path:
+        undone = str(kwargs.get("take_back") or "").strip()
+        if not path and not undone:
             return "egg_path is required (local file or URL)"
         try:
             from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
@@ -79,11 +85,28 @@ class HatchEggAgent(BasicAgent):
         expected = str(kwargs.get("expect_sha256") or "")
         dry = kwargs.get("dry_run") is True
         try:
+            if undone and not path:
+                return _taken_back(request, undone)
             if dry:
                 return _plan(request("eggs.plan", **where, expect_sha256=expected)["plan"])
             return str(request("eggs.hatch", **where, expect_sha256=expected)["message"])
         except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
             return f"Error: {problem}"
+
+
+def _taken_back(request: Any, receipt: str) -> str:
+    if receipt.casefold() in ("latest", "last"):
+        rows = [one for one in request("eggs.receipts")["hatchings"] if not one["rolled_back_at"]]
+        if not rows:
+            return "Nothing was hatched here that could be taken back."
+        receipt = rows[0]["id"]
+    done = request("eggs.rollback", receipt=receipt)
+    if "message" in done:
+        return str(done["message"])
+    told = done["rolled_back"]
+    if told["already"]:
+        return f"{told['name']} was taken back before."
+    return f"{told['name']} is taken back: {len(told['restored'])} files restored, {len(told['removed'])} removed."
 
 
 def _plan(plan: dict[str, Any]) -> str:

@@ -98,8 +98,8 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.format_message())
         return 0
     except click.UsageError as error:
-        do = f"{error.ctx.command_path} --help" if error.ctx else "rappd --help"
-        complain(error.format_message(), do, "mistyped", as_json=as_json)
+        path = error.ctx.command_path if error.ctx else _command_path(arguments)
+        complain(error.format_message(), f"{path} --help", "mistyped", as_json=as_json)
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo(err=True)
@@ -116,3 +116,17 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"{where}{error.strerror or error}", "rappd doctor", "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """The command that is meant, for the errors that do not say it: an option whose value is missing."""
+    command: click.Command = rappd
+    path = "rappd"
+    for word in arguments:
+        found = (
+            command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        )
+        if found is None:
+            break
+        command, path = found, f"{path} {word}"
+    return path

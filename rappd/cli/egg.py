@@ -161,14 +161,15 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
+    from rappd.operations.egg_answers import seen
     from rappd.operations.signer_standing import standing
-    from twins.eggs.opening.inspecting import inspect, lines, look_at, verdict
+    from twins.eggs.opening.inspecting import lines, look_at, verdict
     from twins.eggs.opening.sniffing import open_egg
 
     opening: Callable[[Path], Any] = open_egg if check else look_at
     with opening(egg_at(file)) as opened:
         if as_json:
-            print_json(inspect(opened))
+            print_json(seen(opened, Home.here()))
             return
         shown = verdict if check else lines
         for line in shown(opened, signer=standing(Home.here(), opened.seal.signer)["name"]):

@@ -24,7 +24,10 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 def egg_at(file: Path) -> Path:
     """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFound``."""
     if not file.is_file():
-        raise NotFound(f'No file "{file}".', do="rappd egg pack makes one")
+        do = "rappd egg pack makes one"
+        if _is_egg_string(str(file)):
+            do = f"A short text of agents? rappd egg hatch-text {file} --registry FOLDER"
+        raise NotFound(f'No file "{file}".', do=do)
     from rappd.operations.sealed_eggs import unsealed
     from rappd.operations.waiting_eggs import WaitingEggs
 
@@ -55,3 +58,13 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, whole: line(
             f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
         )
+
+
+def _is_egg_string(text: str) -> bool:
+    from twins.eggs.strings import decode
+    from twins.errors import BadEgg
+
+    try:
+        return len(decode(text)) > 0
+    except BadEgg:
+        return False

@@ -79,7 +79,7 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
         show_hatched(found["hatched"])
 
 
-@click.command("hatch-text")
+@click.command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -
 @click.argument("text")
 @click.option("--registry", type=click.Path(path_type=Path), required=True, help="A clone of the registry.")
 @_OVERWRITE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rappd.cli.daemon import Daemon
+from rappd.cli.screen import mark, note, tame
 from rappd.home import Home
 
 if TYPE_CHECKING:
@@ -51,11 +53,24 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
             return record.last_talks()
 
     home.create()
+    places = TwinPlaces(home.root)
     verbs = TwinVerbs(
-        TwinPlaces(home.root),
+        places,
         Asleep(Wakes(home)),
         held=Held(home.held, home.root),
         owner=machine_name(Settings.load(home).text("name")),
         last_talks=last_talks,
     )
+    if (places.twins / ".trash").is_dir():
+        await _empty_trash(verbs)
     return await on_disk(verbs)
+
+
+async def _empty_trash(verbs: TwinVerbs) -> None:
+    """What a start of the daemon would do, so that nobody has to start it to see a twin again."""
+    from twins.lifecycle.trash import told
+
+    await verbs.lifecycle.recover()
+    done = await verbs.lifecycle.migrate()
+    for sentence in told({**done, "left": []}):  # what stays would be told with every command
+        note(f"{mark('note', sys.stderr)} {tame(sentence)}")

@@ -5,9 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rappd.home import Home
+from rappd.operations.signer_standing import standing
 from twins.eggs.opened import Opened
 from twins.importer.importer import Hatched
 from twins.importer.planning import Action, Plan
+
+
+def seen(opened: Opened, home: Home) -> dict[str, Any]:
+    """What an egg is, and what whoever signed it is to this home."""
+    from twins.eggs.opening.inspecting import inspect
+
+    egg = inspect(opened)["egg"]
+    found = standing(home, egg["signer"])
+    return {"egg": {**egg, "standing": found["standing"], "signer_name": found["name"]}}
 
 
 def planned(plan: Plan) -> dict[str, Any]:

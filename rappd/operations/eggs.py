@@ -12,7 +12,7 @@ from typing import Any
 from envelopes.keys import IdentityKey
 from rappd.errors import Mistyped
 from rappd.home import Home
-from rappd.operations.egg_answers import extracted, hatched, host_of, planned
+from rappd.operations.egg_answers import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, Order, Progress
 from twins.eggs.frames import ConversationSink
 from twins.eggs.opened import Destination, Opened
@@ -62,17 +62,15 @@ class EggVerbs:
 
     def inspect(self, path: Path) -> dict[str, Any]:
         """What an egg is, quickly whatever its size."""
-        from twins.eggs.opening.inspecting import inspect, look_at
+        from twins.eggs.opening.inspecting import look_at
 
         with look_at(path) as opened:
-            return inspect(opened)
+            return seen(opened, self._home)
 
     def verify(self, path: Path) -> dict[str, Any]:
         """The same after every byte was read and compared. Raises ``BadEgg`` when something differs."""
-        from twins.eggs.opening.inspecting import inspect
-
         with _opened(path) as opened:
-            return inspect(opened)
+            return seen(opened, self._home)
 
     def diff(self, before: Path, after: Path) -> dict[str, Any]:
         """What differs between two eggs, file by file."""

@@ -156,10 +156,9 @@ class LivingEggs:
             if not key or not self._tenants.is_answering(key):
                 return await self.hatch(kept, **how)
             planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=how["overwrite"])
-        self._tenants.once_answered(
-            key, f"the hatching of {self.waiting.id_of(kept)}", partial(self.hatch, kept, **how)
-        )
         name = planned["plan"]["egg"]["name"]
+        what = f"the hatching of {name} ({self.waiting.id_of(kept)[:12]})"
+        self._tenants.once_answered(key, what, partial(self.hatch, kept, **how))
         return {
             "hatched": {"key": key, "name": name, "receipt": ""},
             "message": f"{name} hatches as soon as it has answered. Then: rappd egg hatchings",

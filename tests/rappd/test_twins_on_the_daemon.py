@@ -649,3 +649,28 @@ def test_more_twins_than_are_kept_open_all_answer_at_once(lone: Farm) -> None:
     with ThreadPoolExecutor(12) as pool:
         said = list(pool.map(talk, keys * 3))
     assert said == [f"fake-llm: I am {key[-4:]}" for key in keys * 3]
+
+
+def test_without_a_model_a_name_that_nobody_has_is_not_taken_for_a_twin_that_failed(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon().start()
+
+    def says(text: str) -> str:
+        answer = daemon.post("/chat", {"user_input": text}, control=True)
+        assert answer.status == 200, answer.body
+        return str(answer.json()["response"])
+
+    nobody = says("show me Paris")
+    assert nobody.startswith(
+        '(no model) No twin is called "Paris", and none of my agents does that. I can: recall'
+    ), nobody
+    assert says("show me the twin Paris") == '(no model) Twin failed: No twin "Paris".', "it was meant"
+    city = agent_source("Map", 'return "A map of " + kwargs["city"]', "Shows a city on a map.",
+                        '{"city": {"type": "string", "description": "The city"}}')  # fmt: skip
+    daemon.post("/twins", {"name": "Paris"}, control=True)
+    assert says("show me Paris").startswith("(no model) Paris (personal, asleep)")
+    daemon.drop("map_agent.py", city)
+    daemon.wait_for(lambda: "Map" in daemon.agent_names())
+    assert says("show me the city Paris on a map") == "(no model) A map of Paris"
+    assert says("show me Paris").startswith("(no model) Paris (personal, asleep)")

@@ -28,6 +28,11 @@ def parse(octets: bytes, *, name: str = "The cartridge") -> Document:
     try:
         return strict_object(octets)
     except ValueError as error:
+        if octets.lstrip()[:1] in (b"(", b";"):
+            raise BadCartridge(
+                f"{name} is a program, and no cartridge yet; nothing was loaded.",
+                do=f"rappd cartridge new NAME --program {name}",
+            ) from error
         raise _damaged(name, str(error)) from error
 
 

@@ -80,9 +80,7 @@ class RegistryClone:
             row = self._by_name.get(name)
             seed = _seed(row.get("_seed")) if row else None
             if seed is None or name in self._buried:
-                raise NoSuchFile(
-                    f'The registry has no agent "{shown(name)}".', do="Names look like @owner/agent."
-                )
+                raise NoSuchFile(f'The registry has no agent "{shown(name)}".', do=self._meant(name))
             seeds.append(seed)
         return encode(seeds)
 
@@ -103,6 +101,8 @@ class RegistryClone:
             if not one.error:
                 target = f"agents/{one.filename}"
                 parts[target] = part_of(one.name, Role.AGENT, target, one.content)
+        if not seeds:
+            raise BadEgg("This egg string is empty: no agent is in it.", do="Copy it again, whole.")
         if not parts:
             why = f" {notes[0]}" if notes else ""
             raise BadEgg(f"Nothing of this egg string can be hatched.{why}", do="Update the registry's copy.")
@@ -120,6 +120,15 @@ class RegistryClone:
             notes=notes,
             folder="brainstem",
         )
+
+    def _meant(self, name: str) -> str:
+        """What to do about a name that the registry does not have."""
+        import difflib
+
+        known = [one for one in self._by_name if one not in self._buried]
+        same = [one for one in known if one.rpartition("/")[2] == name]
+        near = same or difflib.get_close_matches(name, known, 1)
+        return f"Did you mean {shown(near[0])}?" if near else "Names look like @owner/agent."
 
     def _resolve(self, seed: int) -> Resolved:
         rows = self._by_seed.get(seed) or self._by_alias.get(seed) or []

@@ -40,8 +40,9 @@ class Staged:
 
 
 def new_id(now: datetime) -> str:
-    """The name of one hatching: sorts by time, and is its own."""
-    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    """The name of one hatching: sorts by time, within a second too unless only the second is known."""
+    within = f"{now.microsecond >> 4:04x}{secrets.token_hex(1)}" if now.microsecond else secrets.token_hex(3)
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{within}"
 
 
 def make_staging(beside: Path, ident: str) -> Path:

@@ -21,6 +21,12 @@ REASON = "migrated from .trash convention"
 _NAME = re.compile(r"(?P<folder>.+?)(?:-(?P<at>\d{8}-\d{6}))?", re.DOTALL)
 
 
+def told(result: dict[str, Any]) -> list[str]:
+    """What ``migrate_trash`` did and what it left, in sentences."""
+    done = [f"{one['name']} lay in .trash and is archived now." for one in result["archived"]]
+    return done + [f"{one['folder']} stays: {one['why']}" for one in result["left"]]
+
+
 def migrate_trash(places: TwinPlaces, *, now: datetime) -> dict[str, Any]:
     """Archives every twin in ``.trash``; of several of one rappid, the one put aside last.
 

@@ -9,6 +9,7 @@ from agents.thinking.offline.addressed import ASKING
 from agents.thinking.offline.present import present
 from agents.thinking.offline.route import Decision, route
 from agents.thinking.offline.speak import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
+from agents.thinking.offline.twin_deeds import DOING, twin_deed
 from agents.thinking.provider import Message, Tool
 
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
@@ -18,6 +19,8 @@ def decide(messages: Sequence[Message], tools: Sequence[Tool], number: int) -> D
     """What to do in round ``number``: call an agent (the decision is ready), or say the text."""
     found = _results(messages)
     if found:
+        if nobody := _nobody_shown(messages, found):
+            return nothing_fits(tools, besides=nobody)
         return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
     if number > 0:
         return nothing_fits(tools)
@@ -68,6 +71,16 @@ def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
             return unclear(decision)
         case _:
             return nothing_fits(tools)
+
+
+def _nobody_shown(messages: Sequence[Message], found: Sequence[tuple[str, str]]) -> str:
+    """The name in "show me Paris" when no twin has it: then the sentence was not about a twin. "" otherwise."""
+    name, result = found[0]
+    if len(found) > 1 or name != DOING or not result.startswith('Error: No twin "'):
+        return ""
+    deed = twin_deed(next((_text(one) for one in reversed(messages) if one.get("role") == "user"), ""))
+    guessed = deed is not None and not deed.plainly and deed.arguments["action"] == "overview"
+    return str(deed.arguments["rappid_uuid"]) if deed is not None and guessed else ""
 
 
 def _results(messages: Sequence[Message]) -> list[tuple[str, str]]:

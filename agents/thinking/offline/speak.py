@@ -44,15 +44,16 @@ def listing(tools: Sequence[Tool]) -> str:
     return "\n".join(lines)
 
 
-def nothing_fits(tools: Sequence[Tool]) -> str:
-    """That no agent does what was asked, and what the agents do."""
+def nothing_fits(tools: Sequence[Tool], *, besides: str = "") -> str:
+    """That no agent does what was asked, and what the agents do. ``besides``: a name that is no twin's either."""
     known = _known(tools)
     if not known:
         return listing(tools)
     clauses = [_clause(profile) for _, profile in known[:_MOST_NAMED]]
     more = len(known) - len(clauses)
     rest = f"; and {more} more (ask: what can you do?)" if more > 0 else ""
-    return f"{NO_MODEL}None of my agents does that. I can: {'; '.join(clauses)}{rest}."
+    none = f'No twin is called "{besides}", and none' if besides else "None"
+    return f"{NO_MODEL}{none} of my agents does that. I can: {'; '.join(clauses)}{rest}."
 
 
 def needs(decision: Decision, tools: Sequence[Tool]) -> str:

@@ -1,4 +1,4 @@
-/** What happens on the daemon while the page is open: activity, and agents that came or failed. */
+/** What happens on the daemon while the page is open: activity, and agents that came or failed, what was promised and failed. */
 
 import { follow, get } from "./api.js";
 import { desk } from "./desk.js";
@@ -43,6 +43,7 @@ export async function followNews(tryIt) {
 function take(data, tryIt) {
   if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data }));
   if (data.type === "machines") news.dispatchEvent(new Event("machines"));
+  if (data.type === "failed") troubles.add({ error: data.message, todo: data.do });
   if (data.type !== "agents") return;
   if (data.ok === false)
     troubles.add({

@@ -303,6 +303,16 @@ def test_a_file_that_is_not_there_ends_with_4(shelf: Shelf) -> None:
         shelf(verb, shelf.path("nowhere.json"), code=4)
 
 
+def test_a_program_is_told_from_a_damaged_cartridge(shelf: Shelf) -> None:
+    Path(shelf.path("tea.lispy")).write_text("(+ 1 2)")
+    for verb in ("run", "inspect", "step"):
+        told = shelf(verb, shelf.path("tea.lispy"), code=5).stderr
+        assert "tea.lispy is a program, and no cartridge yet" in told
+        assert "rappd cartridge new NAME --program tea.lispy" in told
+    Path(shelf.path("cut.json")).write_text('{"_meta":')
+    assert "is damaged" in shelf("run", shelf.path("cut.json"), code=5).stderr
+
+
 def test_a_program_that_cannot_be_read_names_its_line(shelf: Shelf) -> None:
     Path(shelf.path("bad.lispy")).write_text('(define x 1)\n(display "never ends)')
     told = shelf("new", "bad", "--program", shelf.path("bad.lispy"), "-o", shelf.path("bad.json"), code=5)

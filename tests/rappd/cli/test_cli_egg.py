@@ -216,6 +216,71 @@ def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> N
     assert json.loads(broken.stderr)["code"] in ("bad_egg", "hostile_egg")
 
 
+def test_looking_tells_what_whoever_signed_it_is_here(idle: RunningDaemon, kitchen: Gardener) -> None:
+    egg, own = kitchen.packed(), fingerprint(kitchen.home)
+
+    def looked(home: RunningDaemon) -> tuple[str, str, str]:
+        """The line on the screen; and the two words of the object."""
+        as_text = home.cli("egg", "inspect", str(egg)).stdout
+        line = next(line for line in as_text.splitlines() if " signed" in line)
+        as_object = json.loads(home.cli("egg", "inspect", str(egg), "--json").stdout)["egg"]
+        assert as_object["signer"] == ("" if "not signed" in line else own)
+        return line, as_object["standing"], as_object["signer_name"]
+
+    assert looked(kitchen.home) == ("✓ signed by this machine", "self", "this machine")
+    assert looked(idle) == (f"✓ signed by {own[:16]}", "unknown", "")
+    assert idle.cli("egg", "signers", "--trust", own, "--name", "Grandma's").returncode == 0
+    assert looked(idle) == ("✓ signed by Grandma's", "trusted", "Grandma's")
+    assert idle.cli("egg", "signers", "--revoke", own).returncode == 0
+    assert looked(idle) == (f"✓ signed by {own[:16]}", "unknown", "")
+    with zipfile.ZipFile(egg) as old:
+        members = {name: old.read(name) for name in old.namelist() if name != "integrity.json"}
+    with zipfile.ZipFile(egg, "w") as new:
+        for name, content in members.items():
+            new.writestr(name, content)
+    assert looked(idle) == ("! not signed", "unsigned", "")
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "spoken"),
+    [
+        ("twin", "twin", "gardener, a twin, "),
+        ("organism", "organism", "gardener, an organism, "),
+        ("agent", "agent", "kettle_agent, an agent, "),
+        ("rapp1-organism", "organism", "gardener, an organism, "),
+    ],
+)
+def test_looking_names_the_kind_as_people_say_it(
+    kitchen: Gardener, form: str, kind: str, spoken: str
+) -> None:
+    kitchen.give("agents/kettle_agent.py", KETTLE)
+    item = ("--item", "kettle_agent.py") if form == "agent" else ()
+    egg = str(kitchen.packed("one.egg", "--form", form, *item))
+    said = kitchen.home.cli("egg", "inspect", egg).stdout
+    assert said.startswith(spoken), said
+    assert json.loads(kitchen.home.cli("egg", "inspect", egg, "--json").stdout)["egg"]["kind"] == kind
+
+
+def test_a_file_that_is_there_stays_until_force_is_given_as_advised(kitchen: Gardener) -> None:
+    egg = kitchen.packed()
+    before = egg.read_bytes()
+    kitchen.give("soul.md", "# Another\n")
+    refused = kitchen.home.cli("egg", "pack", "gardener", "-o", str(egg))
+    assert refused.returncode == 9
+    assert "gardener.egg exists already; nothing was packed" in refused.stderr
+    assert "→ Name another file, or --force" in refused.stderr
+    assert egg.read_bytes() == before
+    assert kitchen.home.cli("egg", "pack", "gardener", "-o", str(egg), "--force").returncode == 0
+    assert egg.read_bytes() != before
+
+    folder = egg.parent / "folder"
+    folder.mkdir()
+    refused = kitchen.home.cli("egg", "pack", "gardener", "-o", str(folder), "--force")
+    assert refused.returncode == 9
+    assert "folder is a folder; nothing was packed" in refused.stderr
+    assert "--force" not in refused.stderr, "it does not help here"
+
+
 def test_a_likely_secret_is_named_with_its_line_and_the_way_to_let_it_pass(
     kitchen: Gardener, tmp_path: Path
 ) -> None:
@@ -515,6 +580,30 @@ def test_agents_of_a_registry_travel_as_a_short_text(idle: RunningDaemon, tmp_pa
     assert "! 2 code files quarantined: kept, not run." in done.stdout, done
     assert len(list(idle.agents.glob("*_agent.py"))) == 2
     assert idle.cli("egg", "hatch-text", "AAAA", *registry).returncode == 5
+
+
+def test_what_one_mistypes_with_such_a_text_is_answered_with_what_was_meant(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    from tests.twins.eggs.test_strings import clone, entry
+
+    (tmp_path / "registry").mkdir()
+    clone(tmp_path / "registry", entry("@kody/weather", 5), entry("@kody/tides", 0xF9 << 56))
+    registry = ("--registry", str(tmp_path / "registry"))
+    for wrong in ("weather", "@kody/wether", "@cody/weather"):
+        refused = idle.cli("egg", "forge", wrong, *registry)
+        assert refused.returncode == 4
+        assert "→ Did you mean @kody/weather?" in refused.stderr
+    assert "→ Names look like @owner/agent" in idle.cli("egg", "forge", "xyz", *registry).stderr
+    for verb in ("hatch", "inspect", "plan"):
+        refused = idle.cli("egg", verb, "AAAAAAAAAAU")
+        assert refused.returncode == 4
+        assert "rappd egg hatch-text AAAAAAAAAAU --registry FOLDER" in refused.stderr
+        assert "egg pack makes one" in idle.cli("egg", verb, "rose.egg").stderr
+    assert "egg string is empty" in idle.cli("egg", "hatch-text", "", *registry).stderr
+    dashed = idle.cli("egg", "forge", "@kody/tides", *registry).stdout.strip()
+    assert dashed.startswith("-")
+    assert "hatched: 1 file." in idle.cli("egg", "hatch-text", dashed, *registry).stdout
 
 
 # What hints name.

@@ -569,3 +569,32 @@ def test_verbs_that_only_ask_a_running_daemon_import_no_event_loop(desk: Running
 def _tree(daemon: RunningDaemon) -> set[str]:
     twins = daemon.home / "twins"
     return {path.name for path in twins.glob("[!.]*")}
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
+def test_what_older_tools_put_aside_is_seen_in_the_archive(tmp_path: Path, up: bool) -> None:
+    home = RunningDaemon(tmp_path / "home", LLM_FAKE="1")
+    trash = home.home / "twins" / ".trash"
+    keys = {name: told(home, "twin", "new", name)["key"] for name in ("Old rose", "Old iris")}
+    trash.mkdir()
+    for key, suffix in ((keys["Old rose"], "-20260601-101500"), (keys["Old iris"], "")):
+        (home.home / "twins" / key).rename(trash / f"{key}{suffix}")
+    (trash / "notes").mkdir()
+    if up:
+        home.start()
+        home.wait_for(lambda: "Old rose lay in .trash and is archived now." in home.log)
+        assert f"{trash}/notes stays: notes is no twin: it holds no rappid.json." in home.log
+    else:
+        seen = home.cli("twins", "list", "--archived")
+        assert "Old iris lay in .trash and is archived now." in seen.stderr
+    try:
+        rows = told(home, "archived", "list", "--archived")
+        assert {row["name"]: row["archived_by"] for row in rows} == {
+            "Old rose": "migration",
+            "Old iris": "migration",
+        }
+        run(home, "unarchive", "Old rose")
+        assert "Old rose" in run(home, "list")
+        assert (trash / "notes").is_dir(), "what is no twin stays where it was"
+    finally:
+        home.stop()

@@ -192,6 +192,24 @@ def test_an_unwritable_home_is_told_in_words(idle: RunningDaemon) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("egg", "hatch", "rose.egg", "--trust-signer"), "rappd egg hatch"),
+        (("egg", "hatch", "--trust-signer"), "rappd egg hatch"),
+        (("twins", "archive", "Rose", "--reason"), "rappd twins archive"),
+        (("logs", "--lines"), "rappd logs"),
+    ],
+)
+def test_an_option_without_its_value_points_to_the_help_of_its_command(
+    idle: RunningDaemon, arguments: tuple[str, ...], command: str
+) -> None:
+    done = idle.cli(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"✗ Option '{arguments[-1]}' requires an argument\n  → ")
+    assert done.stderr.endswith(f"{command} --help\n")
+
+
 def test_without_arguments_it_helps(idle: RunningDaemon) -> None:
     for arguments in ((), ("--help",), ("-h",)):
         done = idle.cli(*arguments)

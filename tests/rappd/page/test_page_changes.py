@@ -40,6 +40,18 @@ async def test_news_of_a_file_that_broke_stays_inline(site: Any) -> None:
         await expect(page.locator(".toast")).to_have_text("Rain is ready.")
 
 
+async def test_what_was_promised_and_failed_stays_until_it_is_dismissed(site: Any) -> None:
+    what = "The rollback of r1 was not done after Rose had answered: soul.md changed since."
+    site.desk.news = [{"type": "failed", "ok": False, "message": what, "do": "rappd egg rollback r1"}]
+    async with site.opened() as page:
+        trouble = page.locator(".troubles .problem")
+        await expect(trouble).to_contain_text(what)
+        await expect(trouble.locator(".todo")).to_contain_text("rappd egg rollback r1")
+        await expect(page.locator(".toast")).to_have_count(0)
+        await trouble.locator("[aria-label='Dismiss']").click()
+        await expect(trouble).to_have_count(0)
+
+
 async def test_removing_an_agent_can_be_undone(site: Any) -> None:
     async with site.opened("#/agents") as page:
         await page.click("[aria-label='Remove clock_agent.py']")

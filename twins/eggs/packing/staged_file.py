@@ -43,7 +43,9 @@ def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
 
 
 def _check_free(target: Path, overwrite: bool) -> None:
-    if target.is_dir() or (not overwrite and os.path.lexists(target)):
+    if target.is_dir():
+        raise TwinConflict(f"{target.name} is a folder; nothing was packed.", do="Name a file in it.")
+    if not overwrite and os.path.lexists(target):
         raise TwinConflict(
             f"{target.name} exists already; nothing was packed.", do="Name another file, or --force."
         )

@@ -1,0 +1,34 @@
+"""What failed after it had been promised, until whoever asked for it has heard of it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from envelopes.problem import Problem
+
+_MOST = 20
+
+
+class Unheard:
+    """Sentences for the operator's next turn, whoever he talks with; each is told once."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque(maxlen=_MOST)
+
+    def add(self, what: str, do: str) -> None:
+        """One more to tell: what happened, and what to do next."""
+        self._waiting.append(f"{what} — {do}" if do else what)
+
+    def take(self) -> str:
+        """All that wait, a line each; "" for none."""
+        told = "\n".join(self._waiting)
+        self._waiting.clear()
+        return told
+
+
+def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
+    """(what happened, what to do) when a twin's ``what``, put off until it had answered, failed."""
+    told = f"{what[:1].upper()}{what[1:]} was not done after {name} had answered"
+    if isinstance(error, Problem):
+        return f"{told}: {error}", error.do
+    return f"{told}; the log says why.", "rappd logs"
