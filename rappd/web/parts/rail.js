@@ -71,7 +71,7 @@ export function rail(element, places) {
     fill(thinking, desk.thinking && ["Thinking: ", desk.thinking]);
     for (const { count, place } of links.values()) {
       const number = desk.health && place.count?.(desk.health);
-      fill(count, number ? [String(number), unseen(` ${place.counted}`)] : null);
+      fill(count, number ? [String(number), unseen(` ${number === 1 ? place.counted.slice(0, -1) : place.counted}`)] : null);
     }
     for (const { link, place } of links.values())
       if (place.rest) link.href = `#/${[place.id, ...place.rest()].map(encodeURIComponent).join("/")}`;

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -572,8 +572,10 @@ def _tree(daemon: RunningDaemon) -> set[str]:
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
-def test_what_older_tools_put_aside_is_seen_in_the_archive(tmp_path: Path, up: bool) -> None:
-    home = RunningDaemon(tmp_path / "home", LLM_FAKE="1")
+def test_what_older_tools_put_aside_is_seen_in_the_archive(
+    make_daemon: Callable[..., RunningDaemon], up: bool
+) -> None:
+    home = make_daemon(LLM_FAKE="1")
     trash = home.home / "twins" / ".trash"
     keys = {name: told(home, "twin", "new", name)["key"] for name in ("Old rose", "Old iris")}
     trash.mkdir()
@@ -587,14 +589,11 @@ def test_what_older_tools_put_aside_is_seen_in_the_archive(tmp_path: Path, up: b
     else:
         seen = home.cli("twins", "list", "--archived")
         assert "Old iris lay in .trash and is archived now." in seen.stderr
-    try:
-        rows = told(home, "archived", "list", "--archived")
-        assert {row["name"]: row["archived_by"] for row in rows} == {
-            "Old rose": "migration",
-            "Old iris": "migration",
-        }
-        run(home, "unarchive", "Old rose")
-        assert "Old rose" in run(home, "list")
-        assert (trash / "notes").is_dir(), "what is no twin stays where it was"
-    finally:
-        home.stop()
+    rows = told(home, "archived", "list", "--archived")
+    assert {row["name"]: row["archived_by"] for row in rows} == {
+        "Old rose": "migration",
+        "Old iris": "migration",
+    }
+    run(home, "unarchive", "Old rose")
+    assert "Old rose" in run(home, "list")
+    assert (trash / "notes").is_dir(), "what is no twin stays where it was"
