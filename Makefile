@@ -1,8 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One process for each of two processors. The order is that of tests/longest_first.py.
-PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Tests wait a third of their time: three processes for two processors. The order is that of tests/longest_first.py.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: start test bench lint clean
