@@ -10,13 +10,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
 
+# What is compiled is kept, whatever the environment says: to compile the tests takes each process 15 s.
 test: $(VENV)/.tested
 	@PYTHON=$(BIN)/python sh tests/system-programs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PYTEST_ARGS)  # compiling the tests takes them 15 s
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
