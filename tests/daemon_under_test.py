@@ -8,17 +8,16 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import warm
+
 from rappd.ports import aside
 
 REPO = Path(__file__).parents[1]
-NO_AUTHORITY = Path(__file__).with_name("no_authority.pem")
-"""No daemon of a test has to do with the Internet; to read who is trusted there takes a tenth of its start."""
 
 AGENT = '''
 from agents.basic_agent import BasicAgent
@@ -78,11 +77,11 @@ class RunningDaemon:
             "RAPPD_PEERS_DOOR": "off",
             "RAPPD_NEARBY": "off",
             "GH_CONFIG_DIR": str(home.parent / "no-gh"),
-            "SSL_CERT_FILE": str(NO_AUTHORITY),
+            "SSL_CERT_FILE": str(warm.NO_AUTHORITY),
             "SSL_CERT_DIR": str(home.parent / "no-authorities"),
             **environment,
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: warm.Process | subprocess.Popen[bytes] | None = None
 
     @property
     def agents(self) -> Path:
@@ -94,13 +93,7 @@ class RunningDaemon:
         return path.read_text() if path.exists() else ""
 
     def start(self) -> RunningDaemon:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "rappd", "start", "--quiet"],
-            env=self.environment,
-            cwd="/",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        self.process = warm.start(["start", "--quiet"], self.environment)
         self.wait_for(self.is_ready, 40, "the daemon to be ready")
         return self
 
@@ -179,16 +172,10 @@ class RunningDaemon:
         found: dict[str, Any] = answer.json()
         return found
 
-    def cli(self, *arguments: str, stdin: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "rappd", *arguments],
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+    def cli(
+        self, *arguments: str | Path, stdin: str = "", timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        return warm.run([str(word) for word in arguments], self.environment, stdin, timeout)
 
     def drop(self, filename: str, source: str) -> None:
         self.agents.mkdir(parents=True, exist_ok=True)

@@ -7,17 +7,19 @@ import json
 import re
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Error, Page, async_playwright
 
 import rappd
 
+BLANK = "web/base.css"
+"""Of the page's own origin, and nothing runs there."""
 CHROMIUM = shutil.which("chromium")
 WEB = Path(rappd.__file__).parent / "web"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
@@ -73,9 +75,11 @@ class Desk:
         self.asked.append((request.path, dict(request.headers), body))
         return await handler(request)
 
-    async def _policy(self, _: web.Request, response: web.StreamResponse) -> None:
+    async def _policy(self, request: web.Request, response: web.StreamResponse) -> None:
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
+        if request.path.startswith("/web/"):
+            response.headers["Cache-Control"] = "max-age=3600"
 
     async def _index(self, _: web.Request) -> web.FileResponse:
         return web.FileResponse(WEB / "index.html")
@@ -145,21 +149,82 @@ def file(filename: str, name: str, **more: Any) -> dict[str, Any]:
     return {"filename": filename, "agents": [] if more else [name], "cards": [card]}
 
 
+class Tab:
+    """One tab for a module's tests: what it has fetched and compiled, it keeps; of its visits it forgets all.
+
+    It is lent to one page at a time, at one origin, and given up when anything went wrong.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.port = 0
+        self._page: Page | None = None
+        self._lent = False
+
+    @asynccontextmanager
+    async def lent(self, port: int, size: Any) -> AsyncIterator[Page | None]:
+        """The tab, or None where another page has it."""
+        if self._lent:
+            yield None
+            return
+        if self._page is None or port != self.port:
+            await self._give_up()
+            self._page, self.port = await (await self.browser.new_context()).new_page(), port
+        self._lent = True
+        try:
+            await self._page.set_viewport_size(size)
+            yield self._page
+            await self._forget(self._page)
+        except BaseException:
+            await self._give_up()
+            raise
+        finally:
+            self._lent = False
+
+    async def _forget(self, page: Page) -> None:
+        for other in page.context.pages:
+            if other is not page:
+                await other.close()
+        origin = f"http://127.0.0.1:{self.port}"
+        try:
+            await page.goto(f"{origin}/{BLANK}", timeout=5000)
+        except Error:  # the stand-in is closed
+            await self._give_up()
+            return
+        await page.evaluate("sessionStorage.clear()")
+        protocol = await page.context.new_cdp_session(page)
+        await protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        await protocol.detach()
+        await page.context.clear_cookies()
+
+    async def _give_up(self) -> None:
+        if self._page is not None:
+            await self._page.context.close()
+        self._page = None
+
+
 class Site:
     """The stand-in behind a port that can be closed and opened again."""
 
     HOLD = "hold"
     """In a script: wait until ``desk.released`` is set."""
 
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
+    def __init__(self, tab: Tab) -> None:
         self.desk = Desk()
+        self.browser = tab.browser
         self.port = 0
+        self._tab = tab
 
     async def open(self) -> None:
         self._runner = web.AppRunner(self.desk.app(), handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+        try:
+            port = self.port or self._tab.port
+            await web.TCPSite(self._runner, "127.0.0.1", port, reuse_address=True).start()
+        except OSError:
+            if self.port:
+                raise
+            await web.TCPSite(self._runner, "127.0.0.1", 0).start()  # another program has the tab's
         self.port = self._runner.addresses[0][1]
 
     async def close(self) -> None:
@@ -167,19 +232,32 @@ class Site:
 
     @asynccontextmanager
     async def opened(self, path: str = "", script: str = "", **options: Any) -> AsyncIterator[Page]:
-        """A page in a context of its own. Whatever the policy blocks or a script throws fails the test."""
-        context = await self.browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
-        await context.add_init_script(script)
-        page = await context.new_page()
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        await page.goto(f"http://127.0.0.1:{self.port}/{path}")
-        await page.wait_for_selector("#main h1", state="attached")
-        yield page
-        await context.close()
-        network = re.compile(r"net::ERR_|status of 4\d\d")
-        assert [text for text in wrong if not network.search(text)] == []
+        """A page to which everything is new. Whatever the policy blocks or a script throws fails the test."""
+        size = options.pop("viewport", {"width": 1280, "height": 800})
+        async with AsyncExitStack() as stack:
+            page = None
+            if not script and not options:
+                page = await stack.enter_async_context(self._tab.lent(self.port, size))
+            if page is None:
+                context = await self._tab.browser.new_context(viewport=size, **options)
+                stack.push_async_callback(context.close)
+                await context.add_init_script(script)
+                page = await context.new_page()
+            wrong: list[str] = []
+            listeners = {
+                "pageerror": lambda error: wrong.append(str(error)),
+                "console": lambda said: wrong.append(said.text) if said.type == "error" else None,
+            }
+            for event, listener in listeners.items():
+                page.on(event, listener)  # type: ignore[call-overload]
+            await page.goto(f"http://127.0.0.1:{self.port}/{path}")
+            await page.wait_for_selector("#main h1", state="attached")
+            yield page
+            await stack.aclose()
+            for event, listener in listeners.items():
+                page.remove_listener(event, listener)
+            network = re.compile(r"net::ERR_|status of 4\d\d")
+            assert [text for text in wrong if not network.search(text)] == []
 
     @staticmethod
     async def ask(page: Page, text: str) -> None:
@@ -211,10 +289,15 @@ async def chromium() -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def tab(chromium: Browser) -> Tab:
+    return Tab(chromium)
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def site(chromium: Browser) -> AsyncIterator[Site]:
+async def site(tab: Tab) -> AsyncIterator[Site]:
     """The stand-in, answering."""
-    found = Site(chromium)
+    found = Site(tab)
     await found.open()
     yield found
     found.desk.released.set()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from daemon_under_test import RunningDaemon
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect, sync_playwright
 
 from twins.cartridges import documents, lispy_file
 
@@ -39,16 +39,40 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Page:
+    """What it has fetched and compiled, it keeps."""
+    tab = browser.new_page()
+    tab.set_default_timeout(PATIENCE)
+    return tab
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay clean, the content policy included."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(PATIENCE)
+def page(tab: Page, fake_daemon: RunningDaemon) -> Iterator[Page]:
+    """A page to which everything is new, and whose console must stay clean, the content policy included."""
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.emulate_media(color_scheme="light")
     said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    yield page
-    page.close()
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            said.append(message.text)
+
+    def fail(error: Error) -> None:
+        said.append(str(error))
+
+    tab.on("console", hear)
+    tab.on("pageerror", fail)
+    yield tab
+    origin = f"http://127.0.0.1:{fake_daemon.port}"
+    tab.goto(f"{origin}/web/base.css")  # nothing runs there
+    tab.evaluate("sessionStorage.clear()")
+    protocol = tab.context.new_cdp_session(tab)
+    protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    protocol.detach()
+    tab.context.clear_cookies()
+    tab.remove_listener("console", hear)
+    tab.remove_listener("pageerror", fail)
     assert [text for text in said if "Failed to load" not in text] == []
 
 

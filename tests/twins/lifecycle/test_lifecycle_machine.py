@@ -83,6 +83,10 @@ class Lives(RuleBasedStateMachine):
         if expected.state is not State.PURGED:
             return
         places = self.home.places
+        if (
+            into_archive
+        ):  # where a purge that was killed may have left the rest of a body, until the next start
+            self.home.do("recover")
         with places.stage(key) as staged:
             for name, octets in expected.content.items():
                 (staged / name).parent.mkdir(parents=True, exist_ok=True)
