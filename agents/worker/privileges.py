@@ -60,6 +60,12 @@ def die_with_parent() -> None:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def outlive_parent() -> None:
+    """Undo ``die_with_parent``, for a process that has things to do when that happens."""
+    if LINUX:
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent has ended (Linux only)."""
     if LINUX:

@@ -55,6 +55,8 @@ class Template:
         programs = tuple(preload.program_folders())
         preload.keep_only_standard_library()
         chosen = sandbox.choose(settings["sandbox"])
+        if not chosen.own_processes:
+            privileges.outlive_parent()  # what agents started is ended here, once the daemon has hung up
         note = self._bound_processes(chosen, settings["ceiling"])
         self._nursery = Nursery(chosen, programs, *os.pipe())
         self._wakeup, wakeup_in = os.pipe()

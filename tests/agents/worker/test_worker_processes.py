@@ -45,6 +45,14 @@ asyncio.run(main())
 """
 
 
+def runs(pid: int, command: str) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:  # it is gone
+        return False
+    return " ".join(words).strip() == command
+
+
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
 async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
     made = Workforce(preload=(ROOM,), sandbox=request.param)
@@ -70,6 +78,7 @@ async def test_when_the_daemon_is_killed_nothing_of_it_is_left(home: Home, kind:
     assert daemon.stdout is not None
     pids = [int(word) for word in (await asyncio.wait_for(daemon.stdout.readline(), 60)).split()]
     assert len(pids) >= 3
+    await until(lambda: any(runs(pid, "sleep 1000") for pid in descendants(pids[0])))
     everything = {*pids, *descendants(pids[0])}
     assert not any(is_gone(pid) for pid in pids)
     daemon.kill()
