@@ -157,37 +157,55 @@ class _Writing:
     def _added(self, value: Any) -> int:
         """Puts ``value`` into the heap, and before it what it holds; without recursion, however deep."""
         places = self._places
-        waiting = [value]
+        wanted, waiting = value, [value]
         while waiting:
             value = waiting[-1]
             if id(value) in places:
                 waiting.pop()
                 continue
-            if type(value) is Pair:  # the most frequent, and in the longest chains
-                part = value.cdr
-                if type(part) not in _WITH_PARTS or id(part) in places:
-                    part = value.car
-                if type(part) in _WITH_PARTS and id(part) not in places:
-                    waiting.append(part)
-                    continue
-            else:
-                inner = [
-                    part for part in _parts(value) if type(part) in _WITH_PARTS and id(part) not in places
-                ]
-                if inner:
-                    inner.reverse()
-                    waiting += inner
-                    continue
+            if type(value) is Pair:
+                self._add_pairs(waiting)
+                continue
+            inner = [part for part in _parts(value) if type(part) in _WITH_PARTS and id(part) not in places]
+            if inner:
+                inner.reverse()
+                waiting += inner
+                continue
             waiting.pop()
             written = self._written(value)  # may put long atoms before it
             places[id(value)] = len(self._heap)
             self._heap.append(written)
-        return places[id(value)]
+        return places[id(wanted)]
+
+    def _add_pairs(self, waiting: list[Any]) -> None:
+        """The same for the pair on top and all that follow it: the most frequent, and in the longest chains."""
+        places, heap = self._places, self._heap
+        pair = waiting.pop()
+        chain = []
+        while type(pair) is Pair and id(pair) not in places:
+            chain.append(pair)
+            pair = pair.cdr
+        if type(pair) in _WITH_PARTS and id(pair) not in places:
+            waiting += (*chain, pair)
+            return
+        rest: dict[str, Any] | None = None
+        while chain:
+            car = chain[-1].car
+            if type(car) is int and -SMALL < car < SMALL:
+                first = {"tag": "integer", "value": str(car)}
+            elif type(car) in _WITH_PARTS and id(car) not in places:
+                waiting += (*chain, car)
+                return
+            else:
+                first = self._value(car)
+            if rest is None:
+                rest = self._value(pair)  # only now: a long atom comes after that of the car
+            place = places[id(chain.pop())] = len(heap)
+            heap.append({"tag": "pair", "car": first, "cdr": rest})
+            rest = {"tag": "ref", "id": place}
 
     def _written(self, value: Any) -> dict[str, Any]:
         kind = type(value)
-        if kind is Pair:
-            return {"tag": "pair", "car": self._value(value.car), "cdr": self._value(value.cdr)}
         if kind is list:
             return {"tag": "list", "items": self._values(value)}
         if kind is dict:

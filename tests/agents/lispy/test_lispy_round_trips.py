@@ -196,3 +196,15 @@ def test_real_functions_are_as_near_as_can_be(x: float, positive: float, y: floa
 @given(st.integers(-(2**26), 2**26), st.integers(0, 20))
 def test_powers_of_whole_numbers_are_rounded_once(base: int, exponent: int) -> None:
     assert reals.power(float(base), float(exponent)) == float(base**exponent)
+
+
+def test_of_a_pair_the_long_text_in_front_is_written_first_and_what_is_shared_once() -> None:
+    machine = Machine(
+        f'(define a (cons "{"x" * 80}" "{"y" * 80}")) (define kept (list (cons 1 (cons a a)) (cons "{"y" * 80}" a))) 1'
+    )
+    machine.run()
+    heap = machine.freeze()["heap"]
+    assert [thing.get("value", "")[:1] for thing in heap[:2]] == ["x", "y"]
+    assert [thing["tag"] for thing in heap[2:]] == ["pair", "pair", "pair", "pair", "list"]
+    assert heap[2] == {"tag": "pair", "car": {"tag": "ref", "id": 0}, "cdr": {"tag": "ref", "id": 1}}
+    assert Machine.thaw(machine.freeze()).freeze() == machine.freeze()
