@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.lispy.errors import NO_AGENT
-from agents.listed import Agent, Change, is_structural
+from agents.listed import REACHING, Agent, Change, is_structural
 from agents.roster import Roster
 
 
@@ -57,7 +57,9 @@ def _described(agent: Agent) -> dict[str, Any]:
 
 
 def example_for(agent: Agent) -> str:
-    """A sentence that reaches the agent even without a model."""
+    """A sentence that reaches the agent even without a model; "" for one that only reaches other machines."""
+    if agent.name in REACHING:
+        return ""
     from agents.thinking.offline.suggest import suggest  # after the door listens
 
     return suggest(agent.tool())

@@ -50,6 +50,7 @@ def test_of_two_files_that_claim_a_name_the_later_serves(daemon: RunningDaemon) 
     cards = [card for file in daemon.get("/agents").json()["files"] for card in file["cards"]]
     shadowed = {card["file"]: card["shadowed_by"] for card in cards if card["name"] == "Aaa"}
     assert {card["name"] for card in cards if card["structural"]} >= {"LearnNew", "Twin", "HatchEgg"}
+    assert {card["name"]: card["try"] for card in cards}["AskPeer"] == "", "there is nobody to ask yet"
     assert not {card["name"] for card in cards if card["structural"]} & {"Aaa", "AskPeer"}
     assert shadowed == {"a_agent.py": "b_agent.py", "b_agent.py": ""}
     assert daemon.get("/health").json()["quarantined"] == []
