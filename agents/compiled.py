@@ -12,9 +12,10 @@ _ahead: dict[str, tuple[bytes, CodeType]] = {}
 def compile_library() -> None:
     """Takes the code of every shipped agent file, from the interpreter's own cache where that has it."""
     for path in sorted((Path(__file__).parent / "library").glob("*_agent.py")):
+        content = path.read_bytes()  # first: should the file change now, its code counts for no content
         code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
         if code is not None:
-            _ahead[str(path)] = path.read_bytes(), code
+            _ahead[str(path)] = content, code
 
 
 def code_of(path: Path, content: bytes) -> CodeType:

@@ -36,8 +36,10 @@ async def watch(house: House) -> None:
     while True:
         try:
             await _heed(house, folders)
-        except (ImportError, AttributeError, OSError) as error:  # another system, or no inotify left
-            log.info("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
+        except ModuleNotFoundError:  # there is nothing like it on this system
+            await _poll(house, folders)
+        except OSError as error:  # no inotify left, or the folder itself went away
+            log.warning("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
             await _poll(house, folders)
 
 
@@ -55,7 +57,7 @@ def _watch_over() -> Inotify:
     from asyncinotify import Inotify  # its import costs what the start must not
 
     found = Inotify()
-    os.set_blocking(found.fd, False)  # whatever it was told by flags
+    os.set_blocking(found.fd, False)  # its own flag for that was seen to do nothing
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import CodeType
 
 import agents
 from agents.compiled import code_of, compile_library
@@ -25,12 +24,8 @@ def test_other_content_or_another_file_gets_its_own_code() -> None:
     elsewhere = code_of(Path("/x/twin_agent.py"), path.read_bytes())
     assert "HERE" in changed.co_names
     assert elsewhere.co_filename == "/x/twin_agent.py"
-    assert _names(elsewhere) == _names(code_of(path, path.read_bytes()))
+    assert elsewhere.co_names == code_of(path, path.read_bytes()).co_names
 
 
 def test_what_cannot_be_called_is_told() -> None:
     assert load(["agents.compiled:no_such_thing"]).keys() == {"agents.compiled:no_such_thing"}
-
-
-def _names(code: CodeType) -> tuple[str, ...]:
-    return code.co_names

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, Error, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
 
 import rappd
 
@@ -244,18 +244,22 @@ class Site:
                 await context.add_init_script(script)
                 page = await context.new_page()
             wrong: list[str] = []
-            listeners = {
-                "pageerror": lambda error: wrong.append(str(error)),
-                "console": lambda said: wrong.append(said.text) if said.type == "error" else None,
-            }
-            for event, listener in listeners.items():
-                page.on(event, listener)  # type: ignore[call-overload]
+
+            def thrown(error: Error) -> None:
+                wrong.append(str(error))
+
+            def said(message: ConsoleMessage) -> None:
+                if message.type == "error":
+                    wrong.append(message.text)
+
+            page.on("pageerror", thrown)
+            page.on("console", said)
             await page.goto(f"http://127.0.0.1:{self.port}/{path}")
             await page.wait_for_selector("#main h1", state="attached")
             yield page
             await stack.aclose()
-            for event, listener in listeners.items():
-                page.remove_listener(event, listener)
+            page.remove_listener("pageerror", thrown)
+            page.remove_listener("console", said)
             network = re.compile(r"net::ERR_|status of 4\d\d")
             assert [text for text in wrong if not network.search(text)] == []
 
