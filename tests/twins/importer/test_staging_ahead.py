@@ -22,7 +22,7 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(ahead, "_cores", lambda: request.param)
     before = set(threading.enumerate())
     yield request.param
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 def broken(target: str, after: float = 0.0) -> Part:

@@ -146,7 +146,7 @@ def test_no_file_stays_open(nest: Nest) -> None:
         nest.pack(form)
     with pytest.raises(TwinConflict):
         nest.pack(overwrite=False)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_memory_stays_flat(bare: Nest) -> None:
