@@ -24,7 +24,8 @@ from rappd.cli.phrases import count, size, tilde
 from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
 from rappd.ports import another, holder, is_free
-from rappd.settings.load import Settings, check, unknown_names
+from rappd.settings.doubts import doubts
+from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
 from twins.workspace import Workspace
 
@@ -119,22 +120,16 @@ def _settings(visit: _Visit) -> Iterator[Finding]:
     home = visit.home
     if visit.trouble is not None:
         raise visit.trouble
-    doubts = 0
+    fits = True
     for name in unknown_names(home):
-        doubts += 1
+        fits = False
         near = nearest(name)
         do = f"did you mean `{near}`?" if near else "rappd config show"
         yield Finding("Settings", "note", f"{home.config.name} sets {name}, which nobody reads", do)
-    for value in visit.settings.all():
-        if value.source == "default" or value.setting.secret:
-            continue
-        try:
-            check(value.setting, value.text)
-        except Mistyped as problem:
-            doubts += 1
-            what = f"{str(problem).rstrip('.')}; {value.source} has something else"
-            yield Finding("Settings", "note", what, problem.do)
-    if not doubts:
+    for doubt in doubts(visit.settings):
+        fits = False
+        yield Finding("Settings", "note", f"{doubt.what}; {doubt.value.source} has something else", doubt.do)
+    if fits:
         yield Finding("Settings", "good", tilde(home.config) if home.config.exists() else "defaults")
 
 

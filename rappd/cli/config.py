@@ -25,6 +25,7 @@ from rappd.cli.tables import cells, table
 from rappd.cli.verbs import Verbs
 from rappd.errors import Mistyped
 from rappd.home import Home
+from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, Value, check
 from rappd.settings.table import Setting
 from rappd.settings.write import find, write
@@ -50,8 +51,8 @@ def show(name: str | None, as_json: bool) -> None:
         _one(values[0])
     else:
         _all(values)
-    for value in values:
-        _doubt(value, settings)
+    for doubt in doubts(settings, values):
+        note(f"{mark('note', sys.stderr)} {doubt.what}; {doubt.force} counts.")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
@@ -136,20 +137,6 @@ def _shown(value: Value) -> str:
     if value.setting.secret:
         return "set" if value.text else ""
     return value.text
-
-
-def _doubt(value: Value, settings: Settings) -> None:
-    """A value from outside that does not fit is not in force; says what is."""
-    if value.source == "default" or value.setting.secret:
-        return
-    try:
-        check(value.setting, value.text)
-    except Mistyped as problem:
-        kind = value.setting.kind
-        force = "no price" if kind == "prices" else "off"
-        if kind == "number":
-            force = str(settings.number(value.setting.name))
-        note(f"{mark('note', sys.stderr)} {str(problem).rstrip('.')}; {force} counts.")
 
 
 def _place(value: Value) -> str:

@@ -19,6 +19,7 @@ from rappd.cli.progress import progress
 from rappd.cli.screen import tell
 from rappd.errors import Conflict, RappdError
 from rappd.home import Home
+from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     settings = Settings.load(home)
     news = _News(quiet=quiet)
     log.start(home.log, show=news)
+    for doubt in () if quiet else doubts(settings):
+        tell("note", f"{doubt.what}; {doubt.force} counts", stream=sys.stderr)
     if settings.on("door.open_surface") and not quiet:
         tell(
             "note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr

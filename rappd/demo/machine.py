@@ -29,13 +29,14 @@ class DemoMachine:
         self.name = name
         self.home = Home(folder / name)
         self.daemon = Daemon(self.home)
-        self._ports = aside(2)
+        self._door = aside(1)[0]
+        self._said = folder / f"{name}.txt"
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def door(self) -> str:
         """Where other machines reach it."""
-        return f"127.0.0.1:{self._ports[1]}"
+        return f"127.0.0.1:{self._door}"
 
     def write_agent(self, filename: str, source: str) -> None:
         """Drops an agent file."""
@@ -50,20 +51,21 @@ class DemoMachine:
             "HOME": str(self.home.root.parent),
             "RAPP_HOME": str(self.home.root),
             "RAPPD_NAME": self.name,
-            "PORT": str(self._ports[0]),
-            "RAPPD_PEERS_PORT": str(self._ports[1]),
+            "PORT": "0",
+            "RAPPD_PEERS_PORT": str(self._door),
             "RAPPD_PEERS_ADDRESS": "127.0.0.1",
             "RAPPD_PEERS_LOOPBACK": "on",
             "RAPPD_LOCAL_MODELS": "off",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "rappd", "start", "--quiet"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "rappd", "start", "--quiet"],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
 
     def wait_awake(self) -> None:
         """Returns when it answers. Raises ``RappdError`` when it does not."""
@@ -92,18 +94,23 @@ class DemoMachine:
         until = time.monotonic() + seconds
         while not (found := condition()):
             if time.monotonic() > until:
-                raise RappdError(f"{self.name} takes too long {what}.", do=f"see {self.home.log}")
+                raise RappdError(f"{self.name} takes too long {what}.", do="rappd doctor")
             time.sleep(0.05)
         return found
 
     def _answers(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            raise RappdError(f"{self.name} ended at once.", do=f"see {self.home.log}")
+            # The folder of the demonstration is gone when this is read: no file may be pointed to.
+            said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
+            raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
         try:
-            return bool(self.daemon.get("/peers")["door"]["open"])
+            door = self.daemon.get("/peers")["door"]
         except (NotRunning, Gone):
             return False
+        if door["open"]:
+            self._door = door["port"]  # another one, if that was taken meanwhile
+        return bool(door["open"])
 
 
 @contextmanager

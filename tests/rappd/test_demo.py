@@ -42,7 +42,7 @@ def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) ->
     assert shed.door.endswith(f":{after['door']['port']}")
 
 
-def test_one_that_cannot_start_is_named_with_its_log_and_takes_the_others_along(tmp_path: Path) -> None:
+def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_along(tmp_path: Path) -> None:
     desk, pi = machines = [DemoMachine(tmp_path, name) for name in ("desk", "pi")]
     pi.home.create()
     held = Home(pi.home.root).hold()  # another daemon has that home
@@ -51,5 +51,7 @@ def test_one_that_cannot_start_is_named_with_its_log_and_takes_the_others_along(
             pytest.fail("pi cannot be awake")
     finally:
         held.release()
-    assert refused.value.do == f"see {pi.home.log}"
+    said = str(refused.value)
+    assert "\n" not in said and "✗" in said, "no file may be pointed to: they go with the demonstration"
+    assert str(pi.home.log) not in said and refused.value.do != f"see {pi.home.log}"
     assert desk.ended(0) and pi.ended(0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,6 +171,18 @@ def test_a_bad_port_is_told_and_does_not_stop_the_start(idle: RunningDaemon) -> 
     notes = [row for row in doctor if row["about"] == "Settings"]
     assert [row["verdict"] for row in notes] == ["note"]
     assert "port is a number" in notes[0]["what"]
+
+
+def test_the_start_says_that_another_port_counts(idle: RunningDaemon) -> None:
+    idle.environment |= {"PORT": "0", "VOICE_MODE": "perhaps"}  # 0: any free one, and no doubt
+    command = [sys.executable, "-m", "rappd", "start", "--json"]
+    process = subprocess.Popen(command, env=idle.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"! voice_mode is a switch; off counts\n"
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 @pytest.mark.parametrize(
