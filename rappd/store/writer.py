@@ -169,6 +169,7 @@ class Writer:
                 self._syncer.put(to_sync)
             elif to_sync:
                 self._syncer.sync(to_sync)
+                self._log.make_room()
 
     def _write(self, batch: list[_Entry]) -> tuple[_Done, _Done]:
         """Who can be told now, and who once it is on the disk."""
