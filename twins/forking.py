@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import stat
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from twins.bonds import record_event
 from twins.errors import BadFile
@@ -42,13 +43,12 @@ _CHUNK = 1 << 20
 _MAX_DEPTH = 64
 
 
-@dataclass(slots=True)
-class Fork:
+class Fork(msgspec.Struct):
     """The new twin, how many files it took along, and the paths that it left behind, each with why."""
 
     twin: Twin
     files: int
-    left: list[tuple[str, str]] = field(default_factory=list)
+    left: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
 def fork(

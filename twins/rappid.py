@@ -18,7 +18,8 @@ import hashlib
 import re
 import unicodedata
 import uuid
-from dataclasses import dataclass
+
+import msgspec
 
 from twins.errors import BadRappid
 
@@ -51,8 +52,7 @@ _STRICT = re.compile(rf"rappid:@(?=[^/]{{1,39}}/){_LABEL}/(?=[^:]{{1,100}}:){_LA
 _LONG = 32  # hex digits from which on a tail alone tells two identities apart
 
 
-@dataclass(slots=True, frozen=True)
-class Rappid:
+class Rappid(msgspec.Struct, frozen=True):
     """One rappid. ``text`` is byte for byte what was given and is what travels; the rest is read from it.
 
     ``owner``, ``slug`` and ``kind`` are "" where the form has none. ``tail`` is in lower case.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from twins.errors import BadFile, NoSuchFile
 from twins.identity_file import read_regular
@@ -44,8 +45,7 @@ When one of your agents can do the work, you use it instead of guessing.
 """
 
 
-@dataclass(slots=True, frozen=True)
-class SoulVersion:
+class SoulVersion(msgspec.Struct, frozen=True):
     """One earlier text. ``number`` counts from 1, the oldest; ``at`` is UTC; ``path`` the file."""
 
     number: int

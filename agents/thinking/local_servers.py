@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import msgspec
 
 from agents.thinking.json_http import ask
 
@@ -20,8 +21,7 @@ _NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
 _NOT_FOR_CHAT = re.compile(r"embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e", re.IGNORECASE)
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A server that answered: its address, what to call it, its models for conversation."""
 
     url: str
