@@ -22,7 +22,7 @@ from twins.workspace import Workspace, write_atomically
 MAX_BYTES = 256 << 10
 _MAX_KEPT = 16 << 20  # a text too long to be put in force can still be replaced
 _STAMP = "%Y-%m-%dT%H-%M-%SZ"
-_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)(?:-(.+))?\.md", re.DOTALL)
+_NAME = r"(?s)(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)(?:-(.+))?\.md"
 
 _OPENINGS = {
     "personal": "You are {name}, a twin that belongs to one person. You know them from what they tell you,\n"
@@ -99,7 +99,7 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
         return []
     found = []
     for path in folder.iterdir():
-        match = _NAME.fullmatch(path.name)
+        match = re.fullmatch(_NAME, path.name)
         at = _moment(match[1]) if match else None
         if match and at:
             made = path.stat().st_mtime_ns  # tells copies of one second apart, where they were made here
