@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import orjson
 
 from agents.contract import Description
@@ -33,8 +34,7 @@ def needs_trust(name: str) -> bool:
     return is_structural(name) or name in REACHING
 
 
-@dataclass(slots=True, frozen=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True):
     """A place agents come from. Later folders win over earlier ones that claim the same name."""
 
     origin: Origin
@@ -43,8 +43,7 @@ class Folder:
     but: frozenset[str] = frozenset()  # file names that do not
 
 
-@dataclass(slots=True, frozen=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a file, or a class in it, is quarantined."""
 
     reason: str
@@ -105,14 +104,13 @@ class Agent:
         }
 
 
-@dataclass(slots=True)
-class FileState:
+class FileState(msgspec.Struct):
     """One agent file: the agents of its last good version, and what is wrong with it now."""
 
     file: AgentFile
     origin: Origin
-    agents: list[Agent] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    agents: list[Agent] = msgspec.field(default_factory=list)
+    failures: list[Failure] = msgspec.field(default_factory=list)
     good_since: float = 0.0
     lacks: str = (
         ""  # a module that it could not import; it may come, or be approved, without this file changing
@@ -120,8 +118,7 @@ class FileState:
     held: bool = False  # it came from elsewhere and waits for the operator's approval
 
 
-@dataclass(slots=True, frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What a refresh found: agents that became ready, a file that failed, or one that went."""
 
     kind: Literal["ready", "failed", "gone"]

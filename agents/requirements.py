@@ -48,27 +48,23 @@ SUGGESTED = {
 }
 """Module to package names that are only ever proposed to the owner."""
 
+# Compiled when they are used, which most starts never do.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _CLAUSE = r"(?:===|==|>=|<=|~=|!=|<|>)\ *[A-Za-z0-9][A-Za-z0-9.*+!_-]*"
-_REQUIREMENT = re.compile(
+_REQUIREMENT = (
     rf"(?P<name>{_NAME}) *(?:\[ *{_NAME}(?: *, *{_NAME})* *\])? *(?:{_CLAUSE}(?: *, *{_CLAUSE})*)?"
     r"""(?: *; *[A-Za-z0-9_.'"<>=!~() ]+)?"""
 )
 _LONGEST = 200
-_FILE = re.compile(r"\.(?:whl|zip|tar|tgz|gz|bz2|xz|egg|txt|toml|cfg|py)$", re.IGNORECASE)
-_COMMENT = re.compile(
-    r"\s*#\s*(?:requirements?\s*:\s*)?(?:(?:python3?\s+-m\s+)?pip3?\s+install\s+)?(?P<rest>.+)", re.IGNORECASE
-)
-_COMMENT_START = re.compile(
-    r"\s*#\s*(?:requirements?\s*:|(?:python3?\s+-m\s+)?pip3?\s+install\s)", re.IGNORECASE
-)
-_SCRIPT = re.compile(r"(?m)^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n?)+?)^# ///\s*$")
+_FILE = r"(?i)\.(?:whl|zip|tar|tgz|gz|bz2|xz|egg|txt|toml|cfg|py)$"
+_COMMENT = r"(?i)\s*#\s*(?:requirements?\s*:\s*)?(?:(?:python3?\s+-m\s+)?pip3?\s+install\s+)?(?P<rest>.+)"
+_COMMENT_START = r"(?i)\s*#\s*(?:requirements?\s*:|(?:python3?\s+-m\s+)?pip3?\s+install\s)"
+_SCRIPT = r"(?m)^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n?)+?)^# ///\s*$"
 _FLAGS = frozenset({"-q", "-qq", "-U", "--upgrade", "--quiet", "--user", "--pre", "--no-cache-dir"})
-_PROSE = re.compile(
-    "a|an|are|as|at|before|by|can|do|first|for|from|if|in|into|is|it|manually|need|needed|needs|no|none|not|"
+_PROSE = (
+    "(?i)a|an|are|as|at|before|by|can|do|first|for|from|if|in|into|is|it|manually|need|needed|needs|no|none|not|"
     "nothing|of|on|only|optional|optionally|or|pip|please|python|python3|required|run|see|some|than|that|the|"
-    "then|these|this|to|use|used|using|via|when|which|will|with|you|your",
-    re.IGNORECASE,
+    "then|these|this|to|use|used|using|via|when|which|will|with|you|your"
 )
 _MANIFEST_KEYS = ("requirements", "pip", "requires_pip", "dependencies")
 
@@ -119,12 +115,12 @@ def checked_requirement(entry: Any) -> str | None:
     """``entry`` without spaces around it, if it is a requirement by name; None for anything else."""
     if not isinstance(entry, str) or len(entry) > _LONGEST or not entry.isprintable():
         return None
-    match = _REQUIREMENT.fullmatch(entry.strip())
+    match = re.fullmatch(_REQUIREMENT, entry.strip())
     if match is None:
         return None
     name = match["name"]
     is_own = name in OWN_PACKAGES or name.endswith("_agent")
-    return None if is_own or _FILE.search(name) else match[0].strip()
+    return None if is_own or re.search(_FILE, name) else match[0].strip()
 
 
 def normalised(requirement: str) -> str:
@@ -134,7 +130,7 @@ def normalised(requirement: str) -> str:
 
 
 def _script_block(text: str) -> Iterator[Any]:
-    block = _SCRIPT.search(text.replace("\r\n", "\n"))
+    block = re.search(_SCRIPT, text.replace("\r\n", "\n"))
     if block is None:
         return
     lines = (line[2:] if line.startswith("# ") else line[1:] for line in block["content"].splitlines())
@@ -149,7 +145,7 @@ def _comment_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith(("class ", "def ", "async def ")):
             return
-        if _COMMENT_START.match(line) and (match := _COMMENT.match(line)):
+        if re.match(_COMMENT_START, line) and (match := re.match(_COMMENT, line)):
             yield from _words(match["rest"])
 
 
@@ -158,7 +154,7 @@ def _words(line: str) -> Iterator[str]:
     line = re.sub(r" *(===|==|>=|<=|~=|!=|<|>) *", r"\1", re.split(r"\s#|[(;]|\s-\s", line)[0])
     for word in re.split(r",(?![^\[]*\])(?! *[<>=!~])|\s+", line):
         bare = word.strip("'\"`.:")
-        if _PROSE.fullmatch(bare) or (bare.startswith("-") and bare not in _FLAGS):
+        if re.fullmatch(_PROSE, bare) or (bare.startswith("-") and bare not in _FLAGS):
             return
         if bare and bare not in _FLAGS and bare != "and":
             yield bare

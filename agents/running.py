@@ -6,8 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent
@@ -18,8 +19,7 @@ log = logging.getLogger(__name__)
 OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
-@dataclass(slots=True, frozen=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """What an agent call came to. ``result`` is the agent's text, or what went wrong."""
 
     ok: bool
@@ -34,8 +34,7 @@ class Limits(Protocol):
     call_seconds: float
 
 
-@dataclass(slots=True, frozen=True)
-class Crews:
+class Crews(msgspec.Struct, frozen=True):
     """The workers of one workspace, by what runs in them.
 
     Agents that may change structure have a crew of their own, so that no other agent's code ever

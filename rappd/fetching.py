@@ -21,7 +21,7 @@ MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000
 MAX_LOOKED_AT = 20_000  # files in a folder; a whole home or disk is no source
 _SECONDS = aiohttp.ClientTimeout(total=20)
-_REPO = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+_REPO = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 
 
 class Unreachable(RappdError):
@@ -44,7 +44,7 @@ def source_name(text: str) -> str:
     pages = re.fullmatch(r"(?:https?://)?([A-Za-z0-9-]+)\.github\.io/([A-Za-z0-9._-]+)", short)
     if pages:
         short = f"{pages[1]}/{pages[2]}"
-    if not _REPO.fullmatch("/".join(short.split("/")[:2])) or short.count("/") > 1:
+    if not re.fullmatch(_REPO, "/".join(short.split("/")[:2])) or short.count("/") > 1:
         raise Mistyped(f'"{text[:120]}" is no source.', do="Give owner/repo, or a folder of agent files.")
     return short
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from agents.thinking.provider import Completion
 from agents.thinking.usage import Usage
@@ -15,8 +16,7 @@ Emit = Callable[[dict[str, Any]], None]
 Spend = Callable[[Envelope], Awaitable[None]]
 
 
-@dataclass(slots=True, frozen=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who stands behind a record, as the door found out. Nothing in the record can change it.
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
@@ -35,8 +35,7 @@ class Caller:
         return self.caps is None or covers(self.caps, capability)
 
 
-@dataclass(slots=True)
-class Passage:
+class Passage(msgspec.Struct):
     """One record on its way through: who called, on which thread, and who listens for progress.
 
     ``usage`` is what its agents' own model calls came to, once there was one.

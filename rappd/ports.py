@@ -7,8 +7,9 @@ import random
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 _LISTEN = "0A"
 _INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")
@@ -17,8 +18,7 @@ _ASIDE = range(20_000, 32_000)
 """Below the ports that systems lend to connections: those are taken and given back at any moment."""
 
 
-@dataclass(slots=True, frozen=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """The process that listens on a port; ``pid`` 0 and name "another program" when it hides."""
 
     name: str

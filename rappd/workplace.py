@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 import agents.library
 from agents.listed import Folder
@@ -20,8 +21,7 @@ OF_BUDDIES = frozenset({"buddy_agent.py"})
 """Shipped agents that only a buddy has."""
 
 
-@dataclass(slots=True)
-class Modes:
+class Modes(msgspec.Struct):
     """The switches of one tenant's turns, and what one agent call may take."""
 
     voice: bool

@@ -8,10 +8,10 @@ import os
 import re
 import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from agents.discovery import CARTRIDGE, LISPY
@@ -22,8 +22,7 @@ MAX_BYTES = 5 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,118}")
 
 
-@dataclass(slots=True, frozen=True)
-class Generation:
+class Generation(msgspec.Struct, frozen=True):
     """One earlier version of an agent file; ``number`` counts from 1, the oldest."""
 
     number: int

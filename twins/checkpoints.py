@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from envelopes.keys import IdentityKey
@@ -45,8 +45,7 @@ class NoSuchCheckpoint(TwinError):
     exit_code = 4
 
 
-@dataclass(slots=True, frozen=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """One checkpoint. ``id`` is the moment it was made; ``before`` the id of the one that was gone back to
     right after it, "" for one that somebody asked for. ``files`` and ``records`` (how much had been said) are
     None, and ``sha256`` "", where nothing beside the egg says them."""

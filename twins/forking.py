@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import stat
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from twins.bonds import record_event
 from twins.errors import BadFile
@@ -30,10 +31,9 @@ from twins.workspace import Workspace, write_atomically
 _DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})
 _OWN_PAPERS = frozenset({"rappid.json", "bonds.json", "archived.json", "HATCH_RECEIPT.json"})
 _HOUSE = frozenset({".brainstem_data/kept", ".brainstem_data/soul_history"})
-_NEVER = re.compile(
-    r"\.env(rc|\..*)?|\.copilot_(token|session|pending)|voice\.zip|.*\.(token|session|secret|key)|private"
-    r"|\.git|\.?venv|node_modules|__pycache__|\.pytest_cache|.*\.py[co]|\.DS_Store|Thumbs\.db|\..*\.tmp|\.tmp-.*",
-    re.IGNORECASE,
+_NEVER = (
+    r"(?i)\.env(rc|\..*)?|\.copilot_(token|session|pending)|voice\.zip|.*\.(token|session|secret|key)|private"
+    r"|\.git|\.?venv|node_modules|__pycache__|\.pytest_cache|.*\.py[co]|\.DS_Store|Thumbs\.db|\..*\.tmp|\.tmp-.*"
 )
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -42,13 +42,12 @@ _CHUNK = 1 << 20
 _MAX_DEPTH = 64
 
 
-@dataclass(slots=True)
-class Fork:
+class Fork(msgspec.Struct):
     """The new twin, how many files it took along, and the paths that it left behind, each with why."""
 
     twin: Twin
     files: int
-    left: list[tuple[str, str]] = field(default_factory=list)
+    left: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
 def fork(
@@ -150,7 +149,7 @@ def _free_name(places: TwinPlaces, name: str) -> str:
 
 
 def _why_left(path: str, name: str) -> str:
-    if _NEVER.fullmatch(name):
+    if re.fullmatch(_NEVER, name):
         return "a secret, or made anew"
     if path in _OWN_PAPERS:
         return "its own"

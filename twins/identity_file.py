@@ -12,10 +12,11 @@ import re
 import stat
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinError
 from twins.rappid import Rappid
@@ -39,8 +40,7 @@ class BadName(TwinError):
     exit_code = 2
 
 
-@dataclass(slots=True, frozen=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """The content of one ``rappid.json``. ``fields`` is all of it, in the file's order."""
 
     fields: Mapping[str, Any]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from twins.errors import BadFile, BadRappid
 from twins.identity_file import read_regular
@@ -16,8 +18,7 @@ from twins.twin import Twin
 _MAX_TOMBSTONE = 1 << 20
 
 
-@dataclass(slots=True, frozen=True)
-class Kin:
+class Kin(msgspec.Struct, frozen=True):
     """One member of a family.
 
     ``state`` is ``active``, ``archived``, ``purged``, or ``elsewhere`` for a parent that was never here.
@@ -37,7 +38,7 @@ class Kin:
 
     def as_json(self) -> dict[str, Any]:
         """The object that ``--json`` and the page show."""
-        return {key: getattr(self, key) for key in self.__slots__}
+        return asdict(self)
 
 
 class Families:

@@ -10,9 +10,11 @@ import json
 import os
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinConflict
 from twins.identity_file import FILE, read_regular
@@ -27,8 +29,7 @@ MIN_PREFIX = 4
 _MAX_MEMORY = 16 << 20
 
 
-@dataclass(slots=True, frozen=True)
-class Presence:
+class Presence(msgspec.Struct, frozen=True):
     """What the daemon knows of a twin. ``last_talk`` in seconds since 1970."""
 
     awake: bool = False
@@ -36,24 +37,21 @@ class Presence:
     last_talk: float | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     """A folder that should be a twin and cannot be read."""
 
     folder: Path
     problem: str
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """What a scan found, twins in the order of their names."""
 
-    twins: list[Twin] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    twins: list[Twin] = msgspec.field(default_factory=list)
+    unreadable: list[Unreadable] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True, frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One line of the list. ``memories`` is None where they cannot be counted."""
 
     key: str
@@ -69,11 +67,10 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The object that ``--json`` and the page show."""
-        return {key: getattr(self, key) for key in self.__slots__}
+        return asdict(self)
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """The list, and what could not be listed."""
 
     rows: list[Row]

@@ -9,8 +9,9 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from agents.storage.locking import lock
 from twins.errors import BadRappid, NoSuchTwin, TwinConflict
@@ -19,8 +20,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
-@dataclass(slots=True, frozen=True)
-class TwinPlaces:
+class TwinPlaces(msgspec.Struct, frozen=True):
     """Paths under one home. Creating the object touches nothing. Dot-names are never twins."""
 
     home: Path

@@ -18,7 +18,8 @@ import hashlib
 import re
 import unicodedata
 import uuid
-from dataclasses import dataclass
+
+import msgspec
 
 from twins.errors import BadRappid
 
@@ -34,25 +35,23 @@ _WORD = r"(?!\.{1,2}(?![A-Za-z0-9._-]))[A-Za-z0-9._-]{1,100}"  # a name as GitHu
 _LABEL = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 _PLACE = rf"(?P<owner>{_WORD})/(?P<slug>{_WORD})(?:#{_WORD})?"
 _KIND = r"(?P<kind>[a-z0-9][a-z0-9_-]{0,62})"
+# Compiled when they are used: most are asked for only where something old is read.
 _FORMS = (
-    ("rappid", re.compile(rf"rappid:@{_PLACE}:{_TAIL}")),
-    ("uuid", re.compile(rf"(?P<tail>{_UUID}|[0-9a-fA-F]{{32}})")),
+    ("rappid", rf"rappid:@{_PLACE}:{_TAIL}"),
+    ("uuid", rf"(?P<tail>{_UUID}|[0-9a-fA-F]{{32}})"),
     (
         "v2",
-        re.compile(
-            rf"rappid:v2:{_KIND}:@?(?:{_PLACE}|(?P<alone>{_WORD})):{_TAIL}"
-            rf"(?:@[A-Za-z0-9.-]{{1,100}}(?:/{_WORD}){{1,3}}(?:#{_WORD})?)?"
-        ),
+        rf"rappid:v2:{_KIND}:@?(?:{_PLACE}|(?P<alone>{_WORD})):{_TAIL}"
+        rf"(?:@[A-Za-z0-9.-]{{1,100}}(?:/{_WORD}){{1,3}}(?:#{_WORD})?)?",
     ),
-    ("twin", re.compile(rf"rappid:{_KIND}:@{_PLACE}:{_TAIL}")),
-    ("legacy", re.compile(rf"rappid:(?:(?P<slug>{_WORD}):)?{_TAIL}")),
+    ("twin", rf"rappid:{_KIND}:@{_PLACE}:{_TAIL}"),
+    ("legacy", rf"rappid:(?:(?P<slug>{_WORD}):)?{_TAIL}"),
 )
-_STRICT = re.compile(rf"rappid:@(?=[^/]{{1,39}}/){_LABEL}/(?=[^:]{{1,100}}:){_LABEL}:[0-9a-f]{{64}}")
+_STRICT = rf"rappid:@(?=[^/]{{1,39}}/){_LABEL}/(?=[^:]{{1,100}}:){_LABEL}:[0-9a-f]{{64}}"
 _LONG = 32  # hex digits from which on a tail alone tells two identities apart
 
 
-@dataclass(slots=True, frozen=True)
-class Rappid:
+class Rappid(msgspec.Struct, frozen=True):
     """One rappid. ``text`` is byte for byte what was given and is what travels; the rest is read from it.
 
     ``owner``, ``slug`` and ``kind`` are "" where the form has none. ``tail`` is in lower case.
@@ -72,7 +71,7 @@ class Rappid:
             raise BadRappid("A rappid is text.", do=_LOOKS)
         if len(text) <= MAX_CHARACTERS:
             for form, pattern in _FORMS:
-                match = pattern.fullmatch(text)
+                match = re.fullmatch(pattern, text)
                 if match is not None:
                     part = match.groupdict()
                     return cls(
@@ -112,7 +111,7 @@ class Rappid:
     @property
     def strict(self) -> bool:
         """Whether RAPP/1 admits it as it stands; every other form is older and only read."""
-        return _STRICT.fullmatch(self.text) is not None
+        return re.fullmatch(_STRICT, self.text) is not None
 
     @property
     def digits(self) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from twins.errors import BadFile, NoSuchFile
 from twins.identity_file import read_regular
@@ -21,7 +22,7 @@ from twins.workspace import Workspace, write_atomically
 MAX_BYTES = 256 << 10
 _MAX_KEPT = 16 << 20  # a text too long to be put in force can still be replaced
 _STAMP = "%Y-%m-%dT%H-%M-%SZ"
-_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)(?:-(.+))?\.md", re.DOTALL)
+_NAME = r"(?s)(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)(?:-(.+))?\.md"
 
 _OPENINGS = {
     "personal": "You are {name}, a twin that belongs to one person. You know them from what they tell you,\n"
@@ -44,8 +45,7 @@ When one of your agents can do the work, you use it instead of guessing.
 """
 
 
-@dataclass(slots=True, frozen=True)
-class SoulVersion:
+class SoulVersion(msgspec.Struct, frozen=True):
     """One earlier text. ``number`` counts from 1, the oldest; ``at`` is UTC; ``path`` the file."""
 
     number: int
@@ -99,7 +99,7 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
         return []
     found = []
     for path in folder.iterdir():
-        match = _NAME.fullmatch(path.name)
+        match = re.fullmatch(_NAME, path.name)
         at = _moment(match[1]) if match else None
         if match and at:
             made = path.stat().st_mtime_ns  # tells copies of one second apart, where they were made here

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from twins.agent_files import proper_name, sha256
@@ -15,8 +15,7 @@ from twins.errors import BadFile, NoSuchFile
 from twins.workspace import Workspace, write_atomically
 
 
-@dataclass(slots=True, frozen=True)
-class Offered:
+class Offered(msgspec.Struct, frozen=True):
     """One agent that a source offers. ``location`` is where its file is fetched from."""
 
     id: str
@@ -25,8 +24,7 @@ class Offered:
     location: str
 
 
-@dataclass(slots=True, frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A connected source: its name (``owner/repo``, or a folder's path), and what is enabled of it."""
 
     name: str

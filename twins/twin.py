@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from twins.bonds import record_event
 from twins.errors import NoSuchTwin, TwinConflict
@@ -20,8 +21,7 @@ HOST_KIND = "brainstem-instance"
 """The kind of the one who lives in the host's own workspace, as published."""
 
 
-@dataclass(slots=True, frozen=True)
-class Twin:
+class Twin(msgspec.Struct, frozen=True):
     """One twin as it lies on disk. Reading it reads ``rappid.json`` and nothing else."""
 
     workspace: Workspace

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agents.brainstem.slots import DELIMITER, HOUSE, Slot
 from agents.errors import AgentError

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from agents.brainstem.sense_file import BadSense, read_sense
 from agents.brainstem.slots import PLAIN, TWIN, VOICE, Delimiters, Slot
 from agents.discovery import AgentFile, Stamp, find_sense_files
 
 
-@dataclass(slots=True, frozen=True)
-class SenseFault:
+class SenseFault(msgspec.Struct, frozen=True):
     """Why a file gives no slot, or not the one it describes now. ``file`` lies below the folder of senses;
     ``last_good``: its earlier version is in force; ``held``: it waits for approval."""
 
@@ -24,19 +24,17 @@ class SenseFault:
     held: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class Sensed:
+class Sensed(msgspec.Struct, frozen=True):
     """The senses in force, in the order of their files. ``prompts`` are the words for the house's own slots,
     by delimiter, where a sense has some."""
 
     slots: tuple[Slot, ...] = ()
-    prompts: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, str] = msgspec.field(default_factory=dict)
     delimiters: Delimiters = PLAIN
     faults: tuple[SenseFault, ...] = ()
 
 
-@dataclass(slots=True, frozen=True)
-class _File:
+class _File(msgspec.Struct, frozen=True):
     """What was read of one version of a file. ``slot`` is the last that it described well."""
 
     stamp: Stamp

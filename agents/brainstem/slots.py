@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 VOICE = "|||VOICE|||"
 TWIN = "|||TWIN|||"
@@ -13,8 +14,7 @@ DELIMITER = re.compile(r"\|\|\|[A-Za-z0-9_.-]{1,40}\|\|\|")
 """What every delimiter looks like. None is a part of another, so that no two claim the same text."""
 
 
-@dataclass(slots=True, frozen=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True):
     """One further answer beside the main one, under ``response_key`` in ``/chat``. ``prompt`` tells the
     model how to fill it; ``tag`` may wrap the whole of it."""
 

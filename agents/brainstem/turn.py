@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 
 from agents.brainstem import prompt
@@ -58,8 +58,7 @@ class Modes(Protocol):
     rounds: int
 
 
-@dataclass(slots=True)
-class Ask:
+class Ask(msgspec.Struct):
     """What a turn starts from. ``emit`` receives progress events while it runs, if anybody listens.
 
     ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
@@ -75,8 +74,7 @@ class Ask:
     guests: Guests | None = None
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """What a turn came to. ``senses``: what the workspace's own slots were filled with, by their keys."""
 
     text: str
@@ -87,25 +85,23 @@ class Answer:
     model: str
     requested_model: str
     notice: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(msgspec.Struct):
     ask: Ask
     modes: Modes
     messages: list[Message]
     sensed: Sensed
-    logs: list[str] = field(default_factory=list)
+    logs: list[str] = msgspec.field(default_factory=list)
     slush: dict[str, Any] | None = None
     model: str = ""
     notice: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
     calls: int = 0
 
 
-@dataclass(slots=True, frozen=True)
-class _Among:
+class _Among(msgspec.Struct, frozen=True):
     """The tools of turns beside guests, until an agent changes or one of the guests' definitions does."""
 
     version: int

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import msgspec
 import orjson
 
 from agents.errors import AgentError
@@ -47,8 +48,7 @@ class PlacedFile:
     content: bytes = field(repr=False)
 
 
-@dataclass(slots=True, frozen=True)
-class Rapplication:
+class Rapplication(msgspec.Struct, frozen=True):
     """A checked bundle: ``files`` go to ``agents/``, ``services/`` and ``rapps/<id>/``; ``left_out``
     names what the bundle holds besides."""
 

@@ -7,9 +7,9 @@ absent. Only an answer without any choice is no answer (``NoChoices``).
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from agents.thinking.provider import Completion, ModelRequest, ToolCall
@@ -48,19 +48,17 @@ def whole(answer: object, asked: str) -> Completion:
     return gathered.completion()
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     id: str = ""
     name: str = ""
     arguments: str = ""
     index: int | None = None
 
 
-@dataclass(slots=True)
-class _Choice:
-    texts: list[str] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-    calls: list[_Call] = field(default_factory=list)
+class _Choice(msgspec.Struct):
+    texts: list[str] = msgspec.field(default_factory=list)
+    refusals: list[str] = msgspec.field(default_factory=list)
+    calls: list[_Call] = msgspec.field(default_factory=list)
 
 
 class Gathered:

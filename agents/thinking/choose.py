@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from agents.errors import AgentError, ModelUnavailable
 from agents.thinking.fake import FakeModel
@@ -32,8 +34,7 @@ class UnknownModel(AgentError):
     status = 400
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(msgspec.Struct):
     """Counts since the start: rounds answered, those answered without the model, tokens as told."""
 
     rounds: int = 0
@@ -42,8 +43,7 @@ class Meter:
     output_tokens: int = 0
 
 
-@dataclass(slots=True, frozen=True)
-class Described:
+class Described(msgspec.Struct, frozen=True):
     """For screens. ``state`` is ready, looking, "doesn't answer" or "no model"; ``do`` what would help."""
 
     name: str

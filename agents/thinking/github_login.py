@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from agents.errors import AgentError
 from agents.thinking import secret_file
@@ -33,8 +35,7 @@ class LoginFixed(AgentError):
     status = 409
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(msgspec.Struct):
     device_code: str
     user_code: str
     verification_uri: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import orjson
 
 from agents.thinking.addresses import on_this_machine
@@ -17,8 +17,7 @@ from agents.thinking.lazy import load
 _MOST_BYTES = 1 << 20
 
 
-@dataclass(slots=True, frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """``status`` 0 means that nobody answered. ``data`` is the JSON object, {} when there is none."""
 
     status: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import msgspec
 
 from agents.thinking.json_http import ask
 
@@ -17,11 +18,10 @@ USUAL = (
     "http://127.0.0.1:1234",
 )
 _NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
-_NOT_FOR_CHAT = re.compile(r"embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e", re.IGNORECASE)
+_NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A server that answered: its address, what to call it, its models for conversation."""
 
     url: str
@@ -46,7 +46,7 @@ async def list_models(base_url: str, *, api_key: str = "", within: float) -> tup
     if reply.status != 200 or not isinstance(data, list):
         return ()
     ids = [entry["id"] for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-    return tuple(model for model in ids if not _NOT_FOR_CHAT.search(model))
+    return tuple(model for model in ids if not re.search(_NOT_FOR_CHAT, model))
 
 
 def name_of(url: str) -> str:

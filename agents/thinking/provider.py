@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 Message = dict[str, Any]  # an OpenAI chat message: role, content, tool_calls?, tool_call_id?, name?
 Tool = dict[str, Any]  # an OpenAI tool: {"type": "function", "function": {name, description, parameters}}
 
 
-@dataclass(slots=True, frozen=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """One tool the model asks for. ``arguments`` is the model's JSON text, unparsed."""
 
     id: str
@@ -19,8 +19,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(slots=True)
-class Completion:
+class Completion(msgspec.Struct):
     """One answer of a model: text, or tools to run, or both.
 
     ``model`` is the model that really answered. ``notice`` is a short sentence for the person
@@ -36,8 +35,7 @@ class Completion:
     cost_usd: float | None = None
 
 
-@dataclass(slots=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct):
     """What one round asks of a provider.
 
     ``messages`` holds history, the user's turn and tool results, without the system message.
@@ -51,7 +49,7 @@ class ModelRequest:
     model: str = ""
     on_text: Callable[[str], None] | None = None
     round: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Provider(Protocol):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from agents.errors import ModelUnavailable
 from agents.thinking.breaker import Breaker
@@ -16,8 +17,7 @@ _OWN_FAULT = (400, 404, 413, 422)  # the request's or the model's name: another 
 _LISTING_SECONDS = 5.0
 
 
-@dataclass(slots=True, eq=False)
-class Seat:
+class Seat(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
     A seat that is left closes its provider once the last answer under way has ended.
@@ -32,7 +32,7 @@ class Seat:
     _busy: int = 0
     _left: bool = False
     _listed: bool = False
-    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+    _closing: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[None]:

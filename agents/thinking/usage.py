@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from agents.thinking.provider import Completion
 
@@ -18,8 +19,7 @@ class BadPrice(ValueError):
     """A text that is no price."""
 
 
-@dataclass(slots=True, frozen=True)
-class Prices:
+class Prices(msgspec.Struct, frozen=True):
     """USD for a million tokens, by model; ``""`` is any model that is not named."""
 
     read: dict[str, float]
@@ -53,8 +53,7 @@ def price_list(text: str) -> dict[str, float]:
     return found
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(msgspec.Struct):
     """A sum over completions. ``cost_usd`` counts only while every round with tokens had a price."""
 
     input_tokens: int = 0

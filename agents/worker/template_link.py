@@ -11,9 +11,9 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 
 from agents.errors import WorkerRefused
@@ -26,8 +26,7 @@ _END_SECONDS = 5.0
 _PACKET_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateSettings:
+class TemplateSettings(msgspec.Struct, frozen=True):
     """``environ``: all the template's environment, nothing secret. ``preload``: modules to load besides
     the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``: processes of all workers together."""
 

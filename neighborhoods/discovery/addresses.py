@@ -31,7 +31,7 @@ def split(address: str, port: int = DOOR) -> tuple[str, int]:
     if text.count(":") > 1 and not text.startswith("["):
         host, digits = text, ""
     else:
-        found = _ADDRESS.fullmatch(text)
+        found = re.fullmatch(_ADDRESS, text)
         if found is None:
             raise _bad(address)
         host, digits = found["v6"] or found["host"] or "", found["port"] or ""
@@ -40,7 +40,7 @@ def split(address: str, port: int = DOOR) -> tuple[str, int]:
             IPv6Address(host)
         except ValueError:
             raise _bad(address) from None
-    elif len(host) > 253 or not _HOST.fullmatch(host):
+    elif len(host) > 253 or not re.fullmatch(_HOST, host):
         raise _bad(address)
     number = int(digits) if digits else port
     if not 1 <= number <= 65535:
@@ -98,5 +98,5 @@ def _bad(address: str) -> BadAddress:
     )
 
 
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]/@]+)\]|(?P<host>[^\[\]:/@\s]+))(?::(?P<port>[0-9]{1,5}))?")
-_HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+_ADDRESS = r"(?:\[(?P<v6>[^\[\]/@]+)\]|(?P<host>[^\[\]:/@\s]+))(?::(?P<port>[0-9]{1,5}))?"
+_HOST = r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?"

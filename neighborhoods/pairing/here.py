@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final
+
+import msgspec
 
 from envelopes.introduction import Introduction
 from envelopes.keys import IdentityKey
@@ -40,8 +41,7 @@ _REFUSALS: Final = {
 }
 
 
-@dataclass(slots=True, frozen=True)
-class Here:
+class Here(msgspec.Struct, frozen=True):
     """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side,
     ``within`` how long two owners have, from the first question to the last yes."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Final
+
+import msgspec
 
 from envelopes.certificates import identity_of
 from envelopes.errors import BadCertificate
@@ -23,8 +24,7 @@ _NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which the ssl mod
 _KEPT: Final = 1024  # of 29 KB; to make one takes longer than to ask a peer
 
 
-@dataclass(slots=True, frozen=True)
-class TlsFiles:
+class TlsFiles(msgspec.Struct, frozen=True):
     """Where this machine's certificate and its key lie, as PEM; OpenSSL takes them from files only."""
 
     certificate: Path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -14,8 +14,7 @@ from rappd.tenant import Tenant
 TENANT = web.AppKey("tenant", Tenant)
 
 
-@dataclass(slots=True, frozen=True)
-class Hosts:
+class Hosts(msgspec.Struct, frozen=True):
     """Gives the Host headers that an application answers to, once it listens."""
 
     names: Callable[[], frozenset[str]]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from envelopes.capability_tokens import Grant
 from envelopes.errors import BadToken

@@ -20,7 +20,7 @@ MOST_PARAMETERS = 8_192
 """Bytes of one agent's parameters."""
 
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
-_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_STEERING = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+"
 _PROSE = frozenset({"description", "title"})
 
 
@@ -54,7 +54,7 @@ def names_told(announced: object, most: int = 100) -> list[str]:
 
 def tame(text: str, most: int) -> str:
     """A stranger's text without what steers screens, and not too long."""
-    return _STEERING.sub(" ", text[: 2 * most]).strip()[:most]
+    return re.sub(_STEERING, " ", text[: 2 * most]).strip()[:most]
 
 
 def _proper(row: object) -> OfferedAgent | None:
@@ -92,6 +92,6 @@ def _tamed(schema: Any) -> Any:
 
 
 def _checked(text: str) -> str:
-    if _STEERING.search(text):
+    if re.search(_STEERING, text):
         raise _Steers
     return text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from envelopes.keys import IdentityKey
 from rappd.errors import Mistyped
@@ -27,8 +28,7 @@ Progress = Callable[[int, int], None]
 """(bytes done, bytes in all), as often as there is something to tell."""
 
 
-@dataclass(slots=True, frozen=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """What to pack. ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a
     file, or "" for a place among the home's eggs. ``allow``: ids of findings that may travel."""
 

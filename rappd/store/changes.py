@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.together import Row as Row
@@ -29,8 +31,7 @@ _DONE = Together(
 )
 
 
-@dataclass(slots=True)
-class Change:
+class Change(msgspec.Struct):
     """One parameterised statement on the tables beside threads and events; for rooms of this package.
 
     Whoever waits gets the rows that it returns. ``then`` is carried out in the same transaction.
@@ -41,8 +42,7 @@ class Change:
     then: Change | None = None
 
 
-@dataclass(slots=True)
-class Taking:
+class Taking(msgspec.Struct):
     """An envelope to be acted on once, named by who sent it, its id and its verb; and its records.
 
     ``body`` is kept until it is done: for what is begun later, or may be begun again.
@@ -66,8 +66,7 @@ class Taken(NamedTuple):
     thread: str
 
 
-@dataclass(slots=True)
-class Beginning:
+class Beginning(msgspec.Struct):
     """An accepted envelope is started; its records. Nothing is written when it is not ``accepted``."""
 
     sender: str
@@ -76,8 +75,7 @@ class Beginning:
     records: list[Record | ThreadInfo]
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(msgspec.Struct):
     """The recorded reply to an envelope that was taken, which is done by it."""
 
     record: Record

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Set
-from dataclasses import dataclass
+
+import msgspec
 
 from envelopes.chain import GENESIS
 from rappd.store.records import ThreadInfo
@@ -32,8 +33,7 @@ _DESCRIBE = Together(
 )
 
 
-@dataclass(slots=True)
-class Head:
+class Head(msgspec.Struct):
     """A thread's number in the tables, its last event, and what its row tells beside."""
 
     number: int

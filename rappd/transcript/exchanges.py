@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from envelopes.record import DONE, ERROR, HELP
 from rappd.store.records import Event
 
 
-@dataclass(slots=True, frozen=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """One event with its envelope's data, which is empty when the body cannot be read."""
 
     event: Event
@@ -35,13 +34,12 @@ class Message:
         return _shown(data.get("user_input", data.get("args", data)))
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(msgspec.Struct):
     """A HELP with its DONE or ERROR; either may be missing. ``calls`` are the agent calls it led to."""
 
     asked: Message | None
     answered: Message | None = None
-    calls: list[Exchange] = field(default_factory=list)
+    calls: list[Exchange] = msgspec.field(default_factory=list)
 
     @property
     def agent(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from twins.cartridges.buddy_words import NAMELESS, THRESHOLDS
 from twins.cartridges.documents import Document
@@ -16,15 +17,14 @@ from twins.cartridges.moments import stamp
 LONG_CAP = 100
 
 
-@dataclass(slots=True, frozen=True)
-class Lived:
+class Lived(msgspec.Struct, frozen=True):
     """What came of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
     ``done``: whether it was done at all."""
 
     document: Document
     said: str
     changed: bool
-    found: list[Any] = field(default_factory=list)
+    found: list[Any] = msgspec.field(default_factory=list)
     done: bool = True
 
 

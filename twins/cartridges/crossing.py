@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from twins.cartridges import buddy_words, edits, egg_spec, seed_words, spec_words
 from twins.cartridges.documents import Document, same
@@ -37,8 +38,7 @@ def convert(document: Document, to: Shape) -> Document:
     return _cross(document, shape, to)
 
 
-@dataclass(frozen=True)
-class _Words:
+class _Words(msgspec.Struct, frozen=True):
     """How one shape says things: in the words of the Buddy's shape, and out of them."""
 
     to_buddy: Callable[[Document], Document]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Action(StrEnum):
@@ -20,8 +21,7 @@ class Action(StrEnum):
     STATUS = "status"
 
 
-@dataclass(slots=True, frozen=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """What an action changes: gains, and ``needs`` energy before it is done at all."""
 
     xp: int = 0

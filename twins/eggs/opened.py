@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from twins.rappid import Rappid
 
 
@@ -61,8 +63,7 @@ class Part(NamedTuple):
         return b"".join(self.chunks())
 
 
-@dataclass(slots=True, frozen=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """One row of the family table. ``tag`` is the discriminator as published."""
 
     tag: str
@@ -71,8 +72,7 @@ class Family:
     hatches_to: str
 
 
-@dataclass(slots=True, frozen=True)
-class Seal:
+class Seal(msgspec.Struct, frozen=True):
     """What an egg says about its own wholeness, and whether that held.
 
     ``whole``: every member matched a hash that the egg carries (None: it carries none).

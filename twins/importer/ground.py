@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from twins.eggs.archive.names import safe_component
 from twins.eggs.opened import Destination, Opened
@@ -32,8 +33,7 @@ _KEY = re.compile(r"[0-9a-z](?:[0-9A-Za-z._@-]{0,198}[0-9A-Za-z_-])?")
 _TAIL = re.compile(r"[0-9a-f]{8,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-@dataclass(slots=True, frozen=True)
-class Ground:
+class Ground(msgspec.Struct, frozen=True):
     """The folder that an egg hatches into.
 
     ``new``: nothing is there yet, and the whole folder comes by one rename. A host workspace never comes
@@ -43,7 +43,7 @@ class Ground:
 
     root: Path
     new: bool
-    moved: dict[str, Path] = field(default_factory=dict)
+    moved: dict[str, Path] = msgspec.field(default_factory=dict)
     identity: Identity | None = None
     """Who lives there."""
 

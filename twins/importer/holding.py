@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from twins.errors import BadFile
@@ -29,8 +29,7 @@ from twins.workspace import write_atomically
 SCHEMA = "rappd-held/1.0"
 
 
-@dataclass(slots=True, frozen=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     """One held file. ``why`` is a sentence, ``origin`` what brought it (an egg's name, a peer's)."""
 
     path: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from envelopes.problem import Problem
 from twins.eggs.frames import ConversationSink
@@ -30,8 +31,7 @@ from twins.places import alone
 from twins.workspace import Workspace
 
 
-@dataclass(slots=True)
-class Hatched:
+class Hatched(msgspec.Struct):
     """What a hatching did. ``receipt`` is None when there was nothing to do, or only an ``answer`` to give.
 
     ``released``: code that was held and now comes from somebody trusted. ``conversations``: frames that
@@ -40,10 +40,10 @@ class Hatched:
 
     plan: Plan
     receipt: Receipt | None = None
-    released: list[str] = field(default_factory=list)
+    released: list[str] = msgspec.field(default_factory=list)
     conversations: int | None = None
     answer: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """The plan that was carried out, and what came of it."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec.structs import asdict
 
 from twins.importer.holding import Hold
 
 
-@dataclass(slots=True, frozen=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """One place: a path below a base folder, which is relative to the home or absolute. No link below
     the base is followed."""
 
@@ -19,8 +19,7 @@ class Spot:
     path: str
 
 
-@dataclass(slots=True, frozen=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """``source`` goes to ``target``; what was there goes ``aside`` first.
 
     Without ``source`` the target is only taken away. ``old`` and ``new`` are SHA-256 of what was there
@@ -35,8 +34,7 @@ class Move:
     folder: bool = False
 
 
-@dataclass(slots=True)
-class Journal:
+class Journal(msgspec.Struct):
     """All that has to happen, or to be taken back, as one.
 
     ``made``: folders that the moves bring into being, outermost first; they go when it is taken back.
@@ -45,15 +43,15 @@ class Journal:
     """
 
     id: str
-    moves: list[Move] = field(default_factory=list)
-    made: list[Spot] = field(default_factory=list)
-    pruned: list[Spot] = field(default_factory=list)
-    dropped: list[Spot] = field(default_factory=list)
-    holds: list[Hold] = field(default_factory=list)
+    moves: list[Move] = msgspec.field(default_factory=list)
+    made: list[Spot] = msgspec.field(default_factory=list)
+    pruned: list[Spot] = msgspec.field(default_factory=list)
+    dropped: list[Spot] = msgspec.field(default_factory=list)
+    holds: list[Hold] = msgspec.field(default_factory=list)
 
     def encode(self) -> bytes:
         """The journal's file."""
-        return orjson.dumps(self)
+        return orjson.dumps(self, asdict)
 
     @classmethod
     def decode(cls, content: bytes) -> Journal:

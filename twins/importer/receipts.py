@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec.structs import asdict
 
 from twins.eggs.opened import Opened
 from twins.errors import BadFile
@@ -30,8 +31,7 @@ _MAX_BYTES = 256 << 20
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
-@dataclass(slots=True, frozen=True)
-class PlacedFile:
+class PlacedFile(msgspec.Struct, frozen=True):
     """One file that a hatching wrote, by its path below the workspace.
 
     ``old`` is the SHA-256 of what it replaced ("" for nothing), kept as ``kept``. ``record``: the house's
@@ -50,8 +50,7 @@ class PlacedFile:
     moved_to: str = ""
 
 
-@dataclass(slots=True)
-class Receipt:
+class Receipt(msgspec.Struct):
     """One hatching, as it is kept. ``workspace`` is relative to the home, or absolute outside of it."""
 
     id: str
@@ -72,20 +71,19 @@ class Receipt:
     overwrite: list[str]
     whole: bool
     """Whether the workspace itself came with it."""
-    files: list[PlacedFile] = field(default_factory=list)
-    stayed: list[str] = field(default_factory=list)
+    files: list[PlacedFile] = msgspec.field(default_factory=list)
+    stayed: list[str] = msgspec.field(default_factory=list)
     """Paths of which the egg held another version."""
-    refused: list[dict[str, str]] = field(default_factory=list)
-    made: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[dict[str, str]] = msgspec.field(default_factory=list)
+    made: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """Folders that it made, (base, path), outermost first."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
     pre_bond_egg: str = ""
     rolled_back_at: str = ""
 
     def encode(self) -> bytes:
         """The receipt's file."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return orjson.dumps({"receipt": SCHEMA, **fields}, option=orjson.OPT_INDENT_2)
+        return orjson.dumps({"receipt": SCHEMA, **asdict(self)}, asdict, orjson.OPT_INDENT_2)
 
     @classmethod
     def decode(cls, content: bytes) -> Receipt:

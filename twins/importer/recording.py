@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import orjson
 
 from twins import bonds
@@ -34,8 +34,7 @@ _MANIFEST = re.compile(r"rapps/[^/]+/manifest\.json")
 _HISTORY = ".brainstem_data/soul_history"
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(msgspec.Struct):
     """The staged files of one hatching, by target below ``root``.
 
     ``written``: the egg's parts. ``records``: the house's own files, with the SHA-256 of the file in the
@@ -47,8 +46,8 @@ class Tree:
     now: datetime
     source: str
     written: dict[str, Staged]
-    records: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    records: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: list[str] = msgspec.field(default_factory=list)
 
 
 def changes_workspace(plan: Plan) -> bool:

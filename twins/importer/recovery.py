@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import orjson
 
 from twins.errors import TwinError
@@ -16,8 +16,7 @@ from twins.importer.holding import Held
 from twins.workspace import Workspace
 
 
-@dataclass(slots=True, frozen=True)
-class Recovered:
+class Recovered(msgspec.Struct, frozen=True):
     """One staging folder that was found. ``outcome``: finished, undone, cleared, or stuck with a reason."""
 
     folder: Path

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from twins.errors import BadFile, TwinConflict
 from twins.identity_file import utc
@@ -22,8 +24,7 @@ from twins.places import alone
 _SHOWN = 3
 
 
-@dataclass(slots=True)
-class RolledBack:
+class RolledBack(msgspec.Struct):
     """What a rollback did. Paths are relative to the workspace.
 
     ``stayed``: the house's own records that went on since, and are left. ``aside``: where files that had
@@ -32,12 +33,12 @@ class RolledBack:
 
     id: str
     name: str
-    restored: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    stayed: list[str] = field(default_factory=list)
+    restored: list[str] = msgspec.field(default_factory=list)
+    removed: list[str] = msgspec.field(default_factory=list)
+    stayed: list[str] = msgspec.field(default_factory=list)
     aside: str = ""
     already: bool = False
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """For the command line and the page."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from twins.errors import BadFile, NoSuchFile
@@ -21,8 +21,7 @@ SCHEMA = "rappd-signers/1.0"
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(slots=True, frozen=True)
-class Signer:
+class Signer(msgspec.Struct, frozen=True):
     """One trusted key. ``since``: when it was trusted."""
 
     fingerprint: str

@@ -9,11 +9,12 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock, get_ident
+
+import msgspec
 
 from twins.amounts import amount
 from twins.eggs.archive.ahead import Ahead, in_tasks
@@ -31,8 +32,7 @@ _LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
 _FEW = 32  # files that are quicker synced one by one
 
 
-@dataclass(slots=True, frozen=True)
-class Staged:
+class Staged(msgspec.Struct, frozen=True):
     """One written file."""
 
     sha256: str

@@ -8,9 +8,10 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+import msgspec
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -31,8 +32,7 @@ class Kind(StrEnum):
     """The way there leads through a link or a file."""
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What lies at a place; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
 
     kind: Kind

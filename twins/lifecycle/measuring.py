@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from twins.errors import NoSuchTwin
 
 
-@dataclass(slots=True, frozen=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """``bytes`` and ``files`` of everything, ``agents`` the agent files, ``touched`` Unix seconds."""
 
     bytes: int

@@ -18,7 +18,7 @@ from twins.lifecycle import tombstones
 from twins.lifecycle.deleting import delete
 from twins.places import TwinPlaces
 
-_BEFORE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg")
+_BEFORE = r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg"
 """Safety eggs: what a twin was before a hatching touched it."""
 
 
@@ -64,7 +64,7 @@ def _delete_safety_eggs(places: TwinPlaces, key: str, until: datetime) -> list[s
     folder = places.eggs / key
     if folder.is_symlink() or not folder.is_dir() or places.active(key).is_dir():
         return []
-    made = {path: found[1] for path in folder.iterdir() if (found := _BEFORE.fullmatch(path.name))}
+    made = {path: found[1] for path in folder.iterdir() if (found := re.fullmatch(_BEFORE, path.name))}
     resisting = _unlink(
         path
         for path, at in made.items()

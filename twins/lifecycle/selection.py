@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from twins.lifecycle.errors import BadFilter
 from twins.lifecycle.patterns import check_pattern, matching
@@ -28,8 +29,7 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-@dataclass(slots=True, frozen=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """A filter that was read and found sound: at least one clause, every clause known.
 
     ``kind`` and ``exclude_kinds`` match exactly, ``name_prefix`` with case, ``name_regex`` anywhere in

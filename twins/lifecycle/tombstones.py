@@ -19,8 +19,8 @@ ARCHIVED_NAME = "archived.json"
 MAX_BYTES = 1 << 20
 MAX_REASON = 1000
 
-_BY = re.compile(r"operator|fleet:archive_estate|migration|cron:[^\x00-\x1f\x7f]{1,200}")
-_POLICY = re.compile(r"operator-explicit|auto:[1-9][0-9]{0,4}d")
+_BY = r"operator|fleet:archive_estate|migration|cron:[^\x00-\x1f\x7f]{1,200}"
+_POLICY = r"operator-explicit|auto:[1-9][0-9]{0,4}d"
 
 
 def archived_record(
@@ -145,7 +145,7 @@ def _is_moment(value: object) -> bool:
 
 
 def _is_by(value: object) -> bool:
-    return isinstance(value, str) and _BY.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch(_BY, value) is not None
 
 
 def _is_last_known(value: object) -> bool:
@@ -163,7 +163,7 @@ def _is_retention(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     policy = value.get("purge_policy", "operator-explicit")
-    return isinstance(policy, str) and _POLICY.fullmatch(policy) is not None
+    return isinstance(policy, str) and re.fullmatch(_POLICY, policy) is not None
 
 
 _Fields = Mapping[str, Callable[[object], bool]]

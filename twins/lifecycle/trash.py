@@ -18,7 +18,7 @@ from twins.twin import Twin
 REASON = "migrated from .trash convention"
 
 # The published hatcher's rollback names what it puts aside <folder>-<YYYYMMDD-HHMMSS>.
-_NAME = re.compile(r"(?P<folder>.+?)(?:-(?P<at>\d{8}-\d{6}))?", re.DOTALL)
+_NAME = r"(?s)(?P<folder>.+?)(?:-(?P<at>\d{8}-\d{6}))?"
 
 
 def told(result: dict[str, Any]) -> list[str]:
@@ -70,5 +70,5 @@ def _migrate(places: TwinPlaces, folder: Path, now: datetime) -> dict[str, Any]:
 
 
 def _put_aside(folder: Path) -> tuple[str, str]:
-    found = _NAME.fullmatch(folder.name)
+    found = re.fullmatch(_NAME, folder.name)
     return (found and found["at"]) or "", folder.name

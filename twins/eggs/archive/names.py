@@ -17,12 +17,10 @@ _SHOWN = 60
 # Nearly all names; whatever does not match is looked at piece by piece.
 _EVERYDAY = re.compile(r"(?:[\w@-]|\.(?=\w))[\w@.+=-]*(?:/(?:[\w@-]|\.(?=\w))[\w@.+=-]*)*", re.ASCII)
 _DRIVE = re.compile(r".:")  # some systems take any first sign for one
-_RESERVED = re.compile(
-    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:[.:].*)?", re.I | re.S
-)
+_RESERVED = r"(?is)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:[.:].*)?"
 _WINDOWS_ONLY = re.compile(r'[<>:"|?*]|[. ]\Z')
 # What a terminal or a page would act on instead of showing it: controls, line ends, changes of direction.
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSHOWABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 # HFS+ does not see these inside a name.
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _TRAILING = re.compile(r"[. ]+(?=/|\Z)")
@@ -59,11 +57,11 @@ def safe_component(text: str, *, windows: bool = _WINDOWS) -> str:
         raise HostileEgg("This egg holds a file without a name; refused whole", do=LEAVE_IT)
     if "/" in text or "\\" in text or not text.strip(". ") or _DRIVE.match(text):
         raise HostileEgg(OUTSIDE, do=LEAVE_IT)
-    if _UNSHOWABLE.search(text):
+    if re.search(_UNSHOWABLE, text):
         raise HostileEgg(f"A name in this egg cannot be shown ({shown(text)}); refused whole", do=LEAVE_IT)
     if _octets(text) > _COMPONENT_BYTES:
         raise HostileEgg(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
-    if windows and (_RESERVED.fullmatch(text) or _WINDOWS_ONLY.search(text)):
+    if windows and (re.fullmatch(_RESERVED, text) or _WINDOWS_ONLY.search(text)):
         raise HostileEgg(f"Windows cannot hold a file named {shown(text)}; refused whole", do=LEAVE_IT)
     return text
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from twins.eggs.packing.exclusions import Why
 from twins.rappid import Rappid
@@ -37,8 +38,7 @@ class Form(StrEnum):
         return self in (Form.AGENT, Form.RAPPLICATION, Form.RAPP1_RAPPLICATION)
 
 
-@dataclass(slots=True, frozen=True)
-class Maker:
+class Maker(msgspec.Struct, frozen=True):
     """Who packs, as manifests say it. ``host`` is the machine's name, "" when it is not to be told."""
 
     name: str = "rappd"
@@ -58,8 +58,7 @@ class LeftOut(NamedTuple):
     why: Why
 
 
-@dataclass(slots=True, frozen=True)
-class Packed:
+class Packed(msgspec.Struct, frozen=True):
     """An egg that lies on disk, whole. ``files`` counts what came from the workspace; ``allowed`` are the
     likely secrets in it that the owner let pass. ``signature`` is the file beside it, where there is one."""
 
