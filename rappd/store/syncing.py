@@ -39,9 +39,11 @@ class Log:
         long. (A frame of zeros is none, to SQLite.) After a ``sync``, and on the thread that writes to the
         log, for nobody else may write meanwhile. A full disk is for the next commit to notice.
         """
-        if os.fstat(self._descriptor).st_size == self._end:
+        if self._descriptor < 0:
             return
         with contextlib.suppress(OSError):
+            if os.fstat(self._descriptor).st_size == self._end:
+                return
             self._end = os.lseek(self._descriptor, 0, os.SEEK_END)
             for _ in range(ROOM // len(_ZEROS)):
                 self._end += os.write(self._descriptor, _ZEROS)

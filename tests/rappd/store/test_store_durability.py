@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rappd.errors import StoreError
 from rappd.store import keeper, syncing
 from rappd.store.store import Store
+from rappd.store.verify import verify
 
 A = "aaaaaaaa-0000-4000-8000-000000000001"
 B = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -70,6 +72,38 @@ async def test_what_could_not_be_brought_to_the_disk_is_not_acknowledged(path, d
     disk.fails = False
     assert await store.commit(say(A), strict=True) == 2
     assert [event.n for event in await store.thread_events(A)] == [1, 2]
+    await store.close()
+
+
+async def test_a_log_that_is_synced_does_not_grow_with_each_record(path: Path, tmp_path: Path, say) -> None:
+    log = path.with_name("rappd.db-wal")
+    store = await Store.open(path)
+    await store.commit(say(A))
+    assert log.stat().st_size < syncing.ROOM, "who never syncs has no use for it"
+    sizes = []
+    for _ in range(60):
+        await store.commit(say(A), strict=True)
+        sizes.append(log.stat().st_size)
+    await store.commit(say(A))
+    assert sizes[-1] > syncing.ROOM
+    assert len(set(sizes)) < 20, "it grows in large steps, some seen half done"
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for file in (path, log):
+        shutil.copy(file, crashed)
+    await store.close()
+    report = verify(crashed / path.name)
+    assert report.events == 62 and report.whole
+
+
+async def test_a_log_that_cannot_be_written_ahead_is_synced_all_the_same(path, monkeypatch, say) -> None:
+    def full(descriptor: int, octets: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    store = await Store.open(path)
+    monkeypatch.setattr(syncing.os, "write", full)
+    assert [await store.commit(say(A), strict=True) for _ in range(3)] == [1, 2, 3]
+    monkeypatch.undo()
     await store.close()
 
 
