@@ -1,4 +1,8 @@
-"""A WebSocket over mutual TLS between two processes that only parse and answer: what a line itself costs here."""
+"""A WebSocket over mutual TLS between two processes: what a line itself costs here, and the barest durable call.
+
+A durable call adds what no call can do without: its start committed, a worker process asked, its answer
+committed and synced, and at the caller question and answer committed. It has no gate, no trust, no chain.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +20,41 @@ from typing import Any
 import orjson
 from aiohttp import ClientSession, WSMsgType, web
 
+from benchmarks.bare_steps import BareRecord, BareWorker
 from envelopes.certificates import make_certificate
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
 
 
-def measure() -> tuple[float, float]:
+def measure(*, durable: bool = False) -> tuple[float, float]:
     """Milliseconds of one question at a time (p50), and questions/s at 32."""
     import uvloop
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours, _ = _machine(folder, "ours"), _machine(folder, "theirs")
-        command = [sys.executable, "-m", "benchmarks.bare_line", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.bare_line",
+            str(folder),
+            *(["durable"] if durable else []),
+        ]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert server.stdin is not None
         assert server.stdout is not None
         try:
             port = int(server.stdout.readline())
             context = client_context((folder / "theirs.der").read_bytes(), ours)
-            return uvloop.run(_ask(port, context))
+            return uvloop.run(_ask(port, context, folder / "ours.db" if durable else None))
         finally:
             server.stdin.close()
             server.wait(10)
 
 
-async def _ask(port: int, context: Any) -> tuple[float, float]:
+async def _ask(port: int, context: Any, path: Path | None) -> tuple[float, float]:
     waiting: dict[str, asyncio.Future[Any]] = {}
+    record = BareRecord(path) if path else None
     async with ClientSession() as session, session.ws_connect(
         f"https://127.0.0.1:{port}/line", ssl=context
     ) as line:  # fmt: skip
@@ -62,8 +74,11 @@ async def _ask(port: int, context: Any) -> tuple[float, float]:
                 "verb": "HELP",
                 "data": {"agent": "Echo", "args": {"text": "7"}},
             }
-            await line.send_str(orjson.dumps(asked).decode())
-            await future
+            sent = orjson.dumps(asked)
+            await line.send_str(sent.decode())
+            reply = await future
+            if record:
+                await record.put((ident, "HELP", sent), (ident, "DONE", orjson.dumps(reply)))
 
         async def several(count: int) -> None:
             for _ in range(count):
@@ -94,12 +109,17 @@ def _machine(folder: Path, name: str) -> TlsFiles:
     return files
 
 
-async def _serve(folder: Path) -> None:
+async def _serve(folder: Path, worker: BareWorker | None) -> None:
     trust = ServerTrust(
         TlsFiles(folder / "theirs.pem", folder / "theirs-key.pem"), [(folder / "ours.der").read_bytes()]
     )
     app = web.Application()
-    app.router.add_get("/line", _line)
+    if worker:
+        worker.attach()
+        calls = _Calls(BareRecord(folder / "theirs.db"), worker)
+        app.router.add_get("/line", calls.line)
+    else:
+        app.router.add_get("/line", _line)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust.context)
@@ -115,19 +135,46 @@ async def _line(request: web.Request) -> web.WebSocketResponse:
     async for message in line:
         if message.type is WSMsgType.TEXT:
             asked = orjson.loads(message.data)
-            text = asked["data"]["args"]["text"]
-            reply = {
-                "id": asked["id"],
-                "from": asked["to"],
-                "to": asked["from"],
-                "verb": "DONE",
-                "data": {"result": text},
-            }
-            await line.send_str(orjson.dumps(reply).decode())
+            await line.send_str(_reply(asked, asked["data"]["args"]["text"]).decode())
     return line
+
+
+class _Calls:
+    def __init__(self, record: BareRecord, worker: BareWorker) -> None:
+        self._record = record
+        self._worker = worker
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def line(self, request: web.Request) -> web.WebSocketResponse:
+        line = web.WebSocketResponse(compress=False)
+        await line.prepare(request)
+        async for message in line:
+            if message.type is WSMsgType.TEXT:
+                task = asyncio.get_running_loop().create_task(self._work(line, message.data))
+                self._working.add(task)
+                task.add_done_callback(self._working.discard)
+        return line
+
+    async def _work(self, line: web.WebSocketResponse, raw: str) -> None:
+        asked = orjson.loads(raw)
+        await self._record.put((asked["id"], "HELP", raw.encode()))
+        reply = _reply(asked, await self._worker.ask(asked["data"]["args"]["text"]))
+        await self._record.put((asked["id"], "DONE", reply), synced=True)
+        await line.send_str(reply.decode())
+
+
+def _reply(asked: dict[str, Any], text: str) -> bytes:
+    reply = {
+        "id": asked["id"],
+        "from": asked["to"],
+        "to": asked["from"],
+        "verb": "DONE",
+        "data": {"result": text},
+    }
+    return orjson.dumps(reply)
 
 
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(_serve(Path(sys.argv[1])))
+    uvloop.run(_serve(Path(sys.argv[1]), BareWorker() if "durable" in sys.argv else None))

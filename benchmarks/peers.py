@@ -160,14 +160,17 @@ def _door(port: int) -> dict[str, str]:
 
 
 def _bare(mine: tuple[float, float]) -> list[tuple[str, str]]:
-    """What the line alone costs on this machine: most of how fast it is."""
+    """What the line alone costs on this machine, and with it the steps that make a call durable."""
     from benchmarks import bare_line
 
-    took, rate = bare_line.measure()
-    return [
-        ("a line that only parses and answers", f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"),
-        ("ratio to it", f"{mine[0] / took:.1f}x the time at one, {mine[1] / rate:.2f} of the calls"),
-    ]
+    rows = []
+    for what, durable in (("a line that only parses and answers", False), ("the barest durable call", True)):
+        took, rate = bare_line.measure(durable=durable)
+        rows.append((what, f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"))
+        rows.append(
+            ("ratio to it", f"{mine[0] / took:.1f}x the time at one, {mine[1] / rate:.2f} of the calls")
+        )
+    return rows
 
 
 def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:
