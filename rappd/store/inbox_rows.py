@@ -15,10 +15,10 @@ FORGOTTEN_AT_ONCE = 1_000
 _UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, CASE WHEN length(body) THEN body ELSE
     coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads WHERE id = inbox.thread)
         AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
-    FROM inbox WHERE state != 'done' ORDER BY +rowid"""
-_OLD = "SELECT rowid FROM inbox WHERE state = 'done' AND at < ?"
-_FORGET = """DELETE FROM inbox WHERE rowid IN (SELECT value FROM json_each(?))
-    AND state = 'done' AND at < ?"""
+    FROM inbox WHERE state != 'done' ORDER BY at, id"""
+_OLD = "SELECT sender, id, verb FROM inbox WHERE state = 'done' AND at < ?"
+_FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
+    (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)) AND state = 'done' AND at < ?"""
 
 
 class Unfinished(NamedTuple):
@@ -60,8 +60,8 @@ class InboxRows:
 
         Looks for them beside the writer, which is held up for no more than a few at once.
         """
-        numbers = [row[0] for row in await self._store.rows(_OLD, (at,))]
-        for start in range(0, len(numbers), FORGOTTEN_AT_ONCE):
-            some = orjson.dumps(numbers[start : start + FORGOTTEN_AT_ONCE]).decode()
+        keys = await self._store.rows(_OLD, (at,))
+        for start in range(0, len(keys), FORGOTTEN_AT_ONCE):
+            some = orjson.dumps(keys[start : start + FORGOTTEN_AT_ONCE]).decode()
             await self._store.change(Change(_FORGET, (some, at)), strict=False)
-        return len(numbers)
+        return len(keys)

@@ -18,10 +18,13 @@ _EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, b
     FROM events JOIN threads ON threads.number = events.thread"""
 
 _LAST_TALKS = """WITH RECURSIVE one(name) AS (
-        SELECT min(workspace) FROM threads
-        UNION ALL SELECT (SELECT min(workspace) FROM threads WHERE workspace > name) FROM one WHERE name IS NOT NULL
-    ) SELECT name, (SELECT max(updated) FROM threads WHERE workspace = name) FROM one
-    WHERE name IS NOT NULL AND name != ?"""
+        SELECT min(workspace) FROM threads WHERE workspace != 'brainstem'
+        UNION ALL SELECT (
+            SELECT min(workspace) FROM threads WHERE workspace > name AND workspace != 'brainstem'
+        ) FROM one WHERE name IS NOT NULL
+    ) SELECT name, (
+        SELECT max(updated) FROM threads WHERE workspace = name AND workspace != 'brainstem'
+    ) FROM one WHERE name IS NOT NULL"""  # each as the index has it
 
 
 class Reader:
@@ -106,9 +109,10 @@ class Reader:
 
     def threads_of(self, workspace: str) -> list[ThreadRow]:
         """Every thread of a workspace, the oldest first."""
+        narrowed = "" if workspace == "brainstem" else "AND workspace != 'brainstem'"
         with in_words(self._path):
             rows = self._db.execute(
-                f"{_THREAD} WHERE workspace = ? ORDER BY created, id", (workspace,)
+                f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, id", (workspace,)
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
 
@@ -118,13 +122,13 @@ class Reader:
             for row in self._db.execute(f"{_EVENT} WHERE threads.id = ? ORDER BY n", (thread,)):
                 yield Event(*row)
 
-    def last_talks(self, *, without: str = "brainstem") -> dict[str, float]:
-        """When each workspace last talked, in seconds since 1970; ``without`` the one that talks most.
+    def last_talks(self) -> dict[str, float]:
+        """When each workspace last talked, in seconds since 1970; without the host's, which talks most.
 
         Goes from workspace to workspace by the index: the record may hold a hundred thousand threads.
         """
         with in_words(self._path):
-            rows = self._db.execute(_LAST_TALKS, (without,)).fetchall()
+            rows = self._db.execute(_LAST_TALKS).fetchall()
         return {workspace: updated / 1e6 for workspace, updated in rows}
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

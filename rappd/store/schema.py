@@ -117,6 +117,26 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             at INTEGER NOT NULL
         ) STRICT""",
     ),
+    # Every page that a commit touches is written and synced whole: what few ask for has no index of its own.
+    (
+        "DROP INDEX threads_of_workspace",
+        "CREATE INDEX threads_of_twins ON threads(workspace) WHERE workspace != 'brainstem'",
+        "DROP INDEX inbox_unfinished",
+        "ALTER TABLE inbox RENAME TO inbox_before",
+        """CREATE TABLE inbox(
+            sender TEXT NOT NULL,
+            id TEXT NOT NULL,
+            verb TEXT NOT NULL,
+            state TEXT NOT NULL CHECK(state IN ('accepted', 'started', 'done')),
+            workspace TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            PRIMARY KEY(sender, id, verb)
+        ) STRICT, WITHOUT ROWID""",
+        "INSERT INTO inbox SELECT * FROM inbox_before",
+        "DROP TABLE inbox_before",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

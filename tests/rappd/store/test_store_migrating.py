@@ -9,6 +9,7 @@ import pytest
 
 from rappd.store import schema
 from rappd.store.changes import Taken, Taking
+from rappd.store.inbox_rows import InboxRows
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.peer_rows import PeerRows
 from rappd.store.store import Store
@@ -18,7 +19,7 @@ from rappd.store.verify import verify
 A = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_an_older_record_goes_on_and_gets_the_new_tables(
     path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
@@ -38,6 +39,31 @@ async def test_an_older_record_goes_on_and_gets_the_new_tables(
     assert await TokenRows(store).tokens() == []
     await store.close()
     assert (verify(path).events, verify(path).problems) == (2, [])
+
+
+async def test_what_was_taken_before_stays_taken(
+    path: Path, say, about, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:3])
+        patch.setattr(schema, "VERSION", 3)
+        store = await Store.open(path)
+        store.thread(about(A))
+        for number, state in enumerate(("accepted", "started", "started"), start=1):
+            said = [say(A, f"asked {number}", id=str(number))] if state == "started" else []
+            taking = Taking("p", str(number), "HELP", state, "rose", A, b"body", number, said)
+            assert await store.take(taking) is None
+        await store.commit_reply(say(A, "done", id="3"), "p", "3", "HELP")
+        await store.close()
+    store = await Store.open(path)
+    rows = await InboxRows(store).unfinished()
+    assert [(row.id, row.state, row.body) for row in rows] == [
+        ("1", "accepted", b"body"),
+        ("2", "started", b"body"),
+    ]
+    assert await InboxRows(store).find("p", "3", "HELP") == Taken("done", A)
+    assert await InboxRows(store).forget_before(10) == 1
+    await store.close()
 
 
 async def test_the_tables_hold_what_they_are_meant_for_only(store: Store, path: Path) -> None:

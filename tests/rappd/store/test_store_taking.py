@@ -103,7 +103,7 @@ async def test_a_done_one_gives_its_body_back_to_the_disk(store, path: Path, say
 
 async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded(store, say, taking):
     for number in range(30, 0, -1):
-        await store.take(taking(str(number), at=number, thread=(A, B)[number % 2]))
+        await store.take(taking(str(number), at=100 - number, thread=(A, B)[number % 2]))
     for number in (28, 3):
         await store.commit_reply(_reply(say, str(number)), PEER, str(number), "HELP")
     rows = await InboxRows(store).unfinished()
