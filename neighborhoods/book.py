@@ -181,10 +181,15 @@ class PeerBook:
         """Whether that key was trusted here once, and is no more."""
         return fingerprint in self._revoked
 
+    def was_seen(self, fingerprint: str, address: str) -> bool:
+        """Whether ``seen`` would have nothing to note."""
+        peer = self._by_key.get(fingerprint)
+        return peer is None or (peer.address == address and _now() - peer.seen_at < 60_000_000)
+
     async def seen(self, fingerprint: str, address: str) -> None:
         """Notes that a peer was reached at ``address``; written down at most once a minute."""
         peer = self._by_key.get(fingerprint)
-        if peer is None or (peer.address == address and _now() - peer.seen_at < 60_000_000):
+        if peer is None or self.was_seen(fingerprint, address):
             return
         self._enter(replace(peer, address=address, seen_at=_now()))
         await self._records.seen_peer(fingerprint, address, _now())

@@ -56,6 +56,9 @@ Probe = Callable[[str], Awaitable[float]]
 """Asks the peer with a fingerprint and returns the milliseconds it took. Any exception means: no answer."""
 
 
+_SAME_MOMENT = 0.01
+
+
 class Presence:
     """Asks the watched peers and knows who is here. ``changed(fingerprint, state)`` is told of changes.
 
@@ -108,7 +111,10 @@ class Presence:
         """Takes a sign of life that proves who it is from: a request of the peer, an answer of it."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
-            lately = time.monotonic() - watched.answered_at < self._pace.every / 50
+            ago = time.monotonic() - watched.answered_at
+            if ago < _SAME_MOMENT and milliseconds is None and fingerprint not in self._urgent:
+                return  # thousands come in a second
+            lately = ago < self._pace.every / 50
             self._lives(watched, milliseconds)
             self._urgent.pop(fingerprint, None)
             if not lately:  # else its next turn was planned just now

@@ -103,6 +103,8 @@ class Machines(Parts):
 
     async def available(self) -> Machines:
         """Itself, once ``start`` is through. Raises ``Conflict`` when that takes too long."""
+        if self.ready.is_set():
+            return self
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self.ready.wait()
@@ -149,7 +151,7 @@ class Machines(Parts):
         if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
             self.presence.hurry(fingerprint)  # it may trust this machine by now; what it can do is not known
         self.outbox.heard_from(fingerprint)
-        if address:
+        if address and not self.book.was_seen(fingerprint, address):
             self.spawn(self.book.seen(fingerprint, address))
 
     async def candidates(self, peer: Peer) -> list[Candidate]:
