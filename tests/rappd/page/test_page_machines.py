@@ -256,7 +256,8 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
     for one in (ATTEMPT, OTHER):
         site.desk.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
 
-    def told_no() -> Any:  # from then on the list is without it, and not before: the page looks by itself, too
+    def told_no() -> Any:
+        # From then on the list is without it, and not before: the page looks by itself, too.
         sent(site, "GET", "/peers", 200, listing(found("kitchen")))
         return ended("stopped", "Stopped.")[1]
 
