@@ -50,6 +50,14 @@ class Doors(Protocol):
         """Stops listening for it."""
         ...
 
+    def hold(self, key: str) -> None:
+        """Keeps its port from others until it is opened again, or let go."""
+        ...
+
+    def let_go(self, key: str) -> None:
+        """Holds its port no longer."""
+        ...
+
 
 class Tenants:
     """Opens, boots and stops twins. All calls come from the event loop."""
@@ -94,10 +102,16 @@ class Tenants:
                 log.info("%s is awake on port %d", tenant.title, port)
                 return port
 
-    async def stop(self, key: str) -> None:
-        """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error."""
+    async def stop(self, key: str, *, hold_port: bool = False) -> None:
+        """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error. A port that is
+        held is the twin's with its next boot; who comes to it waits. Whoever had it held lets it go."""
         # Whoever asked may be one of these workers, and is cancelled by its own end.
-        await asyncio.shield(self._stop(key))
+        await asyncio.shield(self._stop(key, hold_port))
+
+    def let_go_port(self, key: str) -> None:
+        """A port that was held, and that the twin has not taken again, is anybody's."""
+        if self.doors is not None:
+            self.doors.let_go(key)
 
     async def let_sleep(self, key: str) -> bool:
         """Stops a twin once it has answered whoever is talking with it. Returns whether it is stopped already."""
@@ -129,15 +143,18 @@ class Tenants:
 
     @asynccontextmanager
     async def resting(self, key: str) -> AsyncIterator[None]:
-        """Nothing of a twin runs meanwhile; one that was awake is woken again."""
+        """Nothing of a twin runs meanwhile; one that was awake is woken again, on its port."""
         was_awake = key in self._ports
         try:
             async with self.apart(key):
-                await self.stop(key)
+                await self.stop(key, hold_port=was_awake)
                 yield
         finally:
             if was_awake:
-                await self.boot(key)
+                try:
+                    await self.boot(key)
+                finally:
+                    self.let_go_port(key)
 
     def renamed(self, key: str, name: str) -> None:
         """Tells what people call a twin from now on."""
@@ -189,9 +206,11 @@ class Tenants:
         ):  # else somebody did it meanwhile, and may have woken it again
             await self.stop(tenant.name)
 
-    async def _stop(self, key: str) -> None:
+    async def _stop(self, key: str, hold_port: bool) -> None:
         async with self._lock(key):
             if self._ports.pop(key, None) is not None and self.doors is not None:
+                if hold_port:
+                    self.doors.hold(key)
                 await self.doors.close(key)
             await asyncio.to_thread(self._wakes.forget, key)
             await self._close(key)

@@ -22,20 +22,35 @@ class TwinDoors:
     def __init__(self, house: House) -> None:
         self._house = house
         self._runners: dict[str, web.AppRunner] = {}
+        self._listeners: dict[str, socket.socket] = {}
+        self._held: dict[str, socket.socket] = {}
 
     async def open(self, tenant: Tenant, wanted: int | None) -> int:
         """Listens for a twin and returns the port. Raises ``Conflict`` when none is free."""
-        listener = _listen(wanted)
+        listener = self._held.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
         app = loopback.build_for_twin(self._house, tenant, port)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
         await ChatSite(runner, listener).start()
         self._runners[tenant.name] = runner
+        self._listeners[tenant.name] = listener
         return port
+
+    def hold(self, key: str) -> None:
+        """Keeps a twin's port from others until it is opened again, or let go. Whoever comes meanwhile waits."""
+        if key in self._listeners and key not in self._held:
+            self._held[key] = self._listeners[key].dup()
+
+    def let_go(self, key: str) -> None:
+        """Holds the port no longer; whoever waits is turned away."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            held.close()
 
     async def close(self, key: str) -> None:
         """Stops listening for a twin."""
+        self._listeners.pop(key, None)
         runner = self._runners.pop(key, None)
         if runner is not None:
             await runner.cleanup()
@@ -44,6 +59,8 @@ class TwinDoors:
         """Stops listening for all of them; they are booted again at the next start."""
         for key in list(self._runners):
             await self.close(key)
+        for key in list(self._held):
+            self.let_go(key)
 
 
 def _listen(wanted: int | None) -> socket.socket:

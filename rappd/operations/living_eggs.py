@@ -210,14 +210,21 @@ class LivingEggs:
         was_awake = self._tenants.presence(key).awake
         try:
             async with self._tenants.apart(key):
-                await self._tenants.stop(key)
+                await self._tenants.stop(key, hold_port=was_awake)
                 yield
         finally:
-            if was_awake and (self._tenants.places.active(key) / "rappid.json").exists():
-                try:
-                    await self._tenants.boot(key)
-                except Problem as problem:  # hatched is hatched; that it sleeps is seen in the list
-                    log.warning("%s sleeps on: %s", key, problem)
+            if was_awake:
+                await self._wake_again(key)
+
+    async def _wake_again(self, key: str) -> None:
+        """Wakes a twin on the port that was held for it, if it still lives here."""
+        try:
+            if (self._tenants.places.active(key) / "rappid.json").exists():
+                await self._tenants.boot(key)
+        except Problem as problem:  # hatched is hatched; that it sleeps is seen in the list
+            log.warning("%s sleeps on: %s", key, problem)
+        finally:
+            self._tenants.let_go_port(key)
 
 
 def whole_path(text: str) -> Path:

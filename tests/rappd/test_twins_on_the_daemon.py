@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import re
+import socket
 import threading
 import time
 import uuid
@@ -150,12 +151,18 @@ def ask(port: int, method: str, path: str, body: Any = None, **headers: str) -> 
         connection.close()
 
 
-def closed(port: int) -> bool:
-    """Whether no one listens there. Another program may have taken the port; it is no twin then."""
+def closed(farm: Farm, port: int) -> bool:
+    """Whether no twin of the farm answers there. Anybody may have taken the port meanwhile, twins of others too."""
     try:
-        return "brainstem_dir" not in ask(port, "GET", "/health").json()
-    except (OSError, ValueError):
+        return str(farm.daemon.home) not in ask(port, "GET", "/health").json()["brainstem_dir"]
+    except (OSError, ValueError, KeyError):
         return True
+
+
+def taken(port: int) -> bool:
+    """Whether anybody listens there."""
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
 
 
 # A port of its own.
@@ -186,7 +193,7 @@ def test_booting_again_and_again_at_once_gives_one_port(farm: Farm) -> None:
         ports = set(pool.map(lambda _: farm.boot(key), range(16)))
     assert len(ports) == 1
     farm.post(f"/twins/{key}/stop")
-    assert closed(*ports)
+    assert closed(farm, *ports)
     assert farm.rows()[key]["state"] == "asleep"
     assert farm.rows()[key]["port"] is None
 
@@ -399,7 +406,7 @@ def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> No
     workers = farm.processes() - before
     assert workers
     farm.post(f"/twins/{key}/archive", {"reason": "winter"})
-    assert closed(port)
+    assert closed(farm, port)
     assert not any(map(lives, workers))
     assert not farm.folder(key).exists()
     place = farm.daemon.home / "twins" / ".archive" / key
@@ -486,7 +493,7 @@ def test_a_twin_that_sets_itself_aside_answers_first(farm: Farm, chosen: str) ->
     farm.daemon.wait_for(record.exists)
     assert json.loads(record.read_text())["archived_reason"] == "it is autumn"
     assert key not in farm.rows()
-    assert closed(port)
+    assert closed(farm, port)
     friend_too = chosen == "by a filter"
     assert [twin["hash"] for twin in told["archived"]] == ([other] if friend_too else [])
     assert (other in farm.rows()) is not friend_too
@@ -519,6 +526,45 @@ def test_a_twin_that_forks_itself_answers_first(farm: Farm) -> None:
     farm.daemon.wait_for(lambda: farm.rows()[key]["port"] == port, what="it is awake again")
     refused = farm.runs(key, "Twin", action="fork", rappid_uuid=key, name="x" * 200)
     assert refused.startswith("Error: A name is one line"), "told at once, not only written down"
+
+
+def test_a_port_is_nobody_elses_while_its_twin_rests(farm: Farm) -> None:
+    key, others = farm.new("keeper"), [farm.new(f"squatter {number}") for number in range(3)]
+    port = farm.boot(key)
+    over = threading.Event()
+    names, refused = [], []
+
+    def squat() -> None:
+        while not over.is_set():
+            for other in others:
+                farm.boot(other)
+            for other in others:
+                farm.post(f"/twins/{other}/stop")
+
+    def call() -> None:
+        while not over.is_set():
+            try:
+                names.append(ask(port, "GET", "/health").json()["name"])
+            except ConnectionRefusedError as error:
+                refused.append(error)
+            except (OSError, http.client.HTTPException):  # cut off, as by a stop
+                pass
+
+    with ThreadPoolExecutor(2) as pool:
+        beside = [pool.submit(squat), pool.submit(call)]
+        try:
+            for number in range(4):
+                farm.post(f"/twins/{key}/fork", {"name": f"offshoot {number}"})
+                assert farm.rows()[key]["port"] == port
+        finally:
+            over.set()
+        for one in beside:
+            one.result()
+    assert set(names) == {"keeper"}
+    assert refused == [], "whoever comes meanwhile waits"
+    assert not closed(farm, port)
+    farm.post(f"/twins/{key}/stop")
+    assert closed(farm, port), "a stop keeps nothing"
 
 
 def test_a_twin_keeps_itself_renames_itself_and_goes_back_after_it_has_answered(farm: Farm) -> None:
@@ -572,6 +618,21 @@ def test_a_purged_twin_is_gone_from_everywhere_but_the_ledger(farm: Farm) -> Non
 # Stops and kills.
 
 
+def wakes_where_it_was(farm: Farm, key: str) -> int:
+    """Starts the daemon, with a port far up for its twin, and returns the port. Other daemons on this machine take
+    ports, too: when the port is another's by then, the start says nothing."""
+    for _ in range(5):
+        port = random.choice([one for one in PORTS[70:] if not taken(one)])
+        (farm.daemon.home / "ports" / f"{key}.port").write_text(f"{port}\n")
+        farm.daemon.start()
+        farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "awake")
+        if farm.rows()[key]["port"] == port:
+            return port
+        assert taken(port), "the port was free, and the twin woke on another"
+        farm.daemon.stop()
+    raise AssertionError("every port that was free was another's at once")
+
+
 def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lone: Farm) -> None:
     lone.daemon.start()
     awake, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
@@ -579,21 +640,16 @@ def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lo
     lone.boot(stopped)
     lone.post(f"/twins/{stopped}/stop")
     lone.daemon.stop()
-    # A port far up, for other daemons take the lowest ones while this one is away.
-    port = random.choice(range(7150, 7200))
     marks = lone.daemon.home / "ports"
     assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
-    (marks / f"{awake}.port").write_text(f"{port}\n")
-    (marks / "0000.port").write_text("7151\n")  # of one that is gone
     for end in (lone.daemon.kill, lone.daemon.stop):
-        lone.daemon.start()
-        lone.daemon.wait_for(lambda: lone.rows()[awake]["state"] == "awake")
-        assert lone.rows()[awake]["port"] == port
+        (marks / "0000.port").write_text("7151\n")  # of one that is gone
+        port = wakes_where_it_was(lone, awake)
         assert ask(port, "GET", "/health").json()["name"] == "awake"
         assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
         assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
         end()
-        assert closed(port)
+        assert closed(lone, port)
 
 
 def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
@@ -609,7 +665,14 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.daemon.wait_for(lambda: not any(map(lives, processes)), 10, "workers to follow their daemon")
     somebody = FakeModel()
     somebody.port = port
-    somebody.start()
+    try:
+        somebody.start()
+    except OSError:  # a twin of another daemon was quicker, and may go when it likes
+        somebody.stop()
+        somebody, port = FakeModel(), random.choice([one for one in PORTS[70:] if not taken(one)])
+        somebody.port = port
+        somebody.start()
+        (lone.daemon.home / "ports" / f"{key}.port").write_text(f"{port}\n")
     try:
         lone.daemon.start()
         lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")

@@ -11,6 +11,7 @@ import orjson
 from agents.thinking.offline import free_text
 from agents.thinking.offline.choices import Choice, choose, switch
 from agents.thinking.offline.counting import assign
+from agents.thinking.offline.fitting import fits
 from agents.thinking.offline.schema import Param, Profile
 from agents.thinking.offline.typed import typed, whole
 from agents.thinking.offline.utterance import Found, Utterance
@@ -74,15 +75,7 @@ class _Filling:
         return sorted(found, key=lambda param: not param.required)
 
     def _set(self, param: Param, value: Any, *places: Found | Word) -> bool:
-        if param.choices and value not in param.choices:
-            return False
-        if (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and not param.least <= value <= param.most
-        ):
-            return False
-        if not _travels(param.name, value):
+        if not fits(value, param.schema) or not _travels(param.name, value):
             return False
         self.filled.arguments[param.name] = value
         self.filled.taken += [Found(None, place.start, place.end) for place in places]
@@ -190,8 +183,7 @@ class _Filling:
                 if listed is not None:
                     self._set(param, _split(listed.value), listed)
                 continue
-            allowed = param.item.choices if param.item else ()
-            found = [one for one in found if not allowed or one.value in allowed]
+            found = [one for one in found if param.item is None or fits(one.value, param.item.schema)]
             if found:
                 self._set(param, [one.value for one in found], *found)
 

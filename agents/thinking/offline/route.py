@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from agents.thinking.offline.addressed import ASKING, addressed
 from agents.thinking.offline.arguments import Filled, fill
+from agents.thinking.offline.fitting import fits
 from agents.thinking.offline.match import Evidence, Index, Mention, coverage, index_of
 from agents.thinking.offline.talk import kind_of
 from agents.thinking.offline.twin_deeds import DOING, twin_deed
@@ -104,7 +105,8 @@ def _for_a_machine(
         return None
     if not found.text:
         return Decision(tool, {"peer": found.peer}, ["text"], _EXPLICIT, "missing")
-    return Decision(tool, {"peer": found.peer, "text": found.text}, [], _EXPLICIT, "call")
+    arguments = {"peer": found.peer, "text": found.text}
+    return Decision(tool, arguments, [], _EXPLICIT, "call") if _takes(tool, arguments) else None
 
 
 def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -115,7 +117,14 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     if number is None or deed is None:
         return None
     tool = tools[index.places[number]]
+    if not _takes(tool, deed.arguments):
+        return None
     return Decision(tool, dict(deed.arguments), [], _EXPLICIT if deed.plainly else 0.0, "call")
+
+
+def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Whether an agent takes what the one that is shipped under its name would."""
+    return fits(arguments, tool["function"].get("parameters"))
 
 
 def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list[tuple[float, int, Filled]]:

@@ -74,6 +74,7 @@ class Param:
     least: float
     most: float
     example: str
+    schema: dict[str, Any]
     item: Param | None = None
 
     @property
@@ -231,6 +232,7 @@ def _param(name: str, schema: Any, required: bool, depth: int = 0) -> Param:
         least=_bound(schema, "minimum", "exclusiveMinimum", -math.inf),
         most=_bound(schema, "maximum", "exclusiveMaximum", math.inf),
         example=_example(schema, described),
+        schema=schema,
         item=item,
     )
 

@@ -35,7 +35,13 @@ export function machinesView(place) {
   });
   const hits = h("p", { class: "soft", role: "status" });
   const own = h("p", { class: "soft own-line" });
-  const controls = h("div", { class: "twin-controls" }, addAddress("secondary"), byCode(), sought);
+  const controls = h(
+    "div",
+    { class: "twin-controls", hidden: true }, // until it is known whether there are machines
+    addAddress("secondary"),
+    byCode(),
+    sought,
+  );
   const troubles = h("div", {});
   const legacy = legacyLine();
   const inside = h("div", {});
@@ -47,7 +53,18 @@ export function machinesView(place) {
     groups.map(({ heading, element }) => [heading, element]),
     looked,
   );
-  const empty = h("div", { class: "no-twins" });
+  const hindered = h("div", {});
+  const lookedFor = h("div", {});
+  const empty = h(
+    "div",
+    { class: "no-twins" },
+    h("p", { class: "greeting" }, "No other machine yet."),
+    h("p", {}, words("Run `make start` on another machine.")),
+    h("div", { class: "twin-controls" }, addAddress("primary"), byCode()), // made once: its menu stays open
+    hindered,
+    h("h2", { class: "looked" }, "Looked"),
+    lookedFor,
+  );
   const body = h("div", {});
   fill(inside, asking.element, troubles, legacy.element, empty, lists);
   fill(place, own, controls, body);
@@ -78,7 +95,8 @@ export function machinesView(place) {
       drawn = way;
       fill(troubles, !none && hindrances(machines.rungs, { ...machines.door, known: machines.known }));
       fill(looked, looked.firstChild, !none && ways(machines.rungs));
-      fill(empty, none && nobody());
+      fill(hindered, none && hindrances([], { ...machines.door, known: machines.known }));
+      fill(lookedFor, none && ways(machines.rungs));
     }
     for (const { list, fits, heading } of groups) {
       const some = fitting.filter(fits);
@@ -88,15 +106,6 @@ export function machinesView(place) {
     fill(hits, wanted && `${fitting.length} of ${rows.length}`);
   };
   let drawn = "";
-
-  const nobody = () => [
-    h("p", { class: "greeting" }, "No other machine yet."),
-    h("p", {}, words("Run `make start` on another machine.")),
-    h("div", { class: "twin-controls" }, addAddress("primary"), byCode()),
-    hindrances([], { ...machines.door, known: machines.known }),
-    h("h2", { class: "looked" }, "Looked"),
-    ways(machines.rungs),
-  ];
 
   const list = aging(body, {
     name: "machines",

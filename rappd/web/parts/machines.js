@@ -16,7 +16,7 @@ class Machines extends EventTarget {
   door = NOTHING.door;
   self = NOTHING.self;
   known = false;
-  #at = 0;
+  #at = -Infinity; // by the clock of the page, which begins at 0
   #text = "";
   #soon = 0;
 
@@ -64,7 +64,7 @@ class Machines extends EventTarget {
   }
 
   #take({ peers = [], asking = [], rungs = [], door = NOTHING.door, self = NOTHING.self }, known) {
-    this.#at = known ? performance.now() : 0;
+    this.#at = known ? performance.now() : -Infinity;
     const text = JSON.stringify([
       peers,
       asking.map(({ seconds_left: _, ...rest }) => rest),

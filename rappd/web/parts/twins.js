@@ -12,7 +12,7 @@ class Twins extends EventTarget {
   rows = [];
   unreadable = [];
   known = false;
-  #at = 0;
+  #at = -Infinity; // by the clock of the page, which begins at 0
   #text = "";
 
   /** Keeps the list as long as the page lives: it is asked for when the right to see it comes. */
@@ -52,7 +52,7 @@ class Twins extends EventTarget {
   }
 
   #take({ twins = [], unreadable = [] }, known) {
-    this.#at = known ? performance.now() : 0;
+    this.#at = known ? performance.now() : -Infinity;
     const text = JSON.stringify([twins, unreadable, known]);
     if (text === this.#text) return;
     this.#text = text;

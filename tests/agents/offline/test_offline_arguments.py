@@ -127,6 +127,64 @@ def test_what_is_not_there_is_missing_and_never_made_up(schema: dict[str, Any], 
     assert not decision.ready
 
 
+@pytest.mark.parametrize(
+    ("schema", "name", "text"),
+    [
+        ({"type": "array", "items": {"type": "integer", "maximum": 10}}, "values", "20%"),
+        ({"type": "array", "items": {"type": "number", "exclusiveMinimum": 3}}, "values", "of 1, 2 and 3"),
+        ({"type": "array", "items": {"type": "number", "multipleOf": 5}}, "values", "of 3 and 4"),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, "values", "of 4"),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": 2}, "values", "of 4, 5 and 6"),
+        ({"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "values", "of 4, 5 and 4"),
+        ({"type": "array", "items": {"type": "string", "maxLength": 3}}, "ingredients", "with eggs, milk"),
+        ({"type": "array", "items": {"type": "integer", "maximum": 10}}, "values", '{"values": [20]}'),
+        ({"type": "array", "items": {"type": "array", "items": {"maximum": 10}}}, "v", '{"v": [[20]]}'),
+        ({"type": "integer", "exclusiveMaximum": 10}, "count", "10"),
+        ({"type": "integer", "multipleOf": 5}, "count", "7"),
+        ({"type": "integer", "default": 20, "maximum": 10}, "count", ""),
+        ({"type": "number", "exclusiveMinimum": 10**15}, "count", "1000000000000000"),
+        ({"type": "string", "maxLength": 3}, "city", "in New York"),
+        ({"type": "string", "minLength": 30}, "title", 'titled "Big plan"'),
+        ({"type": "string", "pattern": "^[A-Z]{3}$"}, "city", "city=Rome"),
+        ({"type": "object", "required": ["b"]}, "payload", '{"a": 1}'),
+        ({"type": "object", "properties": {"a": {"maximum": 10}}}, "payload", '{"a": 20}'),
+        ({"type": "object", "additionalProperties": {"maximum": 10}}, "payload", '{"a": 20}'),
+    ],
+)
+def test_what_the_schema_refuses_is_never_proposed(schema: dict[str, Any], name: str, text: str) -> None:
+    decision = ask(text, name, **{name: schema})
+    assert decision.arguments == {}
+    assert decision.missing == [name]
+    assert ask(text, **{name: schema}).arguments == {}, "nor when it may be left out"
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "text", "value"),
+    [
+        ({"type": "array", "items": {"type": "integer", "maximum": 10}}, "values", "of 20, 5 and 7", [5, 7]),
+        ({"type": "array", "items": {"type": "number", "multipleOf": 0.1}}, "values", "of 0.3", [0.3]),
+        ({"type": "integer", "minimum": 20, "multipleOf": 20}, "percent", "20%", 20),
+        ({"type": "string", "pattern": "^R"}, "city", "city=Rome", "Rome"),
+        ({"type": "string", "pattern": "(broken"}, "city", "city=Rome", "Rome"),
+        ({"type": "string", "pattern": "^(R|o|m|e+)+!$"}, "city", "city=Rome", "Rome"),  # never asked
+        ({"type": "object", "additionalProperties": {"maximum": 10}}, "payload", '{"a": 7}', {"a": 7}),
+    ],
+)
+def test_what_the_schema_allows_is(schema: dict[str, Any], name: str, text: str, value: Any) -> None:
+    assert ask(text, name, **{name: schema}).arguments == {name: value}
+
+
+def test_an_agent_called_twin_is_given_what_it_takes() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"action": {"enum": ["spin", "halt"]}},
+        "required": ["action"],
+    }
+    function = {"name": "Twin", "description": "Spins.", "parameters": parameters}
+    decision = route("fork the twin Rose", [{"type": "function", "function": function}], today=TODAY)
+    assert decision.arguments == {}
+
+
 def test_a_required_name_without_a_schema_can_be_written_out() -> None:
     assert ask("", "zone").missing == ["zone"]
     assert ask("zone=north", "zone").arguments == {"zone": "north"}

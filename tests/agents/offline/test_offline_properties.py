@@ -43,6 +43,11 @@ def _schema(kind: str, extra: dict[str, Any]) -> dict[str, Any]:
 scalars = st.one_of(
     st.builds(_schema, st.just("string"), st.fixed_dictionaries({"description": texts})),
     st.builds(
+        _schema,
+        st.just("string"),
+        st.sampled_from([{"minLength": 9}, {"maxLength": 4}, {"pattern": "^[a-m]"}]),
+    ),
+    st.builds(
         _schema, st.just("string"), st.sampled_from(["email", "uri", "date"]).map(lambda f: {"format": f})
     ),
     st.builds(
@@ -55,14 +60,24 @@ scalars = st.one_of(
     st.builds(
         _schema,
         st.sampled_from(["integer", "number"]),
-        st.sampled_from([{}, {"minimum": 1, "maximum": 10}, {"exclusiveMinimum": 3}, {"default": 7}]),
+        st.sampled_from(
+            [{}, {"minimum": 1, "maximum": 10}, {"exclusiveMinimum": 3}, {"default": 7}, {"multipleOf": 5}]
+        ),
     ),
     st.builds(_schema, st.just("boolean"), st.just({})),
 )
 schemas = st.one_of(
     scalars,
-    st.builds(_schema, st.just("array"), scalars.map(lambda items: {"items": items})),
-    st.builds(_schema, st.just("object"), st.just({})),
+    st.builds(
+        _schema,
+        st.just("array"),
+        st.builds(
+            lambda items, bounds: {"items": items, **bounds},
+            scalars,
+            st.sampled_from([{}, {"minItems": 2}, {"maxItems": 1}, {"uniqueItems": True}]),
+        ),
+    ),
+    st.builds(_schema, st.just("object"), st.sampled_from([{}, {"properties": {"count": {"maximum": 2}}}])),
 )
 
 

@@ -34,6 +34,7 @@ class Desk:
     """Stands in for the daemon: scripted turns, agents in memory, and a record of what was asked.
 
     ``scripted`` holds answers (status, body) by "METHOD /path"; the last one is given again and again.
+    A body may be a function: it is called when it is asked for.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class Desk:
     async def _rest(self, request: web.Request) -> web.Response:
         if answers := self.scripted.get(f"{request.method} {request.path}"):
             status, body = answers.pop(0) if len(answers) > 1 else answers[0]
-            return web.json_response(body, status=status)
+            return web.json_response(body() if callable(body) else body, status=status)
         if request.path == "/health":
             provider = {"name": "Ollama", "model": "qwen3", "where": "here", "state": "ok"}
             health = {"name": "desk", "node": "desk_4f2a", "agents": ["Clock"], "provider": provider}

@@ -120,6 +120,31 @@ async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any
     assert bodies(site, "/peers")[-1] == {"address": "192.168.1.31"}
 
 
+HELD_PEERS = """
+const { fetch: send } = window;
+const asked = new Promise((resolve) => (window.letPeersAnswer = resolve));
+window.fetch = async (path, ...more) => (path === "/peers" && (await asked), send(path, ...more));
+"""
+
+
+async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -> None:
+    sent(site, "GET", "/peers", 200, listing())
+    async with site.opened("#/machines", script=HELD_PEERS) as page:
+        buttons = page.get_by_role("button", name=re.compile("Pair by code|Add address"))
+        await page.wait_for_timeout(300)
+        await expect(buttons).to_have_count(0)
+        await expect(page.locator("#main")).not_to_contain_text("No other machine yet.")
+        await page.evaluate("letPeersAnswer()")
+        await expect(buttons).to_have_count(2)
+        await page.get_by_role("button", name="Pair by code").click()
+        rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
+        sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
+        await page.evaluate("import('/web/parts/machines.js').then(({ machines }) => machines.touch())")
+        await expect(page.locator(".no-twins .ways")).to_contain_text("A VPN (tun0) hides this machine.")
+        await expect(page.locator(".no-twins .hindrance")).to_contain_text("The door for other machines")
+        await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()
+
+
 async def test_what_hinders_stands_above_the_list(site: Any) -> None:
     rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
@@ -230,6 +255,12 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     for one in (ATTEMPT, OTHER):
         site.desk.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
+
+    def told_no() -> Any:
+        # From then on the list is without it, and not before: the page looks by itself, too.
+        sent(site, "GET", "/peers", 200, listing(found("kitchen")))
+        return ended("stopped", "Stopped.")[1]
+
     async with site.opened("#/machines") as page:
         first = page.locator("#main .cards li").first
         await expect(first).to_have_text(re.compile(r"^pi \(192\.168\.1\.12\) is asking\."))
@@ -243,7 +274,7 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
         await expect(page.locator(".four-words")).to_be_visible()
         await page.keyboard.press("Escape")
         await expect(page.locator(".toast")).to_contain_text("Stopped; nothing was paired.")
-        site.desk.scripted["GET /peers"] = [(200, listing(found("kitchen")))]
+        sent(site, "DELETE", f"/pairings/{OTHER}", 200, told_no)
         await page.get_by_role("button", name="Not now, pi").click()
         await expect(page.locator(".toast").last).to_contain_text("pi was told no; nothing was paired.")
         await expect(first).not_to_contain_text("is asking")
