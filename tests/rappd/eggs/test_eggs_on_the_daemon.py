@@ -14,7 +14,6 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,118 +22,15 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 from daemon_under_test import Answer, RunningDaemon, agent_source
-from loopback_server import FakeModel, LoopbackServer, calls, says
+from loopback_server import LoopbackServer, calls
+from place_under_test import Place, on
 
 from rappd.doors.loopback import eggs as eggs_door
-from rappd.store.reading import Reader
-from rappd.store.verify import verify
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs.opening.sniffing import open_egg
 
 KETTLE = agent_source("Kettle", 'return "It boils."')
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'
-
-
-class Place:
-    """A home with its daemon, and the model that thinks for everybody."""
-
-    def __init__(self, daemon: RunningDaemon, model: FakeModel) -> None:
-        self.daemon = daemon
-        self.home = daemon.home
-        self.model = model
-
-    def ask(self, method: str, path: str, body: dict[str, Any] | bytes | None = None, **more: Any) -> Answer:
-        """As the operator."""
-        return self.daemon.request(method, path, body, control=True, **more)
-
-    def get(self, path: str) -> Any:
-        return self._good(self.ask("GET", path))
-
-    def post(self, path: str, body: dict[str, Any] | bytes | None = None) -> Any:
-        return self._good(self.ask("POST", path, body))
-
-    def refused(self, path: str, body: dict[str, Any] | bytes) -> tuple[int, str]:
-        answer = self.ask("POST", path, body)
-        return answer.status, answer.json()["code"]
-
-    def new(self, name: str) -> str:
-        key: str = self.post("/twins", {"name": name})["key"]
-        return key
-
-    def twin(self, key: str) -> Path:
-        return self.home / "twins" / key
-
-    def give(self, key: str, path: str, content: str) -> None:
-        file = self.twin(key) / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
-
-    def soul(self, key: str, text: str) -> None:
-        self._good(self.ask("PUT", f"/twins/{key}/soul", {"soul": text}))
-
-    def says_to(self, key: str, text: str, answer: str = "yes", session: str = "garden") -> dict[str, Any]:
-        """A turn of a twin, or of the brainstem (""); the answer is what the model will say."""
-        self.model.will(says(answer))
-        path = f"/twins/{key}/chat" if key else "/chat"
-        found: dict[str, Any] = self.post(path, {"user_input": text, "session_id": session})
-        return found
-
-    def runs(self, key: str, agent: str, *, as_operator: bool = True, **arguments: Any) -> str:
-        """What an agent answers in a turn; "" when it was not run."""
-        self.model.will(calls((agent, arguments)), says("done"))
-        path = f"/twins/{key}/chat" if key else "/chat"
-        answer = self.daemon.post(path, {"user_input": "go"}, control=as_operator)
-        assert answer.status == 200, answer.body
-        return self.model.results().get(agent, "")
-
-    def pack(self, key: str, into: Path, **more: Any) -> Path:
-        self.post("/eggs/pack", {"twin": key, "into": str(into), **more})
-        return into
-
-    def lay_down(self, content: bytes, name: str = "an.egg") -> Any:
-        return self.post(f"/eggs?name={name}", content)
-
-    def hatch(self, egg: Path, **more: Any) -> Any:
-        return self.post("/eggs/hatch", {"path": str(egg), **more})["hatched"]
-
-    def threads(self, key: str) -> dict[str, list[bytes]]:
-        """The hash chain of each thread of a workspace, by thread."""
-        with Reader(self.home / "rappd.db") as record:
-            return {
-                thread.id: [event.hash for event in record.events_of(thread.id)]
-                for thread in record.threads_of(key)
-            }
-
-    def said(self, key: str) -> list[str]:
-        """What the threads of a workspace are called."""
-        with Reader(self.home / "rappd.db") as record:
-            return [thread.title for thread in record.threads_of(key)]
-
-    def waiting(self) -> list[str]:
-        folder = self.home / "eggs" / ".waiting"
-        return [path.name for path in folder.iterdir()] if folder.exists() else []
-
-    def verified(self) -> bool:
-        return verify(self.home / "rappd.db").whole
-
-    @staticmethod
-    def _good(answer: Answer) -> Any:
-        assert answer.status == 200, answer.body
-        return answer.json()
-
-
-class News:
-    """What an open page is told."""
-
-    def __init__(self, daemon: RunningDaemon) -> None:
-        self._response = daemon.stream("/activity/stream")
-
-    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        for line in self._response:
-            if line.startswith(b"data: ") and wanted(found := json.loads(line[6:])):
-                self._response.close()
-                return dict(found)
-        raise AssertionError("it was not told")
 
 
 def lies(home: Path) -> dict[str, bytes]:
@@ -157,43 +53,6 @@ def unsigned(egg: Path, into: Path, **changes: bytes) -> Path:
             if name != "integrity.json":
                 new.writestr(name, changes.get(name, old.read(name)))
     return into
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    server = FakeModel()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def make_place(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Callable[..., Place]:
-    """Homes of the test's own, running."""
-
-    def make(name: str) -> Place:
-        return Place(make_daemon(name, **thinks_with(model), RAPPD_NAME=name).start(), model)
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[tuple[Place, Place]]:
-    """Two homes for the tests that leave them running: eggs go from desk to kitchen."""
-    folder = tmp_path_factory.mktemp("two")
-    daemons = [
-        RunningDaemon(folder / name / "home", **thinks_with(model), RAPPD_NAME=name)
-        for name in ("desk", "kitchen")
-    ]
-    desk, kitchen = (Place(daemon.start(), model) for daemon in daemons)
-    yield desk, kitchen
-    for daemon in daemons:
-        daemon.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def thinks_with(model: FakeModel) -> dict[str, str]:
-    return {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "small"}
 
 
 # The whole story.
@@ -502,120 +361,6 @@ def test_a_signature_that_comes_with_an_egg_counts_and_holds_for_these_bytes_alo
 
 
 # Hatching beside turns, and back.
-
-
-def test_a_twin_that_is_awake_sleeps_meanwhile_and_wakes_as_the_egg_left_it(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
-    desk, kitchen = two
-    key = desk.new("Awake")
-    kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
-    port = kitchen.post(f"/twins/{key}/boot")["port"]
-    on(port, "POST", "/chat", {"user_input": "hello"})
-    desk.soul(key, "# Awake\n\nYou have changed.\n")
-    second = desk.pack(key, tmp_path / "2.egg")
-    with ThreadPoolExecutor(4) as pool:
-        turns = [pool.submit(on, port, "POST", "/chat", {"user_input": "x"}) for _ in range(6)]
-        done = kitchen.hatch(second, overwrite=["soul"])
-        for turn in turns:
-            with suppress(OSError, http.client.HTTPException):  # cut off by the sleep, as by a stop
-                turn.result()
-    assert done["replace"]["roles"] == {"soul": 1}
-    assert kitchen.get(f"/twins/{key}")["twin"]["state"] == "awake"
-    kitchen.model.will(says("here"))
-    assert on(port, "POST", "/chat", {"user_input": "hello"}).json()["response"] == "here"
-    assert "You have changed." in kitchen.model.system()
-    assert kitchen.verified()
-
-
-def test_a_twin_that_hatches_its_own_egg_answers_first_and_is_whole_afterwards(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
-    desk, kitchen = two
-    key = desk.new("Selfish")
-    kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
-    desk.give(key, ".brainstem_data/notes.txt", "watered")
-    second = desk.pack(key, tmp_path / "2.egg")
-    port = kitchen.post(f"/twins/{key}/boot")["port"]
-    told = kitchen.runs(key, "HatchEgg", egg_path=str(second))
-    assert "Selfish hatches as soon as it has answered." in told
-    second.unlink()  # what was planned waits in the home
-    kitchen.daemon.wait_for((kitchen.twin(key) / ".brainstem_data" / "notes.txt").exists)
-    kitchen.daemon.wait_for(lambda: kitchen.get(f"/twins/{key}")["twin"]["port"] == port)
-    assert kitchen.get("/eggs/hatchings")["hatchings"][0]["name"] == "Selfish"
-    assert kitchen.says_to(key, "Are you there?", "I am.")["response"] == "I am."
-    third = desk.pack(desk.new("Newcomer"), tmp_path / "3.egg")
-    assert "Newcomer hatched: " in kitchen.runs(key, "HatchEgg", egg_path=str(third)), "nobody rests for it"
-
-
-def test_a_twin_that_takes_its_own_hatching_back_answers_first(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
-    desk, kitchen = two
-    key = desk.new("Undone")
-    kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
-    desk.give(key, ".brainstem_data/notes.txt", "watered")
-    second = kitchen.hatch(desk.pack(key, tmp_path / "2.egg"))["receipt"]
-    port = kitchen.post(f"/twins/{key}/boot")["port"]
-    notes = kitchen.twin(key) / ".brainstem_data" / "notes.txt"
-    assert notes.exists()
-    told = kitchen.runs(key, "HatchEgg", take_back=second)
-    assert told == f"{second} is taken back as soon as the twin has answered."
-    kitchen.daemon.wait_for(lambda: not notes.exists())
-    kitchen.daemon.wait_for(lambda: kitchen.get(f"/twins/{key}")["twin"]["port"] == port)
-    rows = {row["id"]: row for row in kitchen.get("/eggs/hatchings")["hatchings"]}
-    assert rows[second]["rolled_back_at"]
-    assert "notice" not in kitchen.says_to(key, "Are you there?"), "there is nothing more to tell"
-
-
-def test_hatchings_are_listed_with_the_latest_first_within_a_second_too(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
-    desk, kitchen = two
-    names = [f"Quick {number}" for number in range(8)]
-    eggs = [desk.pack(desk.new(name), tmp_path / f"{name}.egg") for name in names]
-    for egg in eggs:
-        kitchen.hatch(egg)
-    listed = [row["name"] for row in kitchen.get("/eggs/hatchings")["hatchings"][: len(names)]]
-    assert listed == names[::-1]
-
-
-def test_a_hatching_is_taken_back_in_conversation(make_place: Callable[..., Place], tmp_path: Path) -> None:
-    desk, home = make_place("desk"), make_place("home")
-    assert home.runs("", "HatchEgg", take_back="latest") == (
-        "Nothing was hatched here that could be taken back."
-    )
-    key = desk.new("Fleeting")
-    receipt = home.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
-    refused = home.runs("", "HatchEgg", take_back=receipt, as_operator=False)
-    assert home.twin(key).exists() and "taken back" not in refused
-    told = home.runs("", "HatchEgg", take_back="latest")
-    assert re.fullmatch(r"Fleeting is taken back: 0 files restored, \d+ removed\.", told), told
-    assert not home.twin(key).exists()
-    assert home.runs("", "HatchEgg", take_back=receipt) == "Fleeting was taken back before."
-    assert home.runs("", "HatchEgg", take_back="20000101T000000Z-000000").startswith("Error: ")
-
-
-def test_what_fails_after_the_answer_is_told_in_the_page_and_in_the_next_turn(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
-    desk, kitchen = two
-    key = desk.new("Promised")
-    first = kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
-    kitchen.soul(key, "# My own\n")
-    news = News(kitchen.daemon)
-    assert "is taken back as soon as" in kitchen.runs(key, "HatchEgg", take_back=first)
-    said = f"The rollback of {first} was not done after Promised had answered: "
-    seen = news.until(lambda one: one["type"] == "failed")
-    assert seen["message"].startswith(said) and "changed since Promised hatched" in seen["message"]
-    assert f"`rappd egg rollback {first} --even-if-changed`" in seen["do"]
-
-    stranger = kitchen.daemon.post("/chat", {"user_input": "hello"})
-    assert stranger.status == 200 and "notice" not in stranger.json(), "only the operator asked for it"
-    notice = kitchen.says_to("", "hello")["notice"]
-    assert notice.startswith(said) and notice.endswith(seen["do"])
-    assert "notice" not in kitchen.says_to("", "hello"), "once is enough"
-    assert "My own" in (kitchen.twin(key) / "soul.md").read_text()
 
 
 def test_taking_back_restores_what_was_there_before(two: tuple[Place, Place], tmp_path: Path) -> None:
@@ -934,14 +679,3 @@ def _while_hatching(place: Place, egg: Path, end: Callable[[], None], *, after: 
     done.set()
     for worker in workers:
         worker.join(20)
-
-
-def on(port: int, method: str, path: str, body: Any = None) -> Answer:
-    """A request to a twin's own port."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(method, path, json.dumps(body) if body is not None else None)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
