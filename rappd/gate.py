@@ -118,6 +118,11 @@ class Gate:
         """Writes down that nobody waits for ``request`` any more."""
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
+    async def written(self) -> None:
+        """Returns once all that was written down until now is committed: what is told to somebody stands
+        in the record. Raises ``StoreError``."""
+        await self._store.flush()
+
     def begin(
         self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
     ) -> Envelope:

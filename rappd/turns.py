@@ -43,6 +43,7 @@ class Turns:
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
         begun = self._gate.begin(request, self._tenant.name, title=agent.name)
         ran = await self._call(Passage(begun, caller, self._tenant.name), agent, arguments, None)
+        await self._gate.written()
         return ran, begun.thread
 
     async def _turn(self, passage: Passage) -> dict[str, Any]:

@@ -163,11 +163,12 @@ class Template:
 def _end_below(pid: int) -> None:
     """Stop everything below ``pid`` until nothing new appears, then kill it all."""
     stopped: set[int] = set()
-    _signal(pid, signal.SIGSTOP)
-    while found := set(ancestry.descendants(pid)) - stopped:
-        _signal_all(found, signal.SIGSTOP)
-        stopped |= found
-    _signal_all(stopped, signal.SIGKILL)
+    with privileges.first_in_line():
+        _signal(pid, signal.SIGSTOP)
+        while found := set(ancestry.descendants(pid)) - stopped:
+            _signal_all(found, signal.SIGSTOP)
+            stopped |= found
+        _signal_all(stopped, signal.SIGKILL)
 
 
 def _signal_all(pids: set[int], number: int) -> None:

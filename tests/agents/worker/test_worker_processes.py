@@ -16,6 +16,7 @@ import pytest
 from agents.errors import WorkerGone, WorkerRefused
 from agents.worker.ancestry import children, descendants, is_worker_process
 from agents.worker.plan import Limits
+from agents.worker.privileges import first_in_line
 from agents.worker.raised import AgentRaised
 from agents.worker.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from agents.worker.wire import packet_pair
@@ -23,6 +24,7 @@ from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import ROOM, Home, is_gone, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+_SYS_NICE = 23
 one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 DAEMON = """
@@ -123,6 +125,15 @@ async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: Workforce, ho
             assert "processes and was stopped" in str(caught.value)
         assert await crew.request("echo", {"n": 1}, timeout=30) == {"n": 1}
         await until(lambda: _living(any_kind.template_pid) <= {*crew.stats()["pids"]})
+
+
+def test_whoever_ends_a_crowd_runs_before_it_and_gives_the_place_back() -> None:
+    rights = Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0]
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with pytest.raises(ZeroDivisionError), first_in_line():
+        assert os.getpriority(os.PRIO_PROCESS, 0) == (-20 if int(rights, 16) >> _SYS_NICE & 1 else before)
+        raise ZeroDivisionError
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
 @one_loop

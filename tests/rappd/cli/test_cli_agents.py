@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
 from agents.scaffold import NoName, scaffold
+from rappd.store.reading import Reader
 
 HOSTILE = [
     "../../etc/passwd", "a/b\\c", "; rm -rf /", "$(id)", "name\nimport os", 'x"""\nimport os\n"""', "{0}{name}",
@@ -136,6 +137,15 @@ def test_a_failing_agent_is_an_error_with_its_words_on_stderr(idle: RunningDaemo
     assert error["code"] == "agent"
     thread = error["do"].split()[-1]
     assert "Sad" in idle.cli("threads", "show", thread).stdout
+
+
+def test_what_an_agent_answered_stands_in_the_record_when_it_is_told(idle: RunningDaemon) -> None:
+    idle.drop("glad_agent.py", agent_source("Glad"))
+    idle.start()
+    for _ in range(20):
+        thread = idle.post("/agents/run", {"agent": "Glad", "args": {}}, control=True).json()["thread"]
+        with Reader(idle.home / "rappd.db") as record:
+            assert [event.verb for event in record.events_of(thread)] == ["HELP", "DONE"]
 
 
 def test_arguments_are_numbers_texts_and_lists(idle: RunningDaemon) -> None:
