@@ -20,6 +20,7 @@ from twins.importer.errors import DiskFull, NotWritable
 
 SECRET, RECIPIENT = make_sealing_key()
 OTHER_SECRET, OTHER_RECIPIENT = make_sealing_key()
+MISTYPED = RECIPIENT[:-1] + ("q" if RECIPIENT[-1] != "q" else "p")
 CHUNK = 65536
 
 
@@ -139,7 +140,7 @@ def test_what_is_not_sealed_is_said_to_be_so(tmp_path: Path, content: bytes) -> 
         open_file(tmp_path / "a", tmp_path / "out", SECRET)
 
 
-@pytest.mark.parametrize("text", ["", "age1", SECRET, RECIPIENT[:-1] + "q", RECIPIENT + " x", "ä"])
+@pytest.mark.parametrize("text", ["", "age1", SECRET, MISTYPED, RECIPIENT + " x", "ä"])
 def test_a_key_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").write_bytes(b"egg")
     with pytest.raises(BadSealingKey):
