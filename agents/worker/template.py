@@ -120,18 +120,20 @@ class Template:
         return fork(chosen.namespaces, lambda: grow_up(order, self._nursery, shared))
 
     def _reap(self) -> None:
-        while True:
-            try:
+        """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""
+        ended: list[tuple[int, int, float]] = []
+        with contextlib.suppress(ChildProcessError):
+            while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            self._end_leftovers(pid)
-            if pid in self._workers:
-                self._workers.discard(pid)
-                code = os.waitstatus_to_exitcode(status)
-                self._tell({"gone": pid, "status": code, "cpu": usage.ru_utime + usage.ru_stime})
+                if not pid:
+                    break
+                ended.append((pid, os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime))
+        gone = [one for one in ended if one[0] in self._workers]
+        self._workers.difference_update(pid for pid, _, _ in gone)
+        if ended:
+            self._end_leftovers()
+        for pid, code, cpu in gone:
+            self._tell({"gone": pid, "status": code, "cpu": cpu})
 
     def _end(self, pid: int) -> None:
         if not self._nursery.sandbox.own_processes:
@@ -141,11 +143,11 @@ class Template:
                 os.killpg(pid, signal.SIGKILL)
         _signal(pid, signal.SIGKILL)
 
-    def _end_leftovers(self, ended: int) -> None:
-        """What an ended worker left behind is ours now, unless its process namespace ended it."""
+    def _end_leftovers(self) -> None:
+        """What ended workers left behind is ours now, unless their process namespace ended it."""
         if self._nursery.sandbox.own_processes or not LINUX:
             return
-        for pid in set(ancestry.children(os.getpid())) - self._workers - {ended}:
+        for pid in set(ancestry.children(os.getpid())) - self._workers:
             _end_below(pid)
             _signal(pid, signal.SIGKILL)
 
