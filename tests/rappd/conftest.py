@@ -41,6 +41,15 @@ def fake_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDae
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def model() -> Iterator[FakeModel]:
+    """A scripted model server that the tests of a module share."""
+    server = FakeModel()
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture
 def fake_model() -> Iterator[FakeModel]:
     """A scripted model server."""

@@ -118,14 +118,6 @@ class Farm:
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    server = FakeModel()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
     """One daemon for the tests that leave it running."""
     home = tmp_path_factory.mktemp("farm") / "home"

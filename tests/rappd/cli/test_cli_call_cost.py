@@ -21,14 +21,6 @@ READ, WRITTEN = 7, 3  # tokens that the model server counts for every round
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    found = FakeModel()
-    found.start()
-    yield found
-    found.stop()
-
-
-@pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[tuple[Machine, Machine]]:
     """desk, which has no model, and pi, which has one with prices."""
     folder = tmp_path_factory.mktemp("two")

@@ -11,14 +11,6 @@ from loopback_server import FakeModel
 from place_under_test import Place, thinks_with
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    server = FakeModel()
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def make_place(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Callable[..., Place]:
     """Homes of the test's own, running."""

@@ -21,14 +21,6 @@ EVENTS = {"Accept": "text/event-stream"}
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[FakeModel]:
-    server = FakeModel()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def house(model: FakeModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("streams")
     found = make_house(folder, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small").start()
