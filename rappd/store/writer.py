@@ -165,10 +165,11 @@ class Writer:
             self._fail(batch, connections.explain(error, self._path))
         else:
             self._deliver(done)
-            if to_sync and self._pending:  # a sync takes longer than what waits here
-                self._syncer.put(to_sync)
-            elif to_sync:
-                self._syncer.sync(to_sync)
+            if to_sync:
+                if self._pending:  # a sync takes longer than what waits here
+                    self._syncer.put(to_sync)
+                else:
+                    self._syncer.sync(to_sync)
                 self._log.make_room()
 
     def _write(self, batch: list[_Entry]) -> tuple[_Done, _Done]:

@@ -293,6 +293,29 @@ print(len(made), flush=True)
     assert not any(group.exists() for group in groups), "groups of ended templates are removed"
 
 
+def test_a_crowd_that_ended_is_looked_through_once() -> None:
+    """Once for each of it took half a minute after a few hundred. Apart, for it collects every child there is."""
+    program = """
+import os, time
+from types import SimpleNamespace
+from agents.worker import template
+for _ in range(40):
+    if os.fork() == 0:
+        os._exit(0)
+time.sleep(0.3)
+looked, told, children = [], [], template.ancestry.children
+template.ancestry.children = lambda pid: looked.append(pid) or children(pid)
+house = object.__new__(template.Template)
+house._workers = {children(os.getpid())[0]}
+house._nursery = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
+house._tell = told.append
+house._reap()
+print(len(looked), len(told), len(children(os.getpid())), len(house._workers))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "0", "0"]
+
+
 def test_processes_of_ended_and_unknown_numbers() -> None:
     assert is_worker_process(1 << 22, os.getpid())
     assert not is_worker_process(1, os.getpid())
