@@ -17,7 +17,7 @@ import orjson
 
 from envelopes import emergence
 from envelopes.problem import Problem
-from envelopes.record import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
+from envelopes.record import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, new_session, thread_id
 from rappd.errors import Conflict
 from rappd.passage import Caller, Emit, Handler, Passage, Repeatable
 from rappd.recording import now, on_thread, placed, record_of, recordable
@@ -126,8 +126,11 @@ class Gate:
     def begin(
         self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
     ) -> Envelope:
-        """Puts a record on the thread that its caller's session has, and makes that thread known."""
-        text = orjson.dumps(envelope.id if session is None else session, option=orjson.OPT_SORT_KEYS).decode()
+        """Puts a record on the thread that its caller's session has, and makes that thread known. Without a
+        session it gets one of its own."""
+        if session is None:
+            session, fresh = new_session(), True
+        text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
         self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
         return on_thread(envelope, thread)

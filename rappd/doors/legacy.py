@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler
 
 from envelopes.chat import decode_request, reply_body, request_envelope
 from envelopes.problem import Problem
-from envelopes.record import ERROR, new_id
+from envelopes.record import ERROR, new_session
 from rappd.doors.answer import JSON, ok, plain, problem, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
@@ -152,7 +152,7 @@ async def _chat(request: web.Request) -> web.Response:
     asked = decode_request(await request.read())
     asked.turn_id = None  # ids are for those who prove who they are
     check_depth([asked.session_id, asked.history])
-    session = asked.session_id if asked.session_id is not None else new_id()
+    session = asked.session_id if asked.session_id is not None else new_session()
     claimed, asked.user_guid = asked.user_guid, f"legacy {_remote(request)}"  # whom they speak for is a claim
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{house.host.name}"):

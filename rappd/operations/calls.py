@@ -100,7 +100,8 @@ class CallVerbs:
         m = self._machines
         asked = Envelope(id or new_id(), m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin))
         asked = replace(asked, extensions={TRACEPARENT: trace_of(asked.id)})
-        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data), fresh=not id)
+        session = f"call {id or new_session()}"
+        placed = m.gate.begin(asked, HOST, session=session, title=_what(data), fresh=not id)
         m.gate.sent(placed, HOST)
         return placed
 
@@ -196,7 +197,7 @@ class CallVerbs:
         data = call_data(text, "", None)
         name = entry.name or entry.host
         asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
-        placed = m.gate.begin(asked, HOST, session=f"call {asked.id}", title=_what(data))
+        placed = m.gate.begin(asked, HOST, session=f"call {new_session()}", title=_what(data))
         m.gate.sent(placed, HOST)
         started = time.monotonic()
         try:

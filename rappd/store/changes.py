@@ -16,19 +16,26 @@ from rappd.store.together import Together
 
 InboxState = Literal["accepted", "started", "done"]
 
+# A random key is a page of its own in each commit. So the inbox holds what is unfinished, and is small; what
+# was answered is found by its answer in the record, on the thread that it was asked on.
+_ANSWER = """events AS answer WHERE answer.answers = 1 AND answer.recipient = {} AND answer.id = {}
+    AND EXISTS (SELECT 1 FROM events AS asked
+        WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = {})"""
 _TAKE = Together(
-    "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) VALUES",
+    "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT * FROM (VALUES",
     8,
-    "ON CONFLICT(sender, id, verb) DO NOTHING RETURNING sender, id, verb",
+    f""") AS it WHERE NOT EXISTS (SELECT 1 FROM {_ANSWER.format("it.column1", "it.column2", "it.column3")})
+    ON CONFLICT(sender, id, verb) DO NOTHING RETURNING sender, id, verb""",
 )
-_TAKEN = "SELECT state, thread FROM inbox WHERE sender = ? AND id = ? AND verb = ?"
+TAKEN = f"""SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
+    UNION ALL SELECT 'done', (SELECT id FROM threads WHERE number = answer.thread)
+    FROM {_ANSWER.format("?1", "?2", "?3")} LIMIT 1"""
+"""How far an envelope is, by who sent it, its id and its verb."""
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
-_DONE = Together(
-    "UPDATE inbox SET state = 'done', body = x'' FROM (VALUES",
-    3,
-    ") AS it WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3",
-)
+_DONE = Together("DELETE FROM inbox WHERE (sender, id, verb) IN (VALUES", 3, ")")
+
+Key = tuple[str, str, str]
 
 
 class Change(msgspec.Struct):
@@ -95,11 +102,13 @@ Outcome = tuple[list[Record | ThreadInfo], Any]
 def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
     """Inside the caller's transaction: all of them in their order, one outcome each."""
     outcomes: list[Outcome] = []
+    done: dict[Key, str] = {}  # their answers are not yet in the record
     for kind, run in groupby(items, type):
         some: list[Any] = list(run)
         if kind is Taking:
-            outcomes += _take(db, some)
+            outcomes += _take(db, some, done)
         elif kind is Reply:
+            done |= {(reply.sender, reply.id, reply.verb): reply.record.thread for reply in some}
             _DONE.execute(db, [(reply.sender, reply.id, reply.verb) for reply in some])
             outcomes += [([_answering(reply.record)], None) for reply in some]
         elif kind is Beginning:
@@ -109,10 +118,11 @@ def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
     return outcomes
 
 
-def _take(db: sqlite3.Connection, takings: list[Taking]) -> list[Outcome]:
+def _take(db: sqlite3.Connection, takings: list[Taking], done: dict[Key, str]) -> list[Outcome]:
     rows = [
         (one.sender, one.id, one.verb, one.state, one.workspace, one.thread, bytearray(one.body), one.at)
         for one in takings
+        if not done or (one.sender, one.id, one.verb) not in done
     ]
     new = set(_TAKE.execute(db, rows))
     outcomes: list[Outcome] = []
@@ -121,8 +131,10 @@ def _take(db: sqlite3.Connection, takings: list[Taking]) -> list[Outcome]:
         if key in new:
             new.discard(key)  # a repeat in the same batch is a repeat
             outcomes.append((one.records, None))
+        elif key in done:
+            outcomes.append(([], Taken("done", done[key])))
         else:
-            outcomes.append(([], Taken(*db.execute(_TAKEN, key).fetchone())))
+            outcomes.append(([], Taken(*db.execute(TAKEN, key).fetchone())))
     return outcomes
 
 

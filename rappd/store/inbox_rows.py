@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from rappd.store.changes import Change, InboxState, Taken, Taking
+from rappd.store.changes import TAKEN, Change, InboxState, Taken, Taking
 from rappd.store.store import Store
 
 FORGOTTEN_AT_ONCE = 1_000
@@ -46,9 +46,7 @@ class InboxRows:
 
     async def find(self, sender: str, id: str, verb: str) -> Taken | None:
         """How far an envelope is; None when it never came, or was forgotten."""
-        rows = await self._store.rows(
-            "SELECT state, thread FROM inbox WHERE sender = ? AND id = ? AND verb = ?", (sender, id, verb)
-        )
+        rows = await self._store.rows(TAKEN, (sender, id, verb))
         return Taken(*rows[0]) if rows else None
 
     async def unfinished(self) -> list[Unfinished]:
@@ -56,7 +54,8 @@ class InboxRows:
         return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
 
     async def forget_before(self, at: int) -> int:
-        """Deletes what is done and came before that moment; how many. A repeat of it is new again.
+        """Deletes what is done without an answer in the record, and came before that moment; how many. A
+        repeat of it is new again.
 
         Looks for them beside the writer, which is held up for no more than a few at once.
         """

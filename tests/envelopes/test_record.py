@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import uuid
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.record import is_uuid, new_id, thread_id
+from envelopes.record import is_uuid, new_id, new_session, thread_id
 
 
 def test_ids_are_random_uuids_of_version_four() -> None:
@@ -24,6 +25,34 @@ def test_a_thread_id_is_the_uuid5_of_workspace_caller_and_session(
     assert thread_id(workspace, caller, session) == str(
         uuid.uuid5(space, f"{workspace}\n{caller}\n{session}")
     )
+
+
+_MOMENTS = st.integers(0, 2**48 - 1).map(lambda at: f"{at:012x}")
+
+
+@given(st.text(), _MOMENTS, st.sampled_from("78"))
+def test_a_thread_begins_as_its_session_does(caller: str, at: str, version: str) -> None:
+    session = f"{at[:8]}-{at[8:]}-{version}abc-9abc-0123456789ab"
+    found = [thread_id("brainstem", caller, f'"{before}{session}"') for before in ("", "call ")]
+    found += [thread_id("brainstem", f"{caller}x", f'"{session}"')]
+    for thread in found:
+        assert uuid.UUID(thread).version == 8 and uuid.UUID(thread).variant == uuid.RFC_4122
+        assert thread[:13] == session[:13]
+    assert len({thread[14:] for thread in found}) == 3
+    assert thread_id("brainstem", caller, f'"{found[0]}"')[:13] == session[:13]  # so on the next machine, too
+    for other in (f"{session} ", session.upper(), f"{session[:14]}4{session[15:]}"):
+        if other != session:
+            assert uuid.UUID(thread_id("brainstem", caller, f'"{other}"')).version == 5
+
+
+def test_sessions_follow_one_another() -> None:
+    before = f"{time.time_ns() // 1_000_000:012x}"
+    found = [new_session() for _ in range(1000)]
+    after = f"{time.time_ns() // 1_000_000:012x}"
+    assert len(set(found)) == 1000
+    assert all(uuid.UUID(text).version == 7 and uuid.UUID(text).variant == uuid.RFC_4122 for text in found)
+    moments = [text[:13].replace("-", "") for text in found]
+    assert [before, *moments, after] == sorted([before, *moments, after])
 
 
 @given(st.text())

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from envelopes.chat import ChatRequest, decode_request, reply_body, request_envelope
 from envelopes.problem import Problem
-from envelopes.record import ERROR, Envelope, is_uuid, new_id
+from envelopes.record import ERROR, Envelope, is_uuid, new_id, new_session
 from rappd.doors.answer import JSON, ok, refused
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
@@ -38,7 +38,7 @@ async def answer(house: House, tenant: Tenant, who: Caller, raw: bytes) -> tuple
     """The turn that a request's body asks for: HTTP status and JSON. Raises ``Problem``."""
     asked = _asked(raw)
     fresh = asked.session_id is None
-    session = new_id() if fresh else asked.session_id
+    session = new_session() if fresh else asked.session_id
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
         reply = await house.gate.turn(envelope, who, session=session, fresh=fresh)
@@ -57,7 +57,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
     asked = _asked(await request.read())
     asked.turn_id = asked.turn_id or new_id()
-    session = asked.session_id if asked.session_id is not None else new_id()
+    session = asked.session_id if asked.session_id is not None else new_session()
     live = _live_turn(request.app[HOUSE], tenant_of(request), caller(request), asked, session)
     after = request.headers.get("Last-Event-ID", "0")
     seen = int(after[:9]) if after.isdecimal() else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -53,8 +54,11 @@ async def test_what_was_taken_before_stays_taken(
             said = [say(A, f"asked {number}", id=str(number))] if state == "started" else []
             taking = Taking("p", str(number), "HELP", state, "rose", A, b"body", number, said)
             assert await store.take(taking) is None
-        await store.commit_reply(say(A, "done", id="3"), "p", "3", "HELP")
+        await store.commit_reply(say(A, "done", id="3", recipient="p"), "p", "3", "HELP")
         await store.close()
+        with contextlib.closing(sqlite3.connect(path)) as db:  # as they were left then
+            db.execute("INSERT INTO inbox VALUES('p', '4', 'HELP', 'done', 'rose', 'there', 1, x'')")
+            db.commit()
     store = await Store.open(path)
     rows = await InboxRows(store).unfinished()
     assert [(row.id, row.state, row.body) for row in rows] == [
@@ -62,6 +66,7 @@ async def test_what_was_taken_before_stays_taken(
         ("2", "started", b"body"),
     ]
     assert await InboxRows(store).find("p", "3", "HELP") == Taken("done", A)
+    assert await InboxRows(store).find("p", "4", "HELP") == Taken("done", "there")
     assert await InboxRows(store).forget_before(10) == 1
     await store.close()
 
