@@ -25,6 +25,7 @@ from envelopes.record import (
     USAGE_TOKENS,
     Envelope,
     new_id,
+    new_session,
 )
 from envelopes.wire import is_uuid4
 from neighborhoods.carriers.line import OnStream

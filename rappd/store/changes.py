@@ -18,18 +18,21 @@ InboxState = Literal["accepted", "started", "done"]
 
 # A random key is a page of its own in each commit. So the inbox holds what is unfinished, and is small; what
 # was answered is found by its answer in the record, on the thread that it was asked on.
-_ANSWER = """events AS answer WHERE answer.answers = 1 AND answer.recipient = {} AND answer.id = {}
-    AND EXISTS (SELECT 1 FROM events AS asked
-        WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = {})"""
 _TAKE = Together(
     "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT * FROM (VALUES",
     8,
-    f""") AS it WHERE NOT EXISTS (SELECT 1 FROM {_ANSWER.format("it.column1", "it.column2", "it.column3")})
+    """) AS it WHERE NOT EXISTS (SELECT 1 FROM events AS answer
+        WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
+        AND EXISTS (SELECT 1 FROM events AS asked
+            WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3))
     ON CONFLICT(sender, id, verb) DO NOTHING RETURNING sender, id, verb""",
 )
-TAKEN = f"""SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
-    UNION ALL SELECT 'done', (SELECT id FROM threads WHERE number = answer.thread)
-    FROM {_ANSWER.format("?1", "?2", "?3")} LIMIT 1"""
+TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
+    UNION ALL SELECT 'done', (SELECT id FROM threads WHERE number = answer.thread) FROM events AS answer
+    WHERE answer.answers = 1 AND answer.recipient = ?1 AND answer.id = ?2
+    AND EXISTS (SELECT 1 FROM events AS asked
+        WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = ?3)
+    LIMIT 1"""
 """How far an envelope is, by who sent it, its id and its verb."""
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
