@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 import aiohttp
@@ -20,7 +20,7 @@ from neighborhoods.carriers.answers import (
     no_envelope,
     not_trusted,
 )
-from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Answer, Line, OnStream
+from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOLS, Answer, Line, OnStream
 from neighborhoods.carriers.requesting import session, upload, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
 from neighborhoods.delivery.carrier import RETRIABLE
@@ -239,15 +239,16 @@ class Carrier:
     async def _open(self, peer: Peer) -> Line:
         context = client_context(peer.certificate, self._own)
 
-        async def connect(address: str) -> aiohttp.ClientWebSocketResponse:
+        async def connect(address: str) -> aiohttp.ClientWebSocketResponse[Literal[False]]:
             async with asyncio.timeout(CONNECT_SECONDS):
                 try:
                     return await self._session().ws_connect(
                         f"https://{address}/line",
                         ssl=context,
-                        protocols=(PROTOCOL,),
+                        protocols=PROTOCOLS,
                         heartbeat=HEARTBEAT,
                         max_msg_size=MAX_FRAME + 1024,
+                        decode_text=False,
                     )
                 except aiohttp.WSServerHandshakeError as error:
                     if error.status == 401:  # by a connection that is older than the end of the trust
@@ -255,7 +256,7 @@ class Carrier:
                     raise
 
         socket = await self._ways.first(peer, connect)
-        line = Line(socket, self._requests(peer), name=peer.name)
+        line = Line(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
         task = asyncio.ensure_future(self._read(peer, line))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)

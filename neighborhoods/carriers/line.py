@@ -1,8 +1,9 @@
 """A line: one WebSocket between two machines, on which each may ask the other at any time.
 
-Every text frame is one envelope. A reply carries the id of what it answers, so that many are under way at
-once, in any order; whatever answers nothing that was asked here is a request of the other side. To an ACK
-nothing is said, and to an ERROR never another: else two machines would go on for ever.
+Every text frame is one envelope, or, between two who both speak ``rappd.2``, an array of several. A reply
+carries the id of what it answers, so that many are under way at once, in any order; whatever answers nothing
+that was asked here is a request of the other side. To an ACK nothing is said, and to an ERROR never another:
+else two machines would go on for ever.
 """
 
 from __future__ import annotations
@@ -16,22 +17,25 @@ from typing import Any, Protocol
 import aiohttp
 
 from envelopes import wire
-from envelopes.emergence import MAX_BYTES, encode
+from envelopes.emergence import encode
 from envelopes.errors import Malformed
 from envelopes.problem import Problem
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
 from neighborhoods.carriers.fitting import fitting
+from neighborhoods.carriers.speaking import MAX_FRAME as MAX_FRAME
+from neighborhoods.carriers.speaking import Speaking
 from neighborhoods.errors import PeerAway
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = "rappd.1"
+SEVERAL = "rappd.2"
+PROTOCOLS = (SEVERAL, "rappd.1")
+"""Subprotocols, the best first."""
 HEARTBEAT = 10.0
 MOST_AT_ONCE = 256
 """Requests of the other side that are worked on at once; whatever comes beyond is told to come later."""
 MOST_KNOWN = 1024
 """Ids that were lately asked or answered here."""
-MAX_FRAME = MAX_BYTES
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
 """Works on a request; None when nothing is to be said back, ``Streamed`` when several things are."""
@@ -53,12 +57,12 @@ class Socket(Protocol):
         """Whether it ended."""
         ...
 
-    async def send_str(self, data: str) -> None:
+    async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
         """Writes one frame."""
         ...
 
-    async def receive(self) -> aiohttp.WSMessage:
-        """Reads one."""
+    async def receive(self) -> Any:
+        """Reads one: a ``WSMessage``, text as bytes."""
         ...
 
     async def close(self) -> Any:
@@ -67,10 +71,12 @@ class Socket(Protocol):
 
 
 class Line:
-    """One side of a line. ``run`` reads it until it ends; ``ask`` may be called from then on."""
+    """One side of a line. ``run`` reads it until it ends; ``ask`` may be called from then on. ``protocol`` is
+    the subprotocol that was agreed on."""
 
-    def __init__(self, socket: Socket, answer: Answer, *, name: str) -> None:
+    def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket
+        self._speaking = Speaking(socket, several=protocol == SEVERAL, failed=self._away)
         self._answer = answer
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
@@ -91,28 +97,28 @@ class Line:
         """Sends a request and waits for its reply. ``PeerAway``: the line ended, or nothing came in time."""
         if id in self._asked:
             raise PeerAway(f"{self._name} is being asked that already.", maybe_sent=True)
-        future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+        if self._socket.closed:
+            raise PeerAway(f"{self._name} is away.", maybe_sent=True)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Envelope] = loop.create_future()
         self._asked[id] = future
         if on_stream is not None:
             self._streams[id] = on_stream
+        late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
         try:
-            async with asyncio.timeout(wait):
-                try:
-                    await self._socket.send_str(envelope.decode())
-                except (ConnectionError, RuntimeError) as error:
-                    raise PeerAway(f"{self._name} is away.", maybe_sent=True) from error
-                return await future
-        except TimeoutError as error:
-            raise PeerAway(f"{self._name} did not answer within {wait:g} s.", maybe_sent=True) from error
+            self._speaking.say(envelope)
+            return await future
         finally:
+            late.cancel()
             self._asked.pop(id, None)
             self._streams.pop(id, None)
             self._remember(id)
 
     async def tell(self, envelope: bytes) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
-        with suppress(ConnectionError, RuntimeError):
-            await self._socket.send_str(envelope.decode())
+        if not self._socket.closed:
+            self._speaking.say(envelope)
+            await self._speaking.room()
 
     async def run(self) -> None:
         """Reads until the other side, or this one, ends the line."""
@@ -120,10 +126,8 @@ class Line:
             while True:
                 message = await self._socket.receive()
                 self.heard += 1
-                if message.type is aiohttp.WSMsgType.TEXT:
-                    await self._read(message.data.encode())
-                elif message.type is aiohttp.WSMsgType.BINARY:
-                    await self._read(message.data)
+                if message.type in _WORDS:
+                    await self._hear(message.data)
                 elif message.type in _ENDS:
                     return
         finally:
@@ -131,21 +135,41 @@ class Line:
 
     async def close(self) -> None:
         """Ends the line; whoever waits on it is told."""
+        self._away()
+        for task in list(self._working):
+            task.cancel()
+        await self._speaking.finish()
+        with suppress(ConnectionError, RuntimeError):
+            await self._socket.close()
+
+    def _away(self) -> None:
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(PeerAway(f"{self._name} is away.", maybe_sent=True))
                 future.exception()  # nobody may be waiting any more
-        for task in list(self._working):
-            task.cancel()
-        with suppress(ConnectionError, RuntimeError):
-            await self._socket.close()
 
-    async def _read(self, raw: bytes) -> None:
+    def _late(self, future: asyncio.Future[Envelope], wait: float) -> None:
+        if not future.done():
+            told = f"{self._name} did not answer within {wait:g} s."
+            future.set_exception(PeerAway(told, maybe_sent=True))
+
+    async def _hear(self, raw: bytes) -> None:
         try:
-            envelope = wire.decode(raw, max_bytes=MAX_FRAME)
+            if raw.startswith(b"["):
+                found = wire.decode_batch(raw, max_bytes=MAX_FRAME)
+            else:
+                found = [wire.decode(raw, max_bytes=MAX_FRAME)]
         except Malformed as problem:
-            await self.tell(encode(wire.refusal_of(problem, sender=wire.NOBODY)))
-            return
+            found = [problem]
+        for one in found:
+            if isinstance(one, Malformed):
+                await self.tell(encode(wire.refusal_of(one, sender=wire.NOBODY)))
+            else:
+                await self._read(one)
+        if len(found) > 1:
+            await asyncio.sleep(0)  # these begin before more is read
+
+    async def _read(self, envelope: Envelope) -> None:
         if envelope.verb == STREAM:
             if (listener := self._streams.get(envelope.id)) is not None:
                 listener(envelope)
@@ -201,6 +225,7 @@ class Line:
             log.error("a request of %s failed", self._name, exc_info=error)
 
 
+_WORDS = (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)
 _REPLIES = (ACK, DONE, ERROR, HELLO)
 _ENDS = (
     aiohttp.WSMsgType.CLOSE,

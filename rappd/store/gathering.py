@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 MANY = 4
 """Answered by one commit; then the next ones gather."""
+ENOUGH = 32
+"""More in one commit save nothing, and would only wait for one another."""
 LOOK_SECONDS = 0.001
 LOOKS = 4
 
@@ -14,7 +16,7 @@ LOOKS = 4
 class Gathering:
     """A commit costs the same for one turn and for ten, and a change of threads each.
 
-    So where many turns flow, the writer sleeps on until every turn under way waits for it, until
+    So where many turns flow, the writer sleeps on until every turn under way waits for it or ``ENOUGH`` do, until
     nothing was put for ``LOOK_SECONDS``, or until it was looked ``LOOKS`` times. Used on the event loop alone.
     """
 
@@ -37,7 +39,7 @@ class Gathering:
         if not waits:
             return
         self._waiting += 1
-        if self._abreast < MANY or self._waiting >= self._turns.under_way:
+        if self._abreast < MANY or self._waiting >= min(ENOUGH, self._turns.under_way):
             self._now()
         elif self._timer is None:
             self._looks = LOOKS

@@ -16,7 +16,7 @@ from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.bell import Bell
 from rappd.store.changes import Item, Other, Reply, bytes_of, carry_out, threads_of
-from rappd.store.gathering import Gathering
+from rappd.store.gathering import ENOUGH, Gathering
 from rappd.store.heads import Head, Heads
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
@@ -166,7 +166,7 @@ class Writer:
         else:
             self._deliver(done)
             if to_sync:
-                if self._pending:  # a sync takes longer than what waits here
+                if self._pending or len(to_sync) > 1:  # a sync takes longer than what waits here
                     self._syncer.put(to_sync)
                 else:
                     self._syncer.sync(to_sync)
@@ -312,6 +312,9 @@ class Writer:
     # On the event loop again.
 
     def _settle(self, results: _Done) -> None:
+        if len(results) > ENOUGH:  # what these do next begins before the others go on
+            asyncio.get_running_loop().call_soon(self._settle, results[ENOUGH:])
+            results = results[:ENOUGH]
         self.gathering.answered(len(results))
         for waiter, result in results:
             if waiter.done():  # cancelled meanwhile

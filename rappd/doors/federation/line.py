@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOL, Line
+from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOLS, Line
 from neighborhoods.errors import NotPaired
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
@@ -21,10 +21,14 @@ async def line(request: web.Request) -> web.StreamResponse:
     if peer is None:
         raise NotPaired("Only paired machines have a line.", do="rappd peers pair")
     socket = web.WebSocketResponse(
-        protocols=(PROTOCOL,), heartbeat=HEARTBEAT, max_msg_size=MAX_FRAME + 1024, compress=False
+        protocols=PROTOCOLS,
+        heartbeat=HEARTBEAT,
+        max_msg_size=MAX_FRAME + 1024,
+        compress=False,
+        decode_text=False,
     )
     await socket.prepare(request)
-    opened = Line(socket, machines.requests(peer), name=peer.name)
+    opened = Line(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
     machines.carrier.adopt(peer, opened)
     try:
         await opened.run()

@@ -14,7 +14,6 @@ from aiohttp import web
 from envelopes.emergence import as_object, decode, encode
 from envelopes.record import DONE, ERROR, Envelope
 from neighborhoods.carriers.carrier import Carrier
-from neighborhoods.carriers.line import PROTOCOL
 from neighborhoods.delivery.errors import Retriable
 from neighborhoods.errors import KeyChanged, NeighborhoodError, NotPaired, PeerAway, PeerFailed, PeerRefused
 from tests.neighborhoods.carriers.conftest import Machine
@@ -27,7 +26,7 @@ def answering(reply: Callable[[Envelope], Envelope]) -> Any:
     """A door's line that answers every frame."""
 
     async def line(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=(PROTOCOL,))
+        socket = web.WebSocketResponse(protocols=("rappd.1",))
         await socket.prepare(request)
         async for message in socket:
             await socket.send_str(encode(reply(decode(message.data.encode()))).decode())

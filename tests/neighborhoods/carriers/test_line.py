@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
-from envelopes.emergence import decode, encode
+from envelopes.emergence import MAX_BYTES, encode, from_object
+from envelopes.errors import Malformed
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope, new_id
 from neighborhoods.carriers.line import MOST_AT_ONCE, Answer, Line, Streamed
 from neighborhoods.errors import NotPaired, PeerAway
@@ -24,15 +27,18 @@ class End:
         self.incoming: asyncio.Queue[aiohttp.WSMessage] = asyncio.Queue()
         self.other: End | None = None
         self.closed = False
+        self.frames: list[bytes] = []
         self.sent: list[Envelope] = []
 
-    async def send_str(self, data: str) -> None:
+    async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType = aiohttp.WSMsgType.TEXT) -> None:
         if self.closed:
             raise ConnectionResetError
-        if data.startswith("{"):
-            self.sent.append(decode(data.encode()))
+        self.frames.append(message)
+        with suppress(ValueError, Malformed):
+            found = orjson.loads(message)
+            self.sent += map(from_object, found if isinstance(found, list) else [found])
         assert self.other is not None
-        self.other.incoming.put_nowait(aiohttp.WSMessage(aiohttp.WSMsgType.TEXT, data, None))
+        self.other.incoming.put_nowait(aiohttp.WSMessage(opcode, message, None))
 
     async def receive(self) -> aiohttp.WSMessage:
         return await self.incoming.get()
@@ -47,10 +53,11 @@ class End:
 
 
 class Both:
-    def __init__(self, here: Answer, there: Answer) -> None:
+    def __init__(self, here: Answer, there: Answer, *, protocol: str = "rappd.2") -> None:
         self.ends = End(), End()
         self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
-        self.here, self.there = Line(self.ends[0], here, name="pi"), Line(self.ends[1], there, name="desk")
+        self.here = Line(self.ends[0], here, name="pi", protocol=protocol)
+        self.there = Line(self.ends[1], there, name="desk", protocol=protocol)
         self.tasks = [asyncio.ensure_future(line.run()) for line in (self.here, self.there)]
 
     async def __aenter__(self) -> Both:
@@ -95,6 +102,81 @@ async def test_both_ask_at_once_and_each_gets_its_own() -> None:
         assert [one.data["result"] for one in got] == [*range(50), *(-n for n in range(50))]
 
 
+@pytest.mark.parametrize("protocol", ["rappd.1", "rappd.2"])
+async def test_what_is_said_at_once_goes_together_where_both_sides_take_that(protocol: str) -> None:
+    async with Both(like_a_daemon, like_a_daemon, protocol=protocol) as both:
+        many = [asked(n=n) for n in range(250)]
+        got = await asyncio.gather(*(both.here.ask(encode(one), one.id, wait=10) for one in many))
+        assert [one.data["result"] for one in got] == list(range(250))
+        assert [one.id for one in both.ends[0].sent] == [one.id for one in many]  # in their order
+        frames = [len(both.ends[0].frames), len(both.ends[1].frames)]
+        assert frames == ([250, 250] if protocol == "rappd.1" else [8, 8])  # 32 in one
+
+
+async def test_one_frame_holds_no_more_than_is_taken() -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        many = [asked(n="x" * 300_000) for _ in range(9)]
+        got = await asyncio.gather(*(both.here.ask(encode(one), one.id, wait=10) for one in many))
+        assert {len(one.data["result"]) for one in got} == {300_000}
+        assert [len(frame) < MAX_BYTES for frame in both.ends[0].frames] == [True] * 3
+
+
+async def test_in_an_array_a_bad_envelope_spoils_no_other() -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        one = asked(n=1)
+        await both.ends[0].send_frame(b'[{"id":"x"},%b]' % encode(one))
+        await both.ends[0].send_frame(b"[" + b"," * 200 + b"]")
+        await both.ends[0].send_frame(b"[%b]" % b",".join([encode(one)] * 101))
+        await both.quiet()
+        assert sorted(reply.verb for reply in both.ends[1].sent) == [DONE, ERROR, ERROR, ERROR]
+
+
+async def test_a_slow_listener_holds_up_who_tells_it_much() -> None:
+    async with Both(like_a_daemon, like_a_daemon) as both:
+        go = asyncio.Event()
+        send = both.ends[0].send_frame
+
+        async def slow(message: bytes, opcode: aiohttp.WSMsgType = aiohttp.WSMsgType.TEXT) -> None:
+            await go.wait()
+            await send(message, opcode)
+
+        both.ends[0].send_frame = slow  # type: ignore[method-assign]
+        told = 0
+
+        async def tell() -> None:
+            nonlocal told
+            for _ in range(1000):
+                await both.here.tell(encode(asked(ACK)))
+                told += 1
+
+        telling = asyncio.ensure_future(tell())
+        await asyncio.sleep(0.05)
+        assert told < 100
+        go.set()
+        await asyncio.wait_for(telling, 20)
+        await both.quiet()
+        assert len(both.ends[0].sent) == 1000
+
+
+async def test_a_word_that_cannot_be_sent_tells_all_who_wait() -> None:
+    async def never(envelope: Envelope) -> Envelope | None:
+        await asyncio.sleep(60)
+        return None
+
+    async with Both(like_a_daemon, never) as both:
+        waiting = asyncio.ensure_future(both.here.ask(encode(asked()), new_id(), wait=60))
+        await asyncio.sleep(0.05)
+
+        async def gone(message: bytes, opcode: aiohttp.WSMsgType = aiohttp.WSMsgType.TEXT) -> None:
+            raise ConnectionResetError
+
+        both.ends[0].send_frame = gone  # type: ignore[method-assign]
+        another = asyncio.ensure_future(both.here.ask(encode(asked()), new_id(), wait=60))
+        for attempt in (another, waiting):
+            with pytest.raises(PeerAway):
+                await asyncio.wait_for(attempt, 5)
+
+
 @pytest.mark.parametrize("verb", [ACK, ERROR, DONE, HELLO, STREAM, CANCEL, "PLEASE"])
 async def test_no_word_keeps_two_lines_talking(verb: str) -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
@@ -118,7 +200,7 @@ async def test_an_answer_that_comes_too_late_is_not_answered_for_ever() -> None:
 
 async def test_what_is_no_envelope_costs_one_refusal() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
-        await both.ends[0].send_str("no envelope")
+        await both.ends[0].send_frame(b"no envelope")
         assert await both.quiet() <= 2
         one = asked(n=1)
         assert (await both.here.ask(encode(one), one.id, wait=10)).data["result"] == 1

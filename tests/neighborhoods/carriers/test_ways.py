@@ -15,7 +15,6 @@ from envelopes.emergence import as_object, decode, encode
 from envelopes.record import DONE, HELLO, Envelope, new_id
 from neighborhoods.carriers import ways as rooms
 from neighborhoods.carriers.carrier import Carrier
-from neighborhoods.carriers.line import PROTOCOL
 from neighborhoods.carriers.ways import Ways
 from neighborhoods.errors import KeyChanged, PeerAway
 from neighborhoods.peer import Peer
@@ -95,7 +94,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def greeting(request: web.Request) -> web.WebSocketResponse:
-    socket = web.WebSocketResponse(protocols=(PROTOCOL,))
+    socket = web.WebSocketResponse(protocols=("rappd.1",))
     await socket.prepare(request)
     async for message in socket:
         asked = decode(message.data.encode())
@@ -137,7 +136,7 @@ async def test_who_moved_is_found_while_the_line_to_the_old_address_still_seems_
     gone = asyncio.Event()
 
     async def falling_silent(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=(PROTOCOL,))
+        socket = web.WebSocketResponse(protocols=("rappd.1",))
         await socket.prepare(request)
         async for message in socket:
             if not gone.is_set():
@@ -175,7 +174,7 @@ async def test_who_falls_silent_in_the_moment_after_an_answer_is_doubted(
     desk, pi = desk_and_pi
 
     async def answering_once(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=(PROTOCOL,))
+        socket = web.WebSocketResponse(protocols=("rappd.1",))
         await socket.prepare(request)
         asked = decode((await socket.receive()).data.encode())
         await socket.send_str(encode(asked.reply(HELLO, {})).decode())

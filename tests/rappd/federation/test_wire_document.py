@@ -59,7 +59,7 @@ from rappd.doors.federation import bodies, eggs, entrance, streaming
 from rappd.doors.federation import envelopes as envelopes_door
 from rappd.doors.federation import line as line_door
 from rappd.doors.federation import pairing as pairing_door
-from rappd.machines import machines, receiving, under_way
+from rappd.machines import receiving, under_way
 from rappd.operations import arrived_eggs
 from tests.rappd.federation.conftest import House
 from tests.rappd.federation.plain_machine import PlainMachine
@@ -221,7 +221,8 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
         f"A ping goes every {line.HEARTBEAT:g} s",
         f"{line.MOST_AT_ONCE} under way at most",
-        f"the subprotocol `{line.PROTOCOL}`",
+        "the subprotocol `{}` or `{}`".format(*line.PROTOCOLS),
+        f"with `{line.SEVERAL}` it may be an array of up to {wire.MAX_BATCH}",
         f"`{asking.WORDS_SECONDS:g} s passed",
         f"{pairing_door.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",
@@ -234,7 +235,6 @@ def test_the_figures_are_those_of_the_code() -> None:
         assert said.replace("`120", "120") in text, said
     assert pace.ask_every == 60 and "is asked for every minute" in text
     assert outbox.DAY == 86_400 and "a day unless told otherwise" in text
-    assert machines.DONE_KEPT_SECONDS == 8 * 86_400 and "eight days after the end" in text
     assert under_way.KEPT_SECONDS == 300 and "five minutes after the end" in text
     assert receiving.DEEPEST == 6 and "more than six machines" in text
     assert capability_tokens.MOST_LINKS == 8 and "a chain of JWTs, eight at most" in text

@@ -1,0 +1,79 @@
+"""What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from aiohttp import WSMsgType
+
+from envelopes.emergence import MAX_BYTES
+
+MAX_FRAME = MAX_BYTES
+TOGETHER = 32
+"""Envelopes in a frame. With more, each machine would stand still until the other is done with all of them."""
+MUCH = 64
+"""Envelopes unsaid; whoever says more waits."""
+
+LAST_SECONDS = 0.2
+
+
+class Out(Protocol):
+    """What a WebSocket needs for being spoken on."""
+
+    async def send_frame(self, message: bytes, opcode: WSMsgType) -> None:
+        """Writes one frame."""
+        ...
+
+
+class Speaking:
+    """One side's words. ``several``: the other side takes arrays; of ``TOGETHER`` envelopes and ``MAX_FRAME``
+    bytes at most, then. Else each envelope is a frame. ``failed()`` is told when nothing can be said any more.
+    """
+
+    def __init__(self, socket: Out, *, several: bool, failed: Callable[[], None]) -> None:
+        self._socket = socket
+        self._most = TOGETHER if several else 1
+        self._failed = failed
+        self._unsaid: deque[bytes] = deque()
+        self._speaking: asyncio.Task[None] | None = None
+
+    def say(self, envelope: bytes) -> None:
+        """Sends it soon, after all that was said before."""
+        self._unsaid.append(envelope)
+        if self._speaking is None:
+            self._speaking = asyncio.get_running_loop().create_task(self._speak())
+
+    async def room(self) -> None:
+        """Returns when not too much is unsaid: a slow listener holds up who speaks."""
+        while self._speaking is not None and len(self._unsaid) > MUCH:
+            await asyncio.wait({self._speaking})
+
+    async def finish(self) -> None:
+        """Lets go out what was said, if that is a matter of moments."""
+        if self._speaking is not None:
+            await asyncio.wait({self._speaking}, timeout=LAST_SECONDS)
+
+    async def _speak(self) -> None:
+        try:
+            while self._unsaid:
+                await self._socket.send_frame(self._frame(), WSMsgType.TEXT)
+        except (ConnectionError, RuntimeError):  # the latter where this side closed it
+            self._failed()
+        finally:
+            self._unsaid.clear()
+            self._speaking = None
+
+    def _frame(self) -> bytes:
+        first = self._unsaid.popleft()
+        if self._most == 1 or not self._unsaid:
+            return first
+        together, size = [first], len(first) + 2
+        while self._unsaid and len(together) < self._most:
+            size += len(self._unsaid[0]) + 1
+            if size > MAX_FRAME:
+                break
+            together.append(self._unsaid.popleft())
+        return b"[%b]" % b",".join(together) if len(together) > 1 else first
