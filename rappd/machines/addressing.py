@@ -29,7 +29,9 @@ class Addressing:
     async def of(self, envelope: Envelope, caller: Caller) -> tuple[Envelope, Tenant]:
         """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it."""
         name = envelope.recipient.rpartition("_")[0] if envelope.recipient != wire.BROADCAST else HOST
-        data = {key: value for key, value in envelope.data.items() if key != "stream"}
+        data = envelope.data
+        if "stream" in data or "twin" in data:
+            data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):
             if self._tenants.host.roster.find(name, structural=False) is not None and "agent" not in data:
@@ -47,7 +49,9 @@ class Addressing:
             log.warning("security: %s is not allowed %s", envelope.sender, ascii(wanted[:120]))
             raise not_allowed()
         tenant = await self._tenants.twin(key) if key else self._tenants.host
-        extensions = {name: value for name, value in envelope.extensions.items() if name != CAP}
+        extensions = envelope.extensions
+        if CAP in extensions:
+            extensions = {name: value for name, value in extensions.items() if name != CAP}
         return Envelope(envelope.id, envelope.sender, tenant.id, HELP, data, extensions), tenant
 
     async def _key_of(self, name: str, caller: Caller) -> str:

@@ -99,8 +99,9 @@ class CallVerbs:
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it is written down, on a thread of its own, before it is sent."""
         m = self._machines
-        asked = Envelope(id or new_id(), m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin))
-        asked = replace(asked, extensions={TRACEPARENT: trace_of(asked.id)})
+        ident = id or new_id()
+        trace = {TRACEPARENT: trace_of(ident)}
+        asked = Envelope(ident, m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_session()}"
         placed = m.gate.begin(asked, HOST, session=session, title=_what(data), fresh=not id)
         m.gate.sent(placed, HOST)

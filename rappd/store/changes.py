@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import orjson
 
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.together import Row as Row
@@ -36,7 +37,7 @@ TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND ver
 """How far an envelope is, by who sent it, its id and its verb."""
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
-_DONE = Together("DELETE FROM inbox WHERE (sender, id, verb) IN (VALUES", 3, ")")
+_DONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id IN (SELECT value FROM json_each(?))"
 
 Key = tuple[str, str, str]
 
@@ -112,7 +113,7 @@ def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
             outcomes += _take(db, some, done)
         elif kind is Reply:
             done |= {(reply.sender, reply.id, reply.verb): reply.record.thread for reply in some}
-            _DONE.execute(db, [(reply.sender, reply.id, reply.verb) for reply in some])
+            _done(db, some)
             outcomes += [([_answering(reply.record)], None) for reply in some]
         elif kind is Beginning:
             outcomes += [_begin(db, beginning) for beginning in some]
@@ -139,6 +140,14 @@ def _take(db: sqlite3.Connection, takings: list[Taking], done: dict[Key, str]) -
         else:
             outcomes.append(([], Taken(*db.execute(TAKEN, key).fetchone())))
     return outcomes
+
+
+def _done(db: sqlite3.Connection, replies: list[Reply]) -> None:
+    of: dict[tuple[str, str], list[str]] = {}
+    for reply in replies:
+        of.setdefault((reply.sender, reply.verb), []).append(reply.id)
+    for key, ids in of.items():
+        db.execute(_DONE, (*key, orjson.dumps(ids).decode()))
 
 
 def _answering(record: Record) -> Record:

@@ -60,6 +60,7 @@ class Writer:
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._seq: int | None = None
         self._mixed = False
+        self._untold: deque[tuple[Waiter, Any]] = deque()
         self._db = connections.open_writing(path)
         self._heads = Heads(self._db)
         try:
@@ -312,17 +313,24 @@ class Writer:
     # On the event loop again.
 
     def _settle(self, results: _Done) -> None:
-        if len(results) > ENOUGH:  # what these do next begins before the others go on
-            asyncio.get_running_loop().call_soon(self._settle, results[ENOUGH:])
-            results = results[:ENOUGH]
-        self.gathering.answered(len(results))
-        for waiter, result in results:
+        self._untold += results
+        if len(self._untold) == len(results):
+            self._tell()
+
+    def _tell(self) -> None:
+        """In order, ``ENOUGH`` in one round of the loop: what these do next begins before the others go on."""
+        told = min(ENOUGH, len(self._untold))
+        self.gathering.answered(told)
+        for _ in range(told):
+            waiter, result = self._untold.popleft()
             if waiter.done():  # cancelled meanwhile
                 continue
             if isinstance(result, StoreError):
                 waiter.set_exception(result)
             else:
                 waiter.set_result(result)
+        if self._untold:
+            asyncio.get_running_loop().call_soon(self._tell)
 
 
 def _threads(entries: list[_Entry]) -> set[str]:
