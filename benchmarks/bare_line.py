@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,13 @@ from envelopes.certificates import make_certificate
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
 
+ABREAST = (32, 128)
+"""How many calls are under way at a time."""
+CALLS = 2560
 
-def measure(*, durable: bool = False) -> tuple[float, float]:
-    """Milliseconds of one question at a time (p50), and questions/s at 32."""
+
+def measure(*, durable: bool = False) -> tuple[float, dict[int, float]]:
+    """Milliseconds of one question at a time (p50), and questions/s by how many are under way (``ABREAST``)."""
     import uvloop
 
     with tempfile.TemporaryDirectory() as name:
@@ -52,7 +57,7 @@ def measure(*, durable: bool = False) -> tuple[float, float]:
             server.wait(10)
 
 
-async def _ask(port: int, context: Any, path: Path | None) -> tuple[float, float]:
+async def _ask(port: int, context: Any, path: Path | None) -> tuple[float, dict[int, float]]:
     waiting: dict[str, asyncio.Future[Any]] = {}
     record = BareRecord(path) if path else None
     async with ClientSession() as session, session.ws_connect(
@@ -91,13 +96,20 @@ async def _ask(port: int, context: Any, path: Path | None) -> tuple[float, float
             began = time.perf_counter()
             await one()
             took.append((time.perf_counter() - began) * 1000)
-        rates = []
-        for _ in range(3):
-            began = time.perf_counter()
-            await asyncio.gather(*(several(60) for _ in range(32)))
-            rates.append(32 * 60 / (time.perf_counter() - began))
+        rates = {count: await rate(several, count) for count in ABREAST}
         reading.cancel()
-        return statistics.median(took), statistics.median(rates)
+        return statistics.median(took), rates
+
+
+async def rate(several: Callable[[int], Awaitable[None]], abreast: int) -> float:
+    """Calls/s where ``abreast`` tasks each carry out ``several(…)``, one call after the other."""
+    rates = []
+    for _ in range(5):
+        began = time.perf_counter()
+        each = CALLS // abreast
+        await asyncio.gather(*(several(each) for _ in range(abreast)))
+        rates.append(abreast * each / (time.perf_counter() - began))
+    return statistics.median(rates)
 
 
 def _machine(folder: Path, name: str) -> TlsFiles:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks import bare_line
 from benchmarks.daemon import BenchDaemon, free_port
 
 _AGENT = """
@@ -28,6 +28,10 @@ class EchoAgent(BasicAgent):
 """
 
 
+Figures = tuple[float, dict[int, float]]
+"""Milliseconds of one call at a time (p50), and calls/s by how many are under way."""
+
+
 def run() -> list[tuple[str, str]]:
     """Latency at one call at a time, rate at 32, against a2a-sdk's SendMessage; 1,000 queued calls delivered."""
     import uvloop
@@ -37,7 +41,7 @@ def run() -> list[tuple[str, str]]:
     return [*rows, *_bare(mine), *_a2a(mine)]
 
 
-async def _run(folder: Path) -> tuple[list[tuple[str, str]], tuple[float, float]]:
+async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
     from rappd.home import Home
     from rappd.house import House
     from rappd.settings.load import Settings
@@ -81,7 +85,7 @@ async def _pair(house: Any, worker: BenchDaemon, door: int, own: int) -> None:
     await asyncio.to_thread(worker.control, "POST", "/pairings", asked)
 
 
-async def _calls(house: Any) -> tuple[list[tuple[str, str]], tuple[float, float]]:
+async def _calls(house: Any) -> tuple[list[tuple[str, str]], Figures]:
     async def one(text: str) -> None:
         done = await house.calls.call("worker", agent="Echo", args={"text": text})
         if done["call"].get("result") != text:
@@ -101,14 +105,10 @@ async def _calls(house: Any) -> tuple[list[tuple[str, str]], tuple[float, float]
         for number in range(count):
             await one(str(number))
 
-    rates = []
-    for _ in range(3):
-        started = time.perf_counter()
-        await asyncio.gather(*(several(60) for _ in range(32)))
-        rates.append(32 * 60 / (time.perf_counter() - started))
-    rate = statistics.median(rates)
-    rows.append(("32 calls at a time", f"{rate:,.0f}/s (both daemons on this machine)"))
-    return rows, (took[200], rate)
+    rates = {count: await bare_line.rate(several, count) for count in bare_line.ABREAST}
+    for count, rate in rates.items():
+        rows.append((f"{count} calls at a time", f"{rate:,.0f}/s (both daemons on this machine)"))
+    return rows, (took[200], rates)
 
 
 async def _queue(house: Any, worker: BenchDaemon) -> list[tuple[str, str]]:
@@ -159,21 +159,19 @@ def _door(port: int) -> dict[str, str]:
     }
 
 
-def _bare(mine: tuple[float, float]) -> list[tuple[str, str]]:
+def _bare(mine: Figures) -> list[tuple[str, str]]:
     """What the line alone costs on this machine, and with it the steps that make a call durable."""
-    from benchmarks import bare_line
-
     rows = []
     for what, durable in (("a line that only parses and answers", False), ("the barest durable call", True)):
-        took, rate = bare_line.measure(durable=durable)
-        rows.append((what, f"p50 {took:.2f} ms, {rate:,.0f}/s at 32"))
-        rows.append(
-            ("ratio to it", f"{mine[0] / took:.1f}x the time at one, {mine[1] / rate:.2f} of the calls")
-        )
+        took, rates = bare_line.measure(durable=durable)
+        told = ", ".join(f"{rate:,.0f}/s at {count}" for count, rate in rates.items())
+        rows.append((what, f"p50 {took:.2f} ms, {told}"))
+        told = " and ".join(f"{mine[1][count] / rate:.2f}" for count, rate in rates.items())
+        rows.append(("ratio to it", f"{mine[0] / took:.1f}x the time at one, {told} of the calls"))
     return rows
 
 
-def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:
+def _a2a(mine: Figures) -> list[tuple[str, str]]:
     from benchmarks import a2a_peer
 
     if lacking := a2a_peer.missing():
@@ -181,5 +179,5 @@ def _a2a(mine: tuple[float, float]) -> list[tuple[str, str]]:
     took, rate = a2a_peer.measure()
     return [
         ("a2a-sdk SendMessage, plain HTTP, nothing durable", f"p50 {took:.2f} ms, {rate:,.0f}/s at 8"),
-        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1] / rate:.1f}x the calls"),
+        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1][32] / rate:.1f}x the calls"),
     ]

@@ -27,7 +27,11 @@ TRACEPARENT = "_x_traceparent"
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_MOMENT = re.compile(r'([0-9a-f]{8})-([0-9a-f]{4})-[78][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"\Z')
+_MOMENT = re.compile(
+    r"""([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"\Z
+    |[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-([0-9a-f]{12})"\Z""",
+    re.VERBOSE,
+)
 _TIMED = ("7", "8")
 _THREAD_SPACE = bytes.fromhex("6ba4e3a82f0d5c1e9b7a1d3c5f7e9a0b")
 
@@ -84,8 +88,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_session() -> str:
-    """A fresh UUIDv7. A thread begins as its session does (see ``thread_id``), so that threads begun together
-    lie together on the disk, and a commit of many touches few pages."""
+    """A fresh UUIDv7. Its moment becomes its thread's (see ``thread_id``), so that threads begun together lie
+    together on the disk, and a commit of many touches few pages."""
     at = f"{time.time_ns() // 1_000_000:012x}"
     return f"{at[:8]}-{at[8:]}-7{new_id()[15:]}"
 
@@ -98,15 +102,15 @@ def is_uuid(text: object) -> bool:
 def thread_id(workspace: str, caller: str, session: str) -> str:
     """The thread that a caller's session in a workspace always has; ``session`` is its JSON text.
 
-    A UUIDv5 as RFC 9562 has it. Where the text ends in a UUIDv7 or v8, its first 48 bits are that one's:
-    a UUIDv8 then.
+    A UUIDv5 as RFC 9562 has it. Where the text ends in a UUIDv7 or another thread's UUIDv8, it is a UUIDv8 whose
+    last 48 bits are that one's moment. (The first digits are what people see and type: they stay a hash.)
     """
     name = f"{workspace}\n{caller}\n{session}".encode()
     digits = hashlib.sha1(_THREAD_SPACE + name, usedforsecurity=False).hexdigest()
     moment = _MOMENT.search(session) if session[-23:-22] in _TIMED else None
     if moment is None:
         return _as_uuid(digits, "5")
-    return _as_uuid(moment[1] + moment[2] + digits[12:], "8")
+    return _as_uuid(digits[:20] + (moment[3] or moment[1] + moment[2]), "8")
 
 
 def _as_uuid(digits: str, version: str) -> str:

@@ -23,6 +23,8 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 
 def egg_at(file: Path) -> Path:
     """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFound``."""
+    if file.is_dir():
+        raise NotFound(f'"{file}" is a folder, not an egg.', do="rappd egg pack makes one")
     if not file.is_file():
         do = "rappd egg pack makes one"
         if _is_egg_string(str(file)):

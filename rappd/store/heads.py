@@ -15,7 +15,9 @@ from rappd.store.together import Together
 KNOWN_THREADS = 8_192
 
 _FIND = Together(
-    "SELECT id, number, count, head, session, title != '', updated FROM threads WHERE id IN (VALUES", 1, ")"
+    "SELECT id, number, count, head, session, title != '', updated FROM (VALUES",
+    1,
+    ") AS it CROSS JOIN threads ON substr(id, 25) = substr(it.column1, 25) AND id = it.column1",
 )
 _HIGHEST = "SELECT max(number) FROM threads"
 _ADVANCE = Together(

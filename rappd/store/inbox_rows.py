@@ -13,7 +13,8 @@ FORGOTTEN_AT_ONCE = 1_000
 
 # Without a body of its own, the envelope is what was recorded of it on its thread.
 _UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, CASE WHEN length(body) THEN body ELSE
-    coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads WHERE id = inbox.thread)
+    coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads
+            WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
         AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
     FROM inbox WHERE state != 'done' ORDER BY at, id"""
 _OLD = "SELECT sender, id, verb FROM inbox WHERE state = 'done' AND at < ?"

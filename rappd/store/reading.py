@@ -16,6 +16,11 @@ from rappd.store.records import Counts, Event, ThreadRow
 _THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
 _EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
     FROM events JOIN threads ON threads.number = events.thread"""
+_IS = "WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)"  # as the index has it
+_OF = "WHERE events.thread = (SELECT number FROM threads WHERE (substr(id, 25), id) = (substr(?1, 25), ?1))"
+# Looks through all ids, in their index: one more, for what people type now and then, would cost every turn.
+_BEGINS = """WHERE number IN (
+    SELECT number FROM threads WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 5) ORDER BY id"""
 
 _LAST_TALKS = """WITH RECURSIVE one(name) AS (
         SELECT min(workspace) FROM threads WHERE workspace != 'brainstem'
@@ -64,10 +69,8 @@ class Reader:
         """The thread whose id begins so, as screens show it. ``NotFound``, or ``Ambiguous`` with the ids."""
         start = uuid_start(prefix)
         with in_words(self._path):
-            rows = self._db.execute(
-                f"{_THREAD} WHERE id >= ? AND id < ? ORDER BY id LIMIT 5",
-                (start, f"{start}\U0010ffff"),
-            ).fetchall()
+            which = _IS if len(start) == 36 else _BEGINS
+            rows = self._db.execute(f"{_THREAD} {which}", (start,)).fetchall()
         if not rows or not start:
             raise NotFound(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
         if len(rows) > 1:
@@ -81,7 +84,7 @@ class Reader:
         with in_words(self._path):
             # One statement each, so that events come from one moment even while more are written.
             rows = self._db.execute(
-                f"{_EVENT} WHERE threads.id = ? AND n > ? ORDER BY n DESC LIMIT ?",
+                f"{_EVENT} {_OF} AND n > ?2 ORDER BY n DESC LIMIT ?3",
                 (thread.id, after, -1 if last is None else last),
             ).fetchall()
         return [Event(*row) for row in reversed(rows)]
@@ -119,7 +122,7 @@ class Reader:
     def events_of(self, thread: str) -> Iterator[Event]:
         """A thread's events in order, one after the other: for what is too long to hold at once."""
         with in_words(self._path):
-            for row in self._db.execute(f"{_EVENT} WHERE threads.id = ? ORDER BY n", (thread,)):
+            for row in self._db.execute(f"{_EVENT} {_OF} ORDER BY n", (thread,)):
                 yield Event(*row)
 
     def last_talks(self) -> dict[str, float]:

@@ -137,6 +137,26 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO inbox SELECT * FROM inbox_before",
         "DROP TABLE inbox_before",
     ),
+    # Ids end with the moment of their thread: by their end, threads begun together share pages here, too.
+    (
+        "ALTER TABLE threads RENAME TO threads_before",
+        """CREATE TABLE threads(
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL,
+            workspace TEXT NOT NULL,
+            caller TEXT NOT NULL,
+            session TEXT,
+            title TEXT NOT NULL,
+            created INTEGER NOT NULL,
+            updated INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            head BLOB NOT NULL
+        ) STRICT""",
+        "INSERT INTO threads SELECT * FROM threads_before",
+        "DROP TABLE threads_before",
+        "CREATE UNIQUE INDEX threads_by_end ON threads(substr(id, 25), id)",
+        "CREATE INDEX threads_of_twins ON threads(workspace) WHERE workspace != 'brainstem'",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from daemon_under_test import REPO, RunningDaemon, agent_source
 
 
 @pytest.fixture
@@ -24,6 +26,31 @@ def test_a_dropped_file_is_an_agent_and_gone_when_deleted(daemon: RunningDaemon)
     daemon.wait_for(lambda: daemon.chat("go")["agent_logs"] == "[Aaa] second, longer")
     (daemon.agents / "aaa_agent.py").unlink()
     daemon.wait_for(lambda: "Aaa" not in daemon.agent_names())
+
+
+def test_where_the_system_tells_of_no_changes_it_looks_every_second(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+    none_left = "echo 0 > /proc/sys/user/max_inotify_instances"
+    if subprocess.run([*apart, none_left], capture_output=True).returncode and not os.environ.get("CI"):
+        pytest.skip("this system allows no user namespaces")
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.process = subprocess.Popen(
+        [*apart, f'{none_left} && exec "$0" -m rappd start --quiet', sys.executable],
+        env=daemon.environment,
+        cwd=REPO,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    daemon.wait_for(daemon.is_ready, 40, "the daemon to be ready")
+    daemon.wait_for(lambda: "looking every 1 s" in daemon.log, 20, "the log to say so")
+    daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "first"'))
+    daemon.wait_for(lambda: "Aaa" in daemon.agent_names(), 10)
+    daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "second, longer"'))
+    daemon.wait_for(lambda: daemon.chat("go")["agent_logs"] == "[Aaa] second, longer", 10)
+    (daemon.agents / "aaa_agent.py").unlink()
+    daemon.wait_for(lambda: "Aaa" not in daemon.agent_names(), 10)
 
 
 def test_a_fault_is_told_with_its_line_while_the_last_good_version_serves(daemon: RunningDaemon) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rappd.errors import Ambiguous, NotFound, StoreError
+from rappd.store import heads, reading
 from rappd.store.reading import Reader
 from rappd.store.store import Store
 
@@ -30,6 +32,26 @@ async def test_threads_come_latest_first_page_by_page(filled: Store) -> None:
     first = await filled.threads(2)
     rest = await filled.threads(2, before=first[-1].cursor)
     assert [row.id for row in (*first, *rest)] == [A, C, B]
+
+
+async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: Path) -> None:
+    """Ids end with their thread's moment: what the writer looks up and writes lies together."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for statement in (
+            heads._FIND._statements[2],
+            f"{reading._THREAD} {reading._IS}",
+            f"{reading._EVENT} {reading._OF} AND n > 1",
+        ):
+            plan = [
+                row[3]
+                for row in db.execute(
+                    f"EXPLAIN QUERY PLAN {statement}", ("x",) * statement.count("(?)") or ("x",)
+                )
+            ]
+            assert any("INDEX threads_by_end (<expr>=? AND id=?)" in step for step in plan), plan
+            assert not any(step.startswith("SCAN threads") for step in plan), plan
+        with pytest.raises(sqlite3.IntegrityError):
+            db.execute("INSERT INTO threads SELECT 99, id, '', '', NULL, '', 1, 1, 1, x'' FROM threads")
 
 
 async def test_threads_of_the_same_moment_are_neither_lost_nor_repeated(store: Store, say) -> None:
@@ -156,6 +178,7 @@ async def test_a_file_that_is_no_store_is_named(path: Path, content: bytes) -> N
 _READER = """
 import sys
 from pathlib import Path
+from rappd.store import heads, reading
 from rappd.store.reading import Reader
 last = 0
 print("ready", flush=True)
