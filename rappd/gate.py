@@ -231,11 +231,12 @@ class Gate:
     async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
-        ``late``: it may be the second time that it comes, and is written once.
+        ``late``: it may be the second time that it comes, and is written once. (What came to who waited for it
+        comes no other way, and needs no place in the index of answers.)
         """
         if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        await self._commit(on_thread(reply, thread), workspace, answers=True)
+        await self._commit(on_thread(reply, thread), workspace, answers=late)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
