@@ -1,7 +1,8 @@
 """A WebSocket over mutual TLS between two processes: what a line itself costs here, and the barest durable call.
 
 A durable call adds what no call can do without: its start committed, a worker process asked, its answer
-committed and synced, and at the caller question and answer committed. It has no gate, no trust, no chain.
+committed and synced, and at the caller question and answer committed. It has no gate, no trust, no chain. A kept
+call is one without the sync and without the caller's record.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import orjson
 from aiohttp import ClientSession, WSMsgType, web
@@ -31,27 +32,24 @@ ABREAST = (32, 128)
 CALLS = 2560
 
 
-def measure(*, durable: bool = False) -> tuple[float, dict[int, float]]:
+What = Literal["line", "kept", "durable"]
+
+
+def measure(what: What) -> tuple[float, dict[int, float]]:
     """Milliseconds of one question at a time (p50), and questions/s by how many are under way (``ABREAST``)."""
     import uvloop
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours, _ = _machine(folder, "ours"), _machine(folder, "theirs")
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.bare_line",
-            str(folder),
-            *(["durable"] if durable else []),
-        ]
+        command = [sys.executable, "-m", "benchmarks.bare_line", str(folder), what]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert server.stdin is not None
         assert server.stdout is not None
         try:
             port = int(server.stdout.readline())
             context = client_context((folder / "theirs.der").read_bytes(), ours)
-            return uvloop.run(_ask(port, context, folder / "ours.db" if durable else None))
+            return uvloop.run(_ask(port, context, folder / "ours.db" if what == "durable" else None))
         finally:
             server.stdin.close()
             server.wait(10)
@@ -121,14 +119,15 @@ def _machine(folder: Path, name: str) -> TlsFiles:
     return files
 
 
-async def _serve(folder: Path, worker: BareWorker | None) -> None:
+async def _serve(folder: Path, what: What) -> None:
     trust = ServerTrust(
         TlsFiles(folder / "theirs.pem", folder / "theirs-key.pem"), [(folder / "ours.der").read_bytes()]
     )
     app = web.Application()
-    if worker:
+    if what != "line":
+        worker = BareWorker()
         worker.attach()
-        calls = _Calls(BareRecord(folder / "theirs.db"), worker)
+        calls = _Calls(BareRecord(folder / "theirs.db"), worker, synced=what == "durable")
         app.router.add_get("/line", calls.line)
     else:
         app.router.add_get("/line", _line)
@@ -152,8 +151,9 @@ async def _line(request: web.Request) -> web.WebSocketResponse:
 
 
 class _Calls:
-    def __init__(self, record: BareRecord, worker: BareWorker) -> None:
+    def __init__(self, record: BareRecord, worker: BareWorker, *, synced: bool) -> None:
         self._record = record
+        self._synced = synced
         self._worker = worker
         self._working: set[asyncio.Task[None]] = set()
 
@@ -171,7 +171,7 @@ class _Calls:
         asked = orjson.loads(raw)
         await self._record.put((asked["id"], "HELP", raw.encode()))
         reply = _reply(asked, await self._worker.ask(asked["data"]["args"]["text"]))
-        await self._record.put((asked["id"], "DONE", reply), synced=True)
+        await self._record.put((asked["id"], "DONE", reply), synced=self._synced)
         await line.send_str(reply.decode())
 
 
@@ -189,4 +189,4 @@ def _reply(asked: dict[str, Any], text: str) -> bytes:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(_serve(Path(sys.argv[1]), BareWorker() if "durable" in sys.argv else None))
+    uvloop.run(_serve(Path(sys.argv[1]), cast(What, sys.argv[2])))

@@ -107,7 +107,7 @@ def thread_id(workspace: str, caller: str, session: str) -> str:
     """
     name = f"{workspace}\n{caller}\n{session}".encode()
     digits = hashlib.sha1(_THREAD_SPACE + name, usedforsecurity=False).hexdigest()
-    moment = _MOMENT.search(session) if session[-23:-22] in _TIMED else None
+    moment = _MOMENT.match(session, len(session) - 37) if session[-23:-22] in _TIMED else None
     if moment is None:
         return _as_uuid(digits, "5")
     return _as_uuid(digits[:20] + (moment[3] or moment[1] + moment[2]), "8")

@@ -21,31 +21,36 @@ class LiveTurn:
         self.events: list[bytes] = []
         self.finished_at: float | None = None
         self.task: asyncio.Task[Any] | None = None
-        self._changed = asyncio.Event()
+        self._changed: asyncio.Event | None = None  # made for the first who listens
 
     def append(self, event: dict[str, Any]) -> None:
         """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
         if len(self.events) < KEEP_EVENTS or event.get("type") in ("done", "error"):
             self.events.append(orjson.dumps(event, default=str))
-            self._changed.set()
+            self._tell()
 
     def finish(self) -> None:
         """No event comes after this."""
         self.finished_at = time.monotonic()
-        self._changed.set()
+        self._tell()
 
     async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, bytes]]:
         """Events with an id above ``after``, those to come included, until the turn is over."""
         position = min(max(0, after), len(self.events))
+        changed = self._changed = self._changed or asyncio.Event()
         while True:
             while position < len(self.events):
                 position += 1
                 yield position, self.events[position - 1]
             if self.finished_at is not None:
                 return
-            self._changed.clear()
+            changed.clear()
             if position == len(self.events) and self.finished_at is None:
-                await self._changed.wait()
+                await changed.wait()
+
+    def _tell(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
 
 class LiveTurns:

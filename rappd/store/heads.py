@@ -86,11 +86,16 @@ class Heads:
             self._known.move_to_end(thread)
         return head
 
+    @property
+    def newest(self) -> int:
+        """The number of the thread that began last."""
+        if self._last_number is None:
+            self._last_number = int(self._db.execute(_HIGHEST).fetchone()[0] or 0)
+        return self._last_number
+
     def begin(self, info: ThreadInfo) -> Head:
         """The head of a thread that does not exist yet."""
-        if self._last_number is None:
-            self._last_number = self._db.execute(_HIGHEST).fetchone()[0] or 0
-        self._last_number += 1
+        self._last_number = self.newest + 1
         news = ThreadInfo(
             info.id, info.workspace, info.caller, info.session, info.title, info.at
         )  # a copy: ``learn`` may add to it

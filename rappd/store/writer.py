@@ -15,7 +15,7 @@ from envelopes.chain import link
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.bell import Bell
-from rappd.store.changes import Item, Other, Reply, bytes_of, carry_out, threads_of
+from rappd.store.changes import Change, Item, Other, Reply, bytes_of, carry_out, threads_of
 from rappd.store.gathering import ENOUGH, Gathering
 from rappd.store.heads import Head, Heads
 from rappd.store.keeper import Keeper
@@ -37,6 +37,8 @@ _Done = list[tuple[Waiter, Any]]
 
 _PAGE_BYTES = 4096
 _ROW_BYTES = 250  # beside the body
+_ENDS = 2  # of events and their index: a page of each
+_NEIGHBOURS = 64  # threads that began after one another, whose rows share pages
 _INSERT = Together("INSERT INTO events VALUES", 12)
 
 
@@ -178,7 +180,7 @@ class Writer:
         if self._seq is None:
             self._seq = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0
         seq = self._seq
-        size = 0
+        size = answers = 0
         rows: list[tuple[object, ...]] = []
         touched: dict[int, Head] = {}
         done: _Done = []
@@ -196,6 +198,7 @@ class Writer:
                 if at > head.updated:
                     head.updated = at
                 size += len(body) + _ROW_BYTES
+                answers += item.answers
                 # As bytearray and int: the sqlite3 module looks for an adapter for bytes and bool,
                 # each time in vain and at the price of half an insert.
                 rows.append(
@@ -210,11 +213,14 @@ class Writer:
             if waiter is not None:
                 (to_sync if strict or self._strict else done).append((waiter, seq))
         if touched or self._mixed:
-            self._commit(rows, list(touched.values()))
-            pages = 1 + 2 * len(touched)
+            heads = list(touched.values())
+            pages = _ENDS + answers + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
+            pages += 2 * any(head.news is not None for head in heads)
+            pages += sum(head.number + _NEIGHBOURS < self._heads.newest for head in heads)
             if self._mixed:
-                pages += 2 * len(batch)
-            self._keeper.wrote(pages + size // _PAGE_BYTES)
+                pages += 1 + 2 * sum(type(item) is Change for item, _, _ in batch)
+            self._commit(rows, heads)
+            self._keeper.wrote(pages)
         self._seq = seq
         return done, to_sync
 
