@@ -104,10 +104,7 @@ class Carrier:
         self, peer: Peer, envelope: bytes, *, wait: float, on_stream: OnStream | None = None
     ) -> Envelope:
         """See ``delivery.carrier.Carrier``."""
-        line = self._lines.get(peer.fingerprint)
-        if line is None or not line.open:
-            line = await self._line(peer)
-        return await self._ask(peer, line, envelope, wait, on_stream)
+        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
 
     async def _ask(
         self, peer: Peer, line: Line, envelope: bytes, wait: float, on_stream: OnStream | None

@@ -30,7 +30,7 @@ class Addressing:
         """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it."""
         name = envelope.recipient.rpartition("_")[0] if envelope.recipient != wire.BROADCAST else HOST
         data = envelope.data
-        if "stream" in data or "twin" in data:
+        if "stream" in data or "twin" in data:  # what the caller sent stays as it came
             data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):

@@ -29,6 +29,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA cache_size = -8000")
+        # Beyond what the keeper lets the log grow to: else each start over would cut it off, only to write it anew.
         db.execute(f"PRAGMA journal_size_limit = {128 << 20}")
         db.execute("PRAGMA trusted_schema = OFF")
         schema.bring_up_to_date(db)

@@ -214,15 +214,20 @@ class Writer:
                 (to_sync if strict or self._strict else done).append((waiter, seq))
         if touched or self._mixed:
             heads = list(touched.values())
-            pages = _ENDS + answers + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
-            pages += 2 * any(head.news is not None for head in heads)
-            pages += sum(head.number + _NEIGHBOURS < self._heads.newest for head in heads)
-            if self._mixed:
-                pages += 1 + 2 * sum(type(item) is Change for item, _, _ in batch)
+            pages = self._pages(batch, heads, size, answers)
             self._commit(rows, heads)
             self._keeper.wrote(pages)
         self._seq = seq
         return done, to_sync
+
+    def _pages(self, batch: list[_Entry], heads: list[Head], size: int, answers: int) -> int:
+        """About how many a commit touches: what is found by a random key, or lies far back, has one of its own."""
+        pages = _ENDS + answers + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
+        pages += 2 * any(head.news is not None for head in heads)
+        pages += sum(head.number + _NEIGHBOURS < self._heads.newest for head in heads)
+        if self._mixed:
+            pages += 1 + 2 * sum(type(item) is Change for item, _, _ in batch)
+        return pages
 
     def _unfolded(self, batch: list[_Entry], done: _Done, to_sync: _Done) -> list[_Entry]:
         """The batch with all but records and threads carried out, in a transaction that is left open."""

@@ -196,6 +196,13 @@ def test_an_egg_of_a_whole_brainstem_hatches_into_an_empty_home_alone(
     assert fresh.cli("agents", "run", "Kettle").stdout == "It boils.\n"
 
 
+def test_a_folder_is_told_from_an_egg(idle: RunningDaemon, tmp_path: Path) -> None:
+    for folder in ("", str(tmp_path)):
+        refused = idle.cli("egg", "hatch", folder)
+        assert refused.returncode == 4
+        assert f'"{folder or "."}" is a folder, not an egg' in refused.stderr
+
+
 def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> None:
     first = kitchen.packed("1.egg")
     kitchen.give("soul.md", "# Another\n")
