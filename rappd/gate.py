@@ -226,7 +226,7 @@ class Gate:
 
     def sent(self, envelope: Envelope, workspace: str) -> None:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
-        self._write(envelope, workspace)
+        self._write(envelope, workspace, hasten=True)
 
     async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
@@ -292,8 +292,8 @@ class Gate:
             self.refused += 1
             return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
-    def _write(self, envelope: Envelope, workspace: str) -> None:
-        self._store.queue(record_of(envelope, answers=False))
+    def _write(self, envelope: Envelope, workspace: str, *, hasten: bool = False) -> None:
+        self._store.queue(record_of(envelope, answers=False), hasten=hasten)
         for watcher in self._watchers:
             watcher(envelope, workspace)
 

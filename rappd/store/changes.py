@@ -19,15 +19,14 @@ InboxState = Literal["accepted", "started", "done"]
 
 # A random key is a page of its own in each commit. So the inbox holds what is unfinished, and is small; what
 # was answered is found by its answer in the record, on the thread that it was asked on.
-_TAKE = Together(
-    "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT * FROM (VALUES",
-    8,
-    """) AS it WHERE NOT EXISTS (SELECT 1 FROM events AS answer
+_INTO = "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT"
+_NEW = """WHERE NOT EXISTS (SELECT 1 FROM events AS answer
         WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
         AND EXISTS (SELECT 1 FROM events AS asked
             WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3))
-    ON CONFLICT(sender, id, verb) DO NOTHING RETURNING sender, id, verb""",
-)
+    ON CONFLICT(sender, id, verb) DO NOTHING"""
+_TAKE = Together(f"{_INTO} * FROM (VALUES", 8, f") AS it {_NEW} RETURNING sender, id, verb")
+_TAKE_ONE = f"{_INTO} ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 {_NEW.replace('it.column', '?')}"
 TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
     UNION ALL SELECT 'done', (SELECT id FROM threads WHERE number = answer.thread) FROM events AS answer
     WHERE answer.answers = 1 AND answer.recipient = ?1 AND answer.id = ?2
@@ -38,6 +37,7 @@ TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND ver
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
 _DONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id IN (SELECT value FROM json_each(?))"
+_DONE_ONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id = ?"
 
 Key = tuple[str, str, str]
 
@@ -128,7 +128,10 @@ def _take(db: sqlite3.Connection, takings: list[Taking], done: dict[Key, str]) -
         for one in takings
         if not done or (one.sender, one.id, one.verb) not in done
     ]
-    new = set(_TAKE.execute(db, rows))
+    if len(rows) == 1:
+        new = {rows[0][:3]} if db.execute(_TAKE_ONE, rows[0]).rowcount else set()
+    else:
+        new = set(_TAKE.execute(db, rows))
     outcomes: list[Outcome] = []
     for one in takings:
         key = (one.sender, one.id, one.verb)
@@ -147,7 +150,10 @@ def _done(db: sqlite3.Connection, replies: list[Reply]) -> None:
     for reply in replies:
         of.setdefault((reply.sender, reply.verb), []).append(reply.id)
     for key, ids in of.items():
-        db.execute(_DONE, (*key, orjson.dumps(ids).decode()))
+        if len(ids) == 1:
+            db.execute(_DONE_ONE, (*key, *ids))
+        else:
+            db.execute(_DONE, (*key, orjson.dumps(ids).decode()))
 
 
 def _answering(record: Record) -> Record:

@@ -39,11 +39,16 @@ class Gathering:
         if not waits:
             return
         self._waiting += 1
-        if self._abreast < MANY or self._waiting >= min(ENOUGH, self._turns.under_way):
+        if self.quiet or self._waiting >= min(ENOUGH, self._turns.under_way):
             self._now()
         elif self._timer is None:
             self._looks = LOOKS
             self._look_later()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether few wait: then a commit more costs nobody anything."""
+        return self._abreast < MANY
 
     def answered(self, count: int) -> None:
         """One commit answered so many."""

@@ -18,12 +18,15 @@ _FIND = Together(
     "SELECT id, number, count, head, session, title != '', updated FROM (VALUES",
     1,
     ") AS it CROSS JOIN threads ON substr(id, 25) = substr(it.column1, 25) AND id = it.column1",
+    alone="""SELECT id, number, count, head, session, title != '', updated FROM threads
+    WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)""",
 )
 _HIGHEST = "SELECT max(number) FROM threads"
 _ADVANCE = Together(
     "UPDATE threads SET count = it.column2, head = it.column3, updated = it.column4 FROM (VALUES",
     4,
     ") AS it WHERE number = it.column1",
+    alone="UPDATE threads SET count = ?2, head = ?3, updated = ?4 WHERE number = ?1",
 )
 _DESCRIBE = Together(
     "INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head) VALUES",

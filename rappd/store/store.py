@@ -60,9 +60,12 @@ class Store:
         """Queues what is known of a thread; nothing is written when the record has it already."""
         self._writer.put(info)
 
-    def queue(self, record: Record) -> None:
-        """Appends a record soon. If it is lost, the next ``commit`` on its thread fails."""
+    def queue(self, record: Record, *, hasten: bool = False) -> None:
+        """Appends a record soon. If it is lost, the next ``commit`` on its thread fails. ``hasten``: a machine
+        is asked now, and a ``commit`` of what it answers follows, which this one should not keep waiting."""
         self._writer.put(record)
+        if hasten:
+            self._writer.hasten()
 
     def commit(self, record: Record, *, strict: bool = False) -> asyncio.Future[int]:
         """Appends a record; the future gives its ``seq`` once it and all queued before it are committed.

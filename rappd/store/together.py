@@ -1,7 +1,8 @@
 """Several rows in one statement.
 
 SQLite lets go of the interpreter at every statement, and a busy event loop is slow to give it back: for the
-writer, that is most of what a statement costs.
+writer, that is most of what a statement costs. A row that comes alone is another matter: what makes a table of
+several rows makes SQLite set up a temporary database for it, which takes ten times as long as the row.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ Row = tuple[Any, ...]
 
 
 class Together:
-    """``begin`` + ``(?,?),(?,?)…`` + ``end``, each row of so many ``columns``."""
+    """``begin`` + ``(?,?),(?,?)…`` + ``end``, each row of so many ``columns``; ``alone`` does the same for one."""
 
-    def __init__(self, begin: str, columns: int, end: str = "") -> None:
+    def __init__(self, begin: str, columns: int, end: str = "", *, alone: str | None = None) -> None:
         row = f"({','.join('?' * columns)})"
         self._statements = [f"{begin} {','.join([row] * rows)} {end}" for rows in range(MOST + 1)]
+        if alone is not None:
+            self._statements[1] = alone
 
     def execute(self, db: sqlite3.Connection, rows: Sequence[Sequence[object]]) -> list[Row]:
         """Carries it out for all rows, in order; the rows that it returns."""

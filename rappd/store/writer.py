@@ -91,6 +91,13 @@ class Writer:
             self._linger()
         self.gathering.put(waits=waiter is not None)
 
+    def hasten(self) -> None:
+        """What was put without a waiter is written after the next round of the loop, in which what follows from
+        it may be sent: so that whoever will wait for what comes of it waits for less. Not while many wait."""
+        if self.gathering.quiet:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._hastened)
+
     def stop_taking(self) -> None:
         """Ends ``put``; called on the loop, so that nothing slips in behind the last entry."""
         self._closed = True
@@ -115,6 +122,11 @@ class Writer:
         if self._rang:  # what came before that is being written, and the rest is younger
             self._linger()
         else:
+            self._bell.ring()
+
+    def _hastened(self) -> None:
+        if self._pending:
+            self._rang = True
             self._bell.ring()
 
     # From here on: the writer's own thread.
