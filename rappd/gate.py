@@ -204,20 +204,12 @@ class Gate:
 
     async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
         """What is on its way to the disk gets there, also when the task is cancelled: then True."""
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def wake(_: object) -> None:
-            if not written.done():
-                written.set_result(None)
-
-        writing.add_done_callback(wake)
         try:
-            await written
-            return writing.result(), False
+            return await writing, False
         except asyncio.CancelledError:
-            if self.closing:
+            if self.closing or not writing.done():
                 raise
-            return await writing, True
+            return writing.result(), True
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The recorded answer to a turn, or a HELP, that its caller named."""

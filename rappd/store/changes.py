@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.together import Row as Row
@@ -174,17 +174,17 @@ def threads_of(item: Item | None) -> list[str]:
     return [item.record.thread] if isinstance(item, Reply) else []
 
 
-def bytes_of(item: Item) -> int:
+def bytes_of(item: Other) -> int:
     """About how many bytes it brings along."""
-    if isinstance(item, Record):
-        return len(item.body)
-    if isinstance(item, ThreadInfo):
-        return 0
+    if isinstance(item, Reply):
+        return len(item.record.body)
     if isinstance(item, Change):
         return sum(len(value) for value in item.values if isinstance(value, bytes | str))
-    if isinstance(item, Reply):
-        return bytes_of(item.record)
-    return (len(item.body) if isinstance(item, Taking) else 0) + sum(map(bytes_of, item.records))
+    size = len(item.body) if isinstance(item, Taking) else 0
+    for record in item.records:
+        if isinstance(record, Record):
+            size += len(record.body)
+    return size
 
 
 def _change(db: sqlite3.Connection, change: Change) -> list[Row]:

@@ -77,7 +77,6 @@ class Heads:
 
     def look_up(self, threads: Set[str]) -> None:
         """Brings what the tables have of these threads into memory; until the next time, ``find`` knows them."""
-        self._trim()
         unknown = [(thread,) for thread in threads if thread not in self._known]
         for thread, *row in _FIND.execute(self._db, unknown) if unknown else ():
             self._known[thread] = Head(*row)
@@ -123,13 +122,10 @@ class Heads:
             _DESCRIBE.execute(self._db, described)
         if advanced:
             _ADVANCE.execute(self._db, advanced)
-        self._trim()
+        while len(self._known) > KNOWN_THREADS:
+            self._known.popitem(last=False)
 
     def forget(self) -> None:
         """Nothing in memory is true any more; the tables are."""
         self._known.clear()
         self._last_number = None
-
-    def _trim(self) -> None:
-        while len(self._known) > KNOWN_THREADS:
-            self._known.popitem(last=False)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 
-@dataclass(slots=True)
-class Record:
+
+class Record(msgspec.Struct, gc=False):
     """One envelope to append to a thread.
 
     ``body`` is the encoded envelope, kept verbatim; ``verb``, ``sender``, ``recipient`` and ``id``
@@ -26,8 +27,7 @@ class Record:
     answers: bool = False
 
 
-@dataclass(slots=True)
-class ThreadInfo:
+class ThreadInfo(msgspec.Struct, gc=False):
     """Who talks with which workspace on a thread. ``session`` is the client's own session id as JSON text.
 
     On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the

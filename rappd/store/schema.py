@@ -157,6 +157,23 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE UNIQUE INDEX threads_by_end ON threads(substr(id, 25), id)",
         "CREATE INDEX threads_of_twins ON threads(workspace) WHERE workspace != 'brainstem'",
     ),
+    # To check a value against IN (…), SQLite sets up a temporary table for each row.
+    (
+        "ALTER TABLE inbox RENAME TO inbox_before",
+        """CREATE TABLE inbox(
+            sender TEXT NOT NULL,
+            id TEXT NOT NULL,
+            verb TEXT NOT NULL,
+            state TEXT NOT NULL CHECK(state = 'accepted' OR state = 'started' OR state = 'done'),
+            workspace TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            PRIMARY KEY(sender, id, verb)
+        ) STRICT, WITHOUT ROWID""",
+        "INSERT INTO inbox SELECT * FROM inbox_before",
+        "DROP TABLE inbox_before",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

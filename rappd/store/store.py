@@ -22,6 +22,15 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+class Kept(asyncio.Future[Any]):
+    """What it stands for is written whatever happens, and cannot be cancelled: a task that is cancelled while it
+    waits for this one gets to know what was written first, and then that it is cancelled."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Nothing: False."""
+        return False
+
+
 class Store:
     """One process writes, through one ``Store``; any number may read. All calls come from one event loop.
 
@@ -85,13 +94,13 @@ class Store:
         One that was taken before is not written again: the future gives how far that one is. From
         then on an accepted one goes by ``begin_accepted`` and any by ``commit_reply``.
         """
-        return self._put(taking, strict)
+        return self._put(taking, strict, Kept())
 
     def begin_accepted(
         self, sender: str, id: str, verb: str, records: list[Record | ThreadInfo], *, strict: bool = True
     ) -> asyncio.Future[bool]:
         """An accepted envelope is started, with its records; False, and nothing, when it is not accepted."""
-        return self._put(Beginning(sender, id, verb, records), strict)
+        return self._put(Beginning(sender, id, verb, records), strict, Kept())
 
     def commit_reply(
         self, record: Record, sender: str, id: str, verb: str, *, strict: bool = True
@@ -100,7 +109,7 @@ class Store:
 
         Otherwise like ``commit``.
         """
-        return self._put(Reply(record, sender, id, verb), strict)
+        return self._put(Reply(record, sender, id, verb), strict, Kept())
 
     def change(self, change: Change, *, strict: bool = True) -> asyncio.Future[list[Row]]:
         """Changes other tables, in order with all the rest; for rooms of this package."""
@@ -134,10 +143,10 @@ class Store:
         """See ``Reader.counts``."""
         return await self._read(Reader.counts)
 
-    def _put(self, item: Item | None, strict: bool) -> asyncio.Future[Any]:
-        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._writer.put(item, waiter, strict=strict)
-        return waiter
+    def _put(self, item: Item | None, strict: bool, waiter: Kept | None = None) -> asyncio.Future[Any]:
+        waits = waiter if waiter is not None else asyncio.get_running_loop().create_future()
+        self._writer.put(item, waits, strict=strict)
+        return waits
 
     async def _read(
         self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs

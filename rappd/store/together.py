@@ -29,6 +29,8 @@ class Together:
 
     def execute(self, db: sqlite3.Connection, rows: Sequence[Sequence[object]]) -> list[Row]:
         """Carries it out for all rows, in order; the rows that it returns."""
+        if len(rows) == 1:
+            return db.execute(self._statements[1], rows[0]).fetchall()
         found: list[Row] = []
         for first in range(0, len(rows), MOST):
             some = rows[first : first + MOST]

@@ -31,6 +31,7 @@ BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
 
 Waiter = asyncio.Future[Any]
+_PLAIN = (Record, ThreadInfo, type(None))
 _Entry = tuple[Item | None, Waiter | None, bool]
 _Done = list[tuple[Waiter, Any]]
 """Who is told what."""
@@ -151,7 +152,7 @@ class Writer:
             entry = pending.popleft()
             batch.append(entry)
             item = entry[0]
-            if type(item) is Record:
+            if isinstance(item, Record):
                 size += len(item.body)
             elif item is not None and not isinstance(item, ThreadInfo):
                 self._mixed = True
@@ -200,7 +201,7 @@ class Writer:
         entries = self._unfolded(batch, done, to_sync) if self._mixed else batch
         self._heads.look_up(_threads(entries))
         for item, waiter, strict in entries:
-            if type(item) is Record:
+            if isinstance(item, Record):
                 head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
                 touched[head.number] = head
                 seq += 1
@@ -217,7 +218,7 @@ class Writer:
                     (seq, head.number, head.count, at, item.verb, item.sender, item.recipient, item.id,
                      bytearray(body), int(item.answers), bytearray(before), bytearray(after))
                 )  # fmt: skip
-            elif type(item) is ThreadInfo:
+            elif isinstance(item, ThreadInfo):
                 found = self._heads.find(item.id)
                 head = found or self._heads.begin(item)
                 if found is None or head.learn(item):
@@ -235,23 +236,29 @@ class Writer:
     def _pages(self, batch: list[_Entry], heads: list[Head], size: int, answers: int) -> int:
         """About how many a commit touches: what is found by a random key, or lies far back, has one of its own."""
         pages = _ENDS + answers + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
-        pages += 2 * any(head.news is not None for head in heads)
-        pages += sum(head.number + _NEIGHBOURS < self._heads.newest for head in heads)
+        near = self._heads.newest - _NEIGHBOURS
+        described = 0
+        for head in heads:
+            if head.number < near:
+                pages += 1
+            if head.news is not None:
+                described = 2
         if self._mixed:
-            pages += 1 + 2 * sum(type(item) is Change for item, _, _ in batch)
-        return pages
+            pages += 1
+            for item, _, _ in batch:
+                if isinstance(item, Change):
+                    pages += 2
+        return pages + described
 
     def _unfolded(self, batch: list[_Entry], done: _Done, to_sync: _Done) -> list[_Entry]:
         """The batch with all but records and threads carried out, in a transaction that is left open."""
         self._db.execute("BEGIN IMMEDIATE")
-        others: list[Other] = [
-            item for item, _, _ in batch if item is not None and not isinstance(item, Record | ThreadInfo)
-        ]
+        others: list[Other] = [item for item, _, _ in batch if not isinstance(item, _PLAIN)]
         outcomes = iter(carry_out(self._db, others))
         entries: list[_Entry] = []
         for entry in batch:
             item, waiter, strict = entry
-            if item is None or isinstance(item, Record | ThreadInfo):
+            if isinstance(item, _PLAIN):
                 entries.append(entry)
                 continue
             records, result = next(outcomes)
@@ -329,9 +336,10 @@ class Writer:
 
     def _deliver(self, results: _Done) -> None:
         if results:
-            # A closed loop has nobody left to tell.
-            with contextlib.suppress(RuntimeError):
+            try:
                 results[0][0].get_loop().call_soon_threadsafe(self._settle, results)
+            except RuntimeError:  # a closed loop has nobody left to tell
+                return
 
     # On the event loop again.
 
@@ -361,9 +369,9 @@ def _threads(entries: list[_Entry]) -> set[str]:
     named: set[str] = set()
     fresh: set[str] = set()
     for item, _, _ in entries:
-        if type(item) is Record:
+        if isinstance(item, Record):
             named.add(item.thread)
-        elif type(item) is ThreadInfo:
+        elif isinstance(item, ThreadInfo):
             (fresh if item.fresh else named).add(item.id)
     return named - fresh
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rappd.store import gathering
+from rappd.store import gathering, writer
 from rappd.store.gathering import Gathering
 from rappd.store.records import ThreadInfo
 from rappd.store.store import Store
@@ -83,6 +83,27 @@ async def test_it_is_forgotten_after_a_while_that_many_came(gathered: Gathering,
     with gathered.turn(), gathered.turn():
         gathered.put(waits=True)
         assert rings == [1]
+
+
+async def test_what_a_machine_is_asked_now_is_committed_while_it_works(
+    store: Store, say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LINGER_SECONDS", 3600)
+    store.queue(say("a" * 8, "asked"), hasten=True)
+    async with asyncio.timeout(5):
+        while (await store.counts()).events != 1:
+            await asyncio.sleep(0.001)
+
+
+async def test_nothing_is_hastened_while_many_wait(
+    store: Store, say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LINGER_SECONDS", 3600)
+    _flows(store.gathering)
+    await asyncio.sleep(0.05)  # what that rang for is over
+    store.queue(say("a" * 8, "asked"), hasten=True)
+    await asyncio.sleep(0.05)
+    assert (await store.counts()).events == 0
 
 
 async def test_a_thread_said_to_be_new_that_is_not_costs_nobody_else(path: Path, say) -> None:

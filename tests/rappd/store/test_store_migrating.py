@@ -20,7 +20,7 @@ from rappd.store.verify import verify
 A = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
 async def test_an_older_record_goes_on_and_gets_the_new_tables(
     path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
@@ -42,12 +42,13 @@ async def test_an_older_record_goes_on_and_gets_the_new_tables(
     assert (verify(path).events, verify(path).problems) == (2, [])
 
 
+@pytest.mark.parametrize("version", range(3, schema.VERSION))
 async def test_what_was_taken_before_stays_taken(
-    path: Path, say, about, monkeypatch: pytest.MonkeyPatch
+    path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:3])
-        patch.setattr(schema, "VERSION", 3)
+        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
+        patch.setattr(schema, "VERSION", version)
         store = await Store.open(path)
         store.thread(about(A))
         for number, state in enumerate(("accepted", "started", "started"), start=1):

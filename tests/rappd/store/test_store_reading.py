@@ -38,6 +38,7 @@ async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: P
     """Ids end with their thread's moment: what the writer looks up and writes lies together."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         for statement in (
+            heads._FIND._statements[1],
             heads._FIND._statements[2],
             f"{reading._THREAD} {reading._IS}",
             f"{reading._EVENT} {reading._OF} AND n > 1",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rappd.errors import StoreError
+from rappd.store import changes, heads
 from rappd.store.changes import TAKEN, Taken, Taking
 from rappd.store.connections import open_writing
 from rappd.store.inbox_rows import InboxRows
@@ -108,12 +109,27 @@ async def test_of_a_done_one_the_record_alone_remains(store, path: Path, say, ta
     assert await inbox.find(PEER, "1", "HELP") == Taken("done", A)
 
 
-def test_what_was_answered_is_found_by_an_index(path: Path) -> None:
+@pytest.mark.parametrize(("statement", "values"), [(TAKEN, 3), (changes._TAKE_ONE, 8)])
+def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, values: int) -> None:
     with contextlib.closing(open_writing(path)) as db:
-        plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {TAKEN}", ("p", "1", "HELP")))
+        plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", ("x",) * values))
     assert "SEARCH answer USING INDEX answers (recipient=? AND id=?)" in plan
     assert "SEARCH asked USING INDEX events_of_thread (thread=?)" in plan
     assert "SCAN inbox" not in plan
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (changes._TAKE_ONE, 8), (changes._DONE_ONE, 3), (heads._FIND._statements[1], 1),
+        (heads._ADVANCE._statements[1], 4), (heads._DESCRIBE._statements[1], 10),
+    ],
+)  # fmt: skip
+def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: str, values: int) -> None:
+    with contextlib.closing(open_writing(path)) as db:
+        steps = [row[1] for row in db.execute(f"EXPLAIN {statement}", ("x",) * values)]
+    assert "OpenEphemeral" not in steps
+    assert "OpenAutoindex" not in steps
 
 
 async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded(store, say, taking):
@@ -187,6 +203,25 @@ async def test_turns_takings_and_replies_mix_in_order(store, path: Path, say, ta
 async def test_a_cancelled_wait_takes_nothing_back(store, taking) -> None:
     store.take(taking("1")).cancel()
     assert await store.take(taking("1")) == Taken("started", A)
+
+
+async def test_a_task_that_is_cancelled_gets_to_know_first_what_was_written(store, taking) -> None:
+    told: list[Any] = []
+
+    async def take() -> None:
+        writing = store.take(taking("1"))
+        try:
+            await writing
+        finally:
+            told.append(writing.result())
+
+    for outcome in (None, Taken("started", A)):
+        task = asyncio.create_task(take())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert told.pop() == outcome
 
 
 async def test_closing_writes_what_was_taken(path: Path, say, taking) -> None:
