@@ -8,37 +8,33 @@ call is one without the sync and without the caller's record.
 from __future__ import annotations
 
 import asyncio
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import orjson
-from aiohttp import ClientSession, WSMsgType, web
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
 from benchmarks.bare_steps import BareRecord, BareWorker
 from envelopes.certificates import make_certificate
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
 
-ABREAST = (32, 128)
-"""How many calls are under way at a time."""
-CALLS = 2560
-
-
 What = Literal["line", "kept", "durable"]
+Ask = Callable[[], Awaitable[None]]
+"""One question, with its answer."""
 
 
-def measure(what: What) -> tuple[float, dict[int, float]]:
-    """Milliseconds of one question at a time (p50), and questions/s by how many are under way (``ABREAST``)."""
-    import uvloop
-
+@asynccontextmanager
+async def opened(what: What) -> AsyncIterator[Ask]:
+    """A process that answers, and a line to it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours, _ = _machine(folder, "ours"), _machine(folder, "theirs")
@@ -46,68 +42,68 @@ def measure(what: What) -> tuple[float, dict[int, float]]:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert server.stdin is not None
         assert server.stdout is not None
+        record = BareRecord(folder / "ours.db") if what == "durable" else None
         try:
-            port = int(server.stdout.readline())
+            url = f"https://127.0.0.1:{int(await asyncio.to_thread(server.stdout.readline))}/line"
             context = client_context((folder / "theirs.der").read_bytes(), ours)
-            return uvloop.run(_ask(port, context, folder / "ours.db" if what == "durable" else None))
+            async with ClientSession() as session, session.ws_connect(url, ssl=context) as line:
+                asker = _Asker(line, record)
+                reading = asyncio.get_running_loop().create_task(asker.read())
+                yield asker.ask
+                reading.cancel()
         finally:
             server.stdin.close()
-            server.wait(10)
+            await asyncio.to_thread(server.wait, 10)
 
 
-async def _ask(port: int, context: Any, path: Path | None) -> tuple[float, dict[int, float]]:
-    waiting: dict[str, asyncio.Future[Any]] = {}
-    record = BareRecord(path) if path else None
-    async with ClientSession() as session, session.ws_connect(
-        f"https://127.0.0.1:{port}/line", ssl=context
-    ) as line:  # fmt: skip
+class _Asker:
+    def __init__(self, line: ClientWebSocketResponse, record: BareRecord | None) -> None:
+        self._line = line
+        self._record = record
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
 
-        async def read() -> None:
-            async for message in line:
-                found = orjson.loads(message.data)
-                waiting.pop(found["id"]).set_result(found)
+    async def read(self) -> None:
+        async for message in self._line:
+            found = orjson.loads(message.data)
+            self._waiting.pop(found["id"]).set_result(found)
 
-        async def one() -> None:
-            ident = str(uuid.uuid4())
-            waiting[ident] = future = asyncio.get_running_loop().create_future()
-            asked = {
-                "id": ident,
-                "from": "brainstem_0123456789abcdef",
-                "to": "brainstem_fedcba9876543210",
-                "verb": "HELP",
-                "data": {"agent": "Echo", "args": {"text": "7"}},
-            }
-            sent = orjson.dumps(asked)
-            await line.send_str(sent.decode())
-            reply = await future
-            if record:
-                await record.put((ident, "HELP", sent), (ident, "DONE", orjson.dumps(reply)))
-
-        async def several(count: int) -> None:
-            for _ in range(count):
-                await one()
-
-        reading = asyncio.get_running_loop().create_task(read())
-        await several(50)
-        took = []
-        for _ in range(400):
-            began = time.perf_counter()
-            await one()
-            took.append((time.perf_counter() - began) * 1000)
-        rates = {count: await rate(several, count) for count in ABREAST}
-        reading.cancel()
-        return statistics.median(took), rates
+    async def ask(self) -> None:
+        ident = str(uuid.uuid4())
+        self._waiting[ident] = future = asyncio.get_running_loop().create_future()
+        asked = {
+            "id": ident,
+            "from": "brainstem_0123456789abcdef",
+            "to": "brainstem_fedcba9876543210",
+            "verb": "HELP",
+            "data": {"agent": "Echo", "args": {"text": "7"}},
+        }
+        sent = orjson.dumps(asked)
+        await self._line.send_str(sent.decode())
+        reply = await future
+        if self._record:
+            await self._record.put((ident, "HELP", sent), (ident, "DONE", orjson.dumps(reply)))
 
 
-async def rate(several: Callable[[int], Awaitable[None]], abreast: int) -> float:
-    """Calls/s where ``abreast`` tasks each carry out ``several(…)``, one call after the other."""
-    rates = []
-    for _ in range(5):
+async def one_by_one(ask: Ask, calls: int) -> list[float]:
+    """Milliseconds of each."""
+    took = []
+    for _ in range(calls):
         began = time.perf_counter()
-        each = CALLS // abreast
-        await asyncio.gather(*(several(each) for _ in range(abreast)))
-        rates.append(abreast * each / (time.perf_counter() - began))
-    return statistics.median(rates)
+        await ask()
+        took.append((time.perf_counter() - began) * 1000)
+    return took
+
+
+async def rate(ask: Ask, abreast: int, calls: int) -> float:
+    """Calls/s where ``abreast`` tasks each ask one after the other."""
+
+    async def several() -> None:
+        for _ in range(calls // abreast):
+            await ask()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(several() for _ in range(abreast)))
+    return calls / (time.perf_counter() - began)
 
 
 def _machine(folder: Path, name: str) -> TlsFiles:

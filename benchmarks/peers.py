@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import tempfile
 import time
+from contextlib import AsyncExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +31,14 @@ class EchoAgent(BasicAgent):
 """
 
 
-Figures = tuple[float, dict[int, float]]
-"""Milliseconds of one call at a time (p50), and calls/s by how many are under way."""
-
-
+ABREAST = (32, 128)
+"""How many calls are under way at a time."""
+TURNS, ONE_BY_ONE, CALLS = 8, 150, 2560
+FIRST = 30
+"""Of each turn, not counted: what was asked lately is not in the processor's caches."""
 BUDGETED = (0.29, 15_000)
 """What a call that is kept does on the machine that the budgets (1 ms, 4,000/s) are written for."""
-_BARE: tuple[tuple[bare_line.What, str], ...] = (
+BARE: tuple[tuple[bare_line.What, str], ...] = (
     ("line", "a line that only parses and answers"),
     ("kept", "start and answer committed by whom is asked, no sync"),
     ("durable", "the barest durable call"),
@@ -42,15 +46,17 @@ _BARE: tuple[tuple[bare_line.What, str], ...] = (
 
 
 def run() -> list[tuple[str, str]]:
-    """Latency at one call at a time, rate at 32, against a2a-sdk's SendMessage; 1,000 queued calls delivered."""
+    """Latency at one call at a time, rate at 32 and 128, by turns with barer ones; 1,000 queued calls delivered;
+    a2a-sdk's SendMessage."""
     import uvloop
 
     with tempfile.TemporaryDirectory() as folder:
         rows, mine = uvloop.run(_run(Path(folder)))
-    return [*rows, *_bare(mine), *_a2a(mine)]
+    return [*rows, *_a2a(mine)]
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
+    from rappd.daemon import settle
     from rappd.home import Home
     from rappd.house import House
     from rappd.settings.load import Settings
@@ -78,6 +84,7 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         runner = await serve(house.machines, listener)
         try:
             await _pair(house, worker, door, own)
+            settle()
             rows, mine = await _calls(house)
             rows += await _queue(house, worker)
         finally:
@@ -94,30 +101,78 @@ async def _pair(house: Any, worker: BenchDaemon, door: int, own: int) -> None:
     await asyncio.to_thread(worker.control, "POST", "/pairings", asked)
 
 
+class Figures:
+    """One kind of call, turn by turn: milliseconds of those asked one by one, calls/s by how many are under way."""
+
+    def __init__(self) -> None:
+        self.took: list[list[float]] = []
+        self.rates: dict[int, list[float]] = {abreast: [] for abreast in ABREAST}
+
+    @property
+    def p50(self) -> float:
+        return statistics.median(chain.from_iterable(self.took))
+
+    @property
+    def p99(self) -> float:
+        return statistics.quantiles(chain.from_iterable(self.took), n=100)[98]
+
+    def rate(self, abreast: int) -> float:
+        return statistics.median(self.rates[abreast])
+
+    def times(self, other: Figures) -> float:
+        """How many times as long as the other's one takes; the median of what each turn says."""
+        turns = zip(self.took, other.took, strict=True)
+        return statistics.median(statistics.median(mine) / statistics.median(its) for mine, its in turns)
+
+    def part(self, other: Figures, abreast: int) -> float:
+        """Its rate as a part of the other's."""
+        turns = zip(self.rates[abreast], other.rates[abreast], strict=True)
+        return statistics.median(mine / its for mine, its in turns)
+
+
 async def _calls(house: Any) -> tuple[list[tuple[str, str]], Figures]:
-    async def one(text: str) -> None:
-        done = await house.calls.call("worker", agent="Echo", args={"text": text})
-        if done["call"].get("result") != text:
+    async def one() -> None:
+        done = await house.calls.call("worker", agent="Echo", args={"text": "7"})
+        if done["call"].get("result") != "7":
             raise RuntimeError(str(done))
 
-    for number in range(50):
-        await one(str(number))
-    took = []
-    for number in range(400):
-        started = time.perf_counter()
-        await one(str(number))
-        took.append((time.perf_counter() - started) * 1000)
-    took.sort()
-    rows = [("one call at a time", f"p50 {took[200]:.2f} ms, p99 {took[396]:.2f} ms")]
+    async with AsyncExitStack() as stack:
+        asked: dict[str, bare_line.Ask] = {"ours": one}
+        for what, _ in BARE:
+            asked[what] = await stack.enter_async_context(bare_line.opened(what))
+        found = {name: Figures() for name in asked}
+        for ask in asked.values():
+            await bare_line.one_by_one(ask, ONE_BY_ONE)
+        for _ in range(TURNS):
+            for name, ask in asked.items():
+                found[name].took.append((await bare_line.one_by_one(ask, ONE_BY_ONE))[FIRST:])
+        for abreast in ABREAST:
+            for _ in range(TURNS // 2):
+                for name, ask in asked.items():
+                    found[name].rates[abreast].append(await bare_line.rate(ask, abreast, CALLS))
+    return _told(found), found["ours"]
 
-    async def several(count: int) -> None:
-        for number in range(count):
-            await one(str(number))
 
-    rates = {count: await bare_line.rate(several, count) for count in bare_line.ABREAST}
-    for count, rate in rates.items():
-        rows.append((f"{count} calls at a time", f"{rate:,.0f}/s (both daemons on this machine)"))
-    return rows, (took[200], rates)
+def _told(found: dict[str, Figures]) -> list[tuple[str, str]]:
+    mine = found["ours"]
+    rows = [("one call at a time", f"p50 {mine.p50:.2f} ms, p99 {mine.p99:.2f} ms")]
+    for abreast in ABREAST:
+        best = max(mine.rates[abreast])
+        rate = f"{mine.rate(abreast):,.0f}/s, best turn {best:,.0f}/s (both daemons on this machine)"
+        rows.append((f"{abreast} calls at a time", rate))
+    for what, called in BARE:
+        its = found[what]
+        rates = ", ".join(f"{its.rate(abreast):,.0f}/s at {abreast}" for abreast in ABREAST)
+        rows.append((called, f"p50 {its.p50:.2f} ms, {rates}"))
+        parts = " and ".join(f"{mine.part(its, abreast):.2f}" for abreast in ABREAST)
+        rows.append(
+            ("ratio to it, by turns", f"{mine.times(its):.1f}x the time at one, {parts} of the calls")
+        )
+        if what == "kept":
+            there = mine.times(its) * BUDGETED[0], mine.part(its, ABREAST[-1]) * BUDGETED[1]
+            where = f"where that takes {BUDGETED[0]} ms and does {BUDGETED[1]:,}/s"
+            rows.append((where, f"p50 {there[0]:.2f} ms, {there[1]:,.0f}/s"))
+    return rows
 
 
 async def _queue(house: Any, worker: BenchDaemon) -> list[tuple[str, str]]:
@@ -168,26 +223,6 @@ def _door(port: int) -> dict[str, str]:
     }
 
 
-def _bare(mine: Figures) -> list[tuple[str, str]]:
-    """What the line alone costs on this machine, and with it the steps that make a call durable."""
-    rows = []
-    for what, called in _BARE:
-        took, rates = bare_line.measure(what)
-        told = ", ".join(f"{rate:,.0f}/s at {count}" for count, rate in rates.items())
-        rows.append((called, f"p50 {took:.2f} ms, {told}"))
-        told = " and ".join(f"{mine[1][count] / rate:.2f}" for count, rate in rates.items())
-        rows.append(("ratio to it", f"{mine[0] / took:.1f}x the time at one, {told} of the calls"))
-        if what == "kept":
-            there = (mine[0] / took * BUDGETED[0], mine[1][128] / rates[128] * BUDGETED[1])
-            rows.append(
-                (
-                    f"where that takes {BUDGETED[0]} ms and does {BUDGETED[1]:,}/s",
-                    f"p50 {there[0]:.2f} ms, {there[1]:,.0f}/s",
-                )
-            )
-    return rows
-
-
 def _a2a(mine: Figures) -> list[tuple[str, str]]:
     from benchmarks import a2a_peer
 
@@ -196,5 +231,5 @@ def _a2a(mine: Figures) -> list[tuple[str, str]]:
     took, rate = a2a_peer.measure()
     return [
         ("a2a-sdk SendMessage, plain HTTP, nothing durable", f"p50 {took:.2f} ms, {rate:,.0f}/s at 8"),
-        ("ratio to it", f"{took / mine[0]:.1f}x as fast at one, {mine[1][32] / rate:.1f}x the calls"),
+        ("ratio to it", f"{took / mine.p50:.1f}x as fast at one, {mine.rate(32) / rate:.1f}x the calls"),
     ]

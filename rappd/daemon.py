@@ -74,9 +74,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
             house.spawn(house.legacy.reopen())
             _notify("READY=1")
             on_ready(house)
-            gc.collect()
-            gc.freeze()  # what the start made lives as long as the daemon
-            gc.set_threshold(*_COLLECT_AFTER)
+            settle()
             await stopped.wait()
         finally:
             _notify("STOPPING=1")
@@ -89,6 +87,13 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
             home.socket.unlink(missing_ok=True)
     finally:
         held.release()
+
+
+def settle() -> None:
+    """What the start made lives as long as the daemon: it is not looked through for circles again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def _listen(port: int) -> list[socket.socket]:
