@@ -11,7 +11,7 @@ import time
 
 import benchmarks
 
-_HELPERS = {"__main__", "a2a_peer", "bare_line", "bare_steps", "daemon", "simulated_peers"}
+_HELPERS = {"__main__", "a2a_peer", "bare_line", "bare_steps", "daemon", "ruled_steps", "simulated_peers"}
 
 
 def main(wanted: list[str]) -> int:

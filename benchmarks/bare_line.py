@@ -2,7 +2,8 @@
 
 A durable call adds what no call can do without: its start committed, a worker process asked, its answer
 committed and synced, and at the caller question and answer committed. It has no gate, no trust, no chain. A kept
-call is one without the sync and without the caller's record.
+call is one without the sync and without the caller's record. A ruled call is a durable one of strictly checked
+envelopes, in rappd's own record: with threads, chains, and each HELP begun once, whatever is repeated.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import orjson
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
 from benchmarks.bare_steps import BareRecord, BareWorker
+from benchmarks.ruled_steps import RuledAsker, RuledCalls, RuledRecord
 from envelopes.certificates import make_certificate
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
 
-What = Literal["line", "kept", "durable"]
+What = Literal["line", "kept", "durable", "ruled"]
 Ask = Callable[[], Awaitable[None]]
 """One question, with its answer."""
 
@@ -42,12 +44,16 @@ async def opened(what: What) -> AsyncIterator[Ask]:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert server.stdin is not None
         assert server.stdout is not None
-        record = BareRecord(folder / "ours.db") if what == "durable" else None
+        record: BareRecord | RuledRecord | None = None
+        if what == "durable":
+            record = BareRecord(folder / "ours.db")
+        elif what == "ruled":
+            record = await RuledRecord.open(folder / "ours.db")
         try:
             url = f"https://127.0.0.1:{int(await asyncio.to_thread(server.stdout.readline))}/line"
             context = client_context((folder / "theirs.der").read_bytes(), ours)
             async with ClientSession() as session, session.ws_connect(url, ssl=context) as line:
-                asker = _Asker(line, record)
+                asker = RuledAsker(line, record) if isinstance(record, RuledRecord) else _Asker(line, record)
                 reading = asyncio.get_running_loop().create_task(asker.read())
                 yield asker.ask
                 reading.cancel()
@@ -120,7 +126,12 @@ async def _serve(folder: Path, what: What) -> None:
         TlsFiles(folder / "theirs.pem", folder / "theirs-key.pem"), [(folder / "ours.der").read_bytes()]
     )
     app = web.Application()
-    if what != "line":
+    if what == "ruled":
+        worker = BareWorker()
+        worker.attach()
+        ruled = RuledCalls(await RuledRecord.open(folder / "theirs.db"), worker)
+        app.router.add_get("/line", ruled.line)
+    elif what != "line":
         worker = BareWorker()
         worker.attach()
         calls = _Calls(BareRecord(folder / "theirs.db"), worker, synced=what == "durable")

@@ -42,6 +42,7 @@ BARE: tuple[tuple[bare_line.What, str], ...] = (
     ("line", "a line that only parses and answers"),
     ("kept", "start and answer committed by whom is asked, no sync"),
     ("durable", "the barest durable call"),
+    ("ruled", "the barest that keeps the rules"),
 )
 
 
