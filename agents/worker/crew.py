@@ -50,6 +50,7 @@ class Crew:
         self._last_ident = 0
         self._last_used = 0.0
         self._last_count = 0.0
+        self._offered = False  # in this round of the loop: waking a worker for each request takes longest
         self._idling: asyncio.TimerHandle | None = None
         self._closing = False
         self._gone = asyncio.Event()
@@ -85,10 +86,14 @@ class Crew:
         future: asyncio.Future[Any] = self._loop.create_future()
         call = Call(self._last_ident, encoded, future, time.monotonic(), limit, on_callback)
         shift = self._shift
-        if shift is None or self._backlog or not shift.offer(call):
+        if shift is None or self._backlog or self._offered or not shift.offer(call):
             self._backlog.append(call)
             self._soonest = min(self._soonest, call.deadline)
-            self.pump()
+            if not self._offered:
+                self.pump()
+        else:
+            self._offered = True
+            self._loop.call_soon(self._round_over)
         if not self.ticking:
             self._workforce.watch(self)
         try:
@@ -147,6 +152,10 @@ class Crew:
             if not self._shift.offer(backlog[0]):
                 return
             backlog.popleft()
+
+    def _round_over(self) -> None:
+        self._offered = False
+        self.pump()
 
     def replace(self, shift: Shift) -> None:
         """Close ``shift``; the next request opens another."""

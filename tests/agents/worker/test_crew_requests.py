@@ -130,6 +130,16 @@ async def test_ten_thousand_requests_over_four_workers_each_exactly_once(crew: C
     assert crew.stats()["workers"] == 4
 
 
+async def test_requests_of_one_moment_go_to_the_workers_together_and_in_order(crew: Crew) -> None:
+    assert await crew.request("echo", {"n": 0}, timeout=10) == {"n": 0}
+    tasks = [asyncio.create_task(crew.request("whoami", {}, timeout=10)) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert crew.stats()["waiting"] == 4  # the first is with a worker by now, and woke it for all of them
+    counts = [answer["count"] for answer in await asyncio.gather(*tasks)]
+    assert counts == sorted(counts)
+    assert crew.stats()["waiting"] == 0
+
+
 async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worker(crew: Crew) -> None:
     for _ in range(50):
         await crew.request("echo", {}, timeout=10)
