@@ -130,7 +130,10 @@ async def test_ten_thousand_requests_over_four_workers_each_exactly_once(crew: C
     assert crew.stats()["workers"] == 4
 
 
-async def test_requests_of_one_moment_go_to_the_workers_together_and_in_order(crew: Crew) -> None:
+async def test_requests_of_one_moment_go_to_the_workers_together_and_in_order(
+    workforce: Workforce, plan: MakePlan
+) -> None:
+    crew = workforce.crew("a", plan(one_worker=True))
     assert await crew.request("echo", {"n": 0}, timeout=10) == {"n": 0}
     tasks = [asyncio.create_task(crew.request("whoami", {}, timeout=10)) for _ in range(5)]
     await asyncio.sleep(0)
