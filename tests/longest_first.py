@@ -60,6 +60,7 @@ LONGEST = (
     "agents/library/test_swarm_factory.py",
     "rappd/test_buddies.py",
     "rappd/eggs/test_eggs_on_the_daemon.py",
+    "rappd/eggs/test_eggs_refused.py",
     "rappd/eggs/test_eggs_while_awake.py",
     "twins/test_twins_on_disk.py",
     "agents/lispy/test_lispy_freezing.py",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from daemon_under_test import Answer, RunningDaemon
+from daemon_under_test import Answer, RunningDaemon, agent_source
 from loopback_server import FakeModel, calls, says
 
 from rappd.store.reading import Reader
 from rappd.store.verify import verify
+
+KETTLE = agent_source("Kettle", 'return "It boils."')
 
 
 class Place:
@@ -130,3 +133,16 @@ def on(port: int, method: str, path: str, body: Any = None) -> Answer:
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
     finally:
         connection.close()
+
+
+def lies(home: Path) -> dict[str, bytes]:
+    """Every file of a home but for those that a running daemon writes by itself."""
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and not re.match(r"rappd\.(db|log|pid)", path.name)
+    }
+
+
+def without_waiting(home: Path) -> dict[str, bytes]:
+    return {name: content for name, content in lies(home).items() if "/.waiting/" not in name}

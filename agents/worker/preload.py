@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 _USUAL = """
@@ -32,15 +32,6 @@ def load(names: Iterable[str]) -> dict[str, str]:
         except Exception as problem:  # noqa: BLE001 - a broken room must be reported, not end the template
             missing[name] = f"{type(problem).__name__}: {problem}"
     return missing
-
-
-def know_kinds() -> None:
-    """Asks what is a mapping, a sequence, an iterable: the first to ask looks at every class there is, and a
-    worker that does so has a copy of all of them."""
-    values: tuple[object, ...] = ({}, [], (), "", b"", 0, 0.0, True, None)
-    for kind in (Mapping, Sequence, Iterable):
-        for value in values:
-            isinstance(value, kind)
 
 
 def keep_only_standard_library() -> None:

@@ -51,7 +51,6 @@ class Template:
         self._channel = channel
         self._workers: set[int] = set()
         missing = preload.load([*preload.USUAL, *settings["preload"]])
-        preload.know_kinds()
         programs = tuple(preload.program_folders())
         preload.keep_only_standard_library()
         chosen = sandbox.choose(settings["sandbox"])
