@@ -1,0 +1,25 @@
+"""A daemon with twins: one for those who leave it running, one of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from daemon_under_test import RunningDaemon
+from farm_under_test import Farm
+from loopback_server import FakeModel
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
+    """One daemon for the tests that leave it running."""
+    home = tmp_path_factory.mktemp("farm") / "home"
+    daemon = RunningDaemon(home, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", RAPPD_NAME="desk").start()
+    yield Farm(daemon, model)
+    daemon.stop()
+
+
+@pytest.fixture
+def lone(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Farm:
+    """A daemon of the test's own, not started."""
+    return Farm(make_daemon(OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", RAPPD_NAME="desk"), model)

@@ -1,0 +1,119 @@
+"""A twin that is awake has a port of its own, which answers as it, and to whom it should."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from aiohttp import web
+from farm_under_test import AGENT, Farm, ask, closed
+from loopback_server import calls, says
+
+from rappd.doors.loopback import agent_files, chat
+from rappd.doors.loopback import twins as twins_door
+from rappd.doors.twin_door import PORTS
+
+
+def test_a_booted_twin_answers_on_its_port_with_its_own_name_and_agents(farm: Farm) -> None:
+    key = farm.new("gardener")
+    (farm.folder(key) / "agents" / "kettle_agent.py").write_text(AGENT)
+    port = farm.boot(key)
+    assert port in PORTS
+    health = ask(port, "GET", "/health").json()
+    assert health["name"] == "gardener"
+    assert health["brainstem_dir"] == str(farm.folder(key))
+    farm.model.will(calls(("Kettle", {})), says("there"))
+    said = ask(port, "POST", "/chat", {"user_input": "go"}).json()
+    assert said["response"] == "there"
+    assert said["agent_logs"] == "[Kettle] It boils."
+    assert farm.rows()[key] | {"last_talk": 0} == farm.rows()[key] | {
+        "state": "awake", "port": port, "last_talk": 0,
+    }  # fmt: skip
+    assert time.time() - farm.rows()[key]["last_talk"] < 60
+    assert "Kettle" not in farm.daemon.agent_names(), "the brainstem has no part in it"
+
+
+def test_booting_again_and_again_at_once_gives_one_port(farm: Farm) -> None:
+    key = farm.new("eager")
+    with ThreadPoolExecutor(8) as pool:
+        ports = set(pool.map(lambda _: farm.boot(key), range(16)))
+    assert len(ports) == 1
+    farm.post(f"/twins/{key}/stop")
+    assert closed(farm, *ports)
+    assert farm.rows()[key]["state"] == "asleep"
+    assert farm.rows()[key]["port"] is None
+
+
+def test_booting_and_stopping_at_once_leaves_it_in_one_of_the_two_states(farm: Farm) -> None:
+    key = farm.new("torn")
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: farm.post(f"/twins/{key}/{'boot' if n % 2 else 'stop'}"), range(24)))
+    row = farm.rows()[key]
+    farm.model.will(says("I am here"))
+    if row["state"] == "awake":
+        assert ask(row["port"], "POST", "/chat", {"user_input": "well?"}).json()["response"] == "I am here"
+    else:
+        assert farm.says_to(key, "well?")["response"] == "I am here"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example", ""])
+def test_a_twins_port_answers_to_this_machines_names_only(farm: Farm, host: str) -> None:
+    port = farm.boot(
+        next((key for key, row in farm.rows().items() if row["name"] == "named"), "") or farm.new("named")
+    )
+    for path in ("/health", "/agents"):
+        answer = ask(port, "GET", path, Host=host)
+        assert (answer.status, answer.json()["code"]) == (403, "refused")
+    assert ask(port, "POST", "/chat", {"user_input": "x"}, Host=host).status == 403
+    for right in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        assert ask(port, "GET", "/health", Host=right).status == 200
+
+
+def test_a_twins_port_has_no_page_no_operator_and_no_other_twins(farm: Farm) -> None:
+    key = farm.new("alone")
+    port = farm.boot(key)
+    for method, path in (
+        ("GET", "/"), ("GET", "/twins"), ("GET", f"/twins/{key}"), ("POST", f"/twins/{key}/chat"),
+        ("POST", "/operator/key"), ("GET", "/operator/status"), ("GET", "/threads"), ("GET", "/settings"),
+    ):  # fmt: skip
+        assert ask(port, method, path, {}).status == 404, path
+    for method, path in (("POST", "/agents/new"), ("POST", "/agents/run"), ("DELETE", "/agents/x_agent.py")):
+        assert ask(port, method, path, {}).json()["code"] == "not_operator", path
+
+
+def test_pages_of_other_sites_may_not_use_a_twins_port(farm: Farm) -> None:
+    port = farm.boot(farm.new("shy"))
+    answer = ask(port, "POST", "/chat", {"user_input": "x"}, Origin="http://evil.example")
+    assert answer.status == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def _structural() -> list[tuple[str, str]]:
+    own = [(route.method, route.path) for route in twins_door.routes if isinstance(route, web.RouteDef)]
+    below = [
+        (route.method, f"/twins/{{twin}}{route.path}")
+        for route in agent_files.routes
+        if isinstance(route, web.RouteDef) and getattr(route.handler, "operator_only", False)
+    ]
+    return own + below
+
+
+@pytest.mark.parametrize(("method", "path"), _structural())
+def test_twins_and_their_agents_are_the_operators_business(farm: Farm, method: str, path: str) -> None:
+    key = next(iter(farm.rows()), "") or farm.new("watched")
+    before = farm.rows()
+    place = re.sub(r"\{filename:[^}]*\}", "x_agent.py", path.replace("{twin}", key))
+    answer = farm.daemon.request(
+        method, place, b'{"name": "x", "confirm": true, "filter": {"kind": "personal"}}'
+    )
+    assert (answer.status, answer.json()["code"]) == (403, "not_operator")
+    assert farm.rows().keys() == before.keys()
+
+
+def test_all_that_talks_to_the_brainstem_talks_to_a_twin_too(farm: Farm) -> None:
+    paths = {route.path for table in (chat.routes, agent_files.routes) for route in table}  # type: ignore[attr-defined]
+    described = farm.daemon.get("/openapi.json").json()["paths"]
+    below = {re.sub(r"\{(\w+):[^}]*\}", r"{\1}", f"/twins/{{twin}}{path}") for path in paths}
+    assert below <= described.keys()
