@@ -1,28 +1,24 @@
+"""Archived, brought back, purged, alone and in bulk: what each verb does, and when it does nothing."""
+
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import tempfile
 import time
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.storage.locking import lock
 from twins.errors import BadFile, NoSuchTwin, TwinConflict
-from twins.lifecycle.deleting import delete
 from twins.lifecycle.errors import BadFilter
 from twins.lifecycle.ledger import State, list_archived, state_of
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.moving import archive_body
 from twins.lifecycle.selection import Selection
 from twins.listing import scan
-
-KilledAt = Callable[[int, Callable[[], object]], bool]
 
 
 def test_an_archived_twin_lies_whole_in_the_archive_with_its_record(home: Any) -> None:
@@ -378,245 +374,3 @@ def test_a_filter_that_hangs_is_refused_and_nothing_happens(home: Any) -> None:
     with pytest.raises(BadFilter, match="too long"):
         home.do("archive_matching", selection, confirm=True)
     assert len(scan(home.places).twins) == 1
-
-
-# What lies about.
-
-
-def test_dot_names_and_folders_without_an_identity_are_never_twins(home: Any) -> None:
-    twin = home.mint("Gardener")
-    home.do("archive", twin.key)
-    for hidden in (".cache", ".staging/x", ".archive/.hidden", ".trash"):
-        folder = home.places.twins / hidden
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
-    (home.places.archive / "empty").mkdir()
-    (home.places.purged / ".hidden.json").write_text("{}")
-    assert scan(home.places).twins == []
-    assert [entry["hash"] for entry in home.do("list_archived")] == [twin.key]
-    assert home.do("list_purged") == []
-
-
-def test_a_home_without_twins_lists_nothing_and_writes_nothing(home: Any) -> None:
-    assert home.do("list_archived") == []
-    assert home.do("list_purged") == []
-    assert not home.places.home.exists()
-
-
-@pytest.mark.parametrize(
-    "octets",
-    [None, b"", b"{", b"[]", b'"x"', b"\xff\xfe", b'{"schema": "rapp-twin-tombstone/1.0"}', b"{}" * 10, b" " * (2 << 20)],
-    ids=["none", "empty", "cut", "list", "text", "utf-16", "bare", "twice", "huge"],
-)  # fmt: skip
-def test_a_body_with_a_damaged_record_is_listed_brought_back_and_purged(
-    home: Any, octets: bytes | None
-) -> None:
-    for verb in ("unarchive", "purge"):
-        twin = home.mint("Gardener")
-        home.do("archive", twin.key)
-        record = home.places.archived(twin.key) / "archived.json"
-        record.unlink()
-        if octets is not None:
-            record.write_bytes(octets)
-        [entry] = home.do("list_archived")
-        assert (entry["rappid"], entry["name"], entry["kind"]) == (twin.rappid.text, "Gardener", "project")
-        assert entry["note"]
-        result = home.do(verb, "Gardener", **({"confirm": True} if verb == "purge" else {}))
-        assert result["ok"]
-        if verb == "unarchive":
-            kept = home.places.active(twin.key) / "archived.json"
-            assert (kept.read_bytes() if kept.exists() else None) == octets
-            home.do("archive", twin.key)
-            home.do("purge", twin.key, confirm=True)
-    assert len(home.do("list_purged")) == 2
-
-
-def test_a_record_that_is_partly_wrong_keeps_what_is_right(home: Any) -> None:
-    twin = home.mint("Gardener")
-    home.do("archive", twin.key, reason="winter", now=home.now)
-    path = home.places.archived(twin.key) / "archived.json"
-    record = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**record, "archived_by": "somebody", "extra": [1]}))
-    [entry] = home.do("list_archived")
-    assert (entry["archived_by"], entry["archived_reason"], entry["extra"]) == ("operator", "winter", [1])
-    assert entry["archived_at"] == record["archived_at"]
-    assert "archived_by" in entry["note"]
-
-
-def test_the_record_of_another_twin_is_not_believed(home: Any) -> None:
-    one, other = home.mint("Gardener"), home.mint("Cook")
-    home.do("archive", one.key, reason="winter")
-    home.do("archive", other.key, reason="summer")
-    (home.places.archived(other.key) / "archived.json").write_bytes(
-        (home.places.archived(one.key) / "archived.json").read_bytes()
-    )
-    entries = {entry["hash"]: entry for entry in home.do("list_archived")}
-    assert entries[other.key]["name"] == "Cook"
-    assert "archived_reason" not in entries[other.key]
-    assert "another twin" in entries[other.key]["note"]
-
-
-def test_an_archived_twin_with_a_damaged_identity_can_still_be_ended(home: Any) -> None:
-    twin = home.mint("Gardener")
-    home.do("archive", twin.key)
-    (home.places.archived(twin.key) / "rappid.json").write_text("{")
-    [entry] = home.do("list_archived")
-    assert entry["name"] == "Gardener"
-    home.do("purge", twin.key, confirm=True)
-    assert home.do("list_purged")[0]["rappid"] == twin.rappid.text
-
-
-def test_a_damaged_tombstone_is_listed_and_harms_nobody(home: Any) -> None:
-    twin = home.mint("Gardener")
-    home.do("archive", twin.key)
-    home.do("purge", twin.key, confirm=True)
-    (home.places.purged / f"{'ab' * 32}.json").write_text("{")
-    entries = home.do("list_purged")
-    assert {entry["hash"] for entry in entries} == {twin.key, "ab" * 32}
-    assert [
-        bool(entry.get("note")) for entry in sorted(entries, key=lambda one: one["hash"] == twin.key)
-    ] == [
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize("trap", ["folder", "link", "pipe"])
-def test_what_a_twin_laid_in_the_place_of_its_record_is_no_trap(home: Any, trap: str) -> None:
-    twin = home.mint("Gardener")
-    record = twin.workspace.root / "archived.json"
-    outside = home.places.home / "precious"
-    outside.write_text("precious")
-    if trap == "folder":
-        record.mkdir()
-        (record / "mine").write_text("mine")
-    elif trap == "link":
-        record.symlink_to(outside)
-    else:
-        os.mkfifo(record)
-    home.do("archive", twin.key, reason="winter")
-    [entry] = home.do("list_archived")
-    assert (entry["archived_reason"], entry.get("note")) == ("winter", None)
-    assert outside.read_text() == "precious"
-    if trap == "folder":
-        [kept] = home.places.archived(twin.key).glob("archived.json.*")
-        assert (kept / "mine").read_text() == "mine"
-
-
-def test_a_link_is_no_twin_and_is_neither_moved_nor_followed(home: Any, tmp_path: Path) -> None:
-    twin = home.mint("Gardener")
-    elsewhere = tmp_path / "elsewhere"
-    twin.workspace.root.rename(elsewhere)
-    twin.workspace.root.symlink_to(elsewhere)
-    with pytest.raises(NoSuchTwin):
-        home.do("archive", twin.key)
-    home.places.archived("cd" * 32).symlink_to(elsewhere)
-    assert home.do("list_archived") == []
-    with pytest.raises(NoSuchTwin):
-        home.do("purge", "cd" * 32, confirm=True)
-    assert (elsewhere / "soul.md").exists()
-
-
-# Deleting.
-
-
-def test_a_purge_deletes_links_but_not_what_they_point_at(home: Any, tmp_path: Path) -> None:
-    twin = home.mint("Gardener")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "precious").write_text("precious")
-    (twin.workspace.data / "folder").symlink_to(outside)
-    (twin.workspace.data / "file").symlink_to(outside / "precious")
-    home.do("archive", twin.key)
-    home.do("purge", twin.key, confirm=True)
-    assert (outside / "precious").read_text() == "precious"
-    assert list(home.places.archive.iterdir()) == []
-
-
-def test_a_tree_too_deep_to_name_is_archived_and_purged(home: Any) -> None:
-    twin = home.mint("Gardener")
-    handle = os.open(twin.workspace.data, os.O_RDONLY)
-    for _ in range(1200):
-        os.mkdir("deep", dir_fd=handle)
-        inner = os.open("deep", os.O_RDONLY, dir_fd=handle)
-        os.close(handle)
-        handle = inner
-    os.close(handle)
-    home.do("archive", twin.key)
-    home.do("purge", twin.key, confirm=True)
-    assert list(home.places.archive.iterdir()) == []
-
-
-def test_folders_that_a_twin_locked_are_deleted_all_the_same() -> None:
-    room = Path(tempfile.mkdtemp(dir="/tmp"))  # the test's own folder is closed to other accounts
-    top = room / "body"
-    inner = top / "a" / "b" / "c"
-    inner.mkdir(parents=True)
-    (inner / "file").write_text("x")
-    room.chmod(0o777)
-    for path in (inner / "file", inner, inner.parent, inner.parent.parent, top):
-        path.chmod(0o000)
-        if os.geteuid() == 0:
-            os.chown(path, 65534, 65534)
-    child = os.fork()
-    if child == 0:
-        if os.geteuid() == 0:
-            os.setgid(65534)
-            os.setuid(65534)
-        os._exit(0 if delete(top) == [] else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert not top.exists()
-    room.rmdir()
-
-
-def test_two_verbs_at_once_wait_for_each_other(home: Any, runner: Any) -> None:
-    twins = [home.mint(f"Test {number}") for number in range(6)]
-
-    async def both() -> None:
-        one, other = Lifecycle(home.places, runner), Lifecycle(home.places, runner)
-        await asyncio.gather(
-            *(one.archive(twin.key) for twin in twins[:3]), *(other.archive(twin.key) for twin in twins[3:])
-        )
-        results = await asyncio.gather(
-            *(life.purge(twins[0].key, confirm=True) for life in (one, other)), return_exceptions=True
-        )
-        assert sorted(isinstance(result, TwinConflict | NoSuchTwin) for result in results) == [False, True]
-
-    asyncio.run(both())
-    assert len(home.do("list_archived")) == 5
-    assert home.leftovers() == []
-
-
-def test_a_verb_of_another_process_keeps_this_one_waiting_and_then_is_told(
-    home: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    twin = home.mint("Gardener")
-    home.do("recover")
-    monkeypatch.setattr("agents.storage.locking.PATIENCE", 0.05)
-    handle = os.open(home.places.archive, os.O_RDONLY)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with lock(handle):
-            os.write(writing, b"held")
-            time.sleep(600)
-        os._exit(0)
-    try:
-        os.read(reading, 4)
-        with pytest.raises(TwinConflict, match="nothing was changed"):
-            home.do("archive", twin.key)
-        assert [one["hash"] for one in home.do("list_archived")] == []  # lists wait for nobody
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        for one in (handle, reading, writing):
-            os.close(one)
-    assert state_of(home.places, twin.key) is State.ACTIVE
-    home.do("archive", twin.key)
-
-
-def test_times_need_their_offset(home: Any) -> None:
-    twin = home.mint("Gardener")
-    with pytest.raises(ValueError, match="offset"):
-        home.do("archive", twin.key, now=datetime(2026, 1, 1))
-    assert state_of(home.places, twin.key) is State.ACTIVE
