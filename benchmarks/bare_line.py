@@ -3,7 +3,7 @@
 A durable call adds what no call can do without: its start committed, a worker process asked, its answer
 committed and synced, and at the caller question and answer committed. It has no gate, no trust, no chain. A kept
 call is one without the sync and without the caller's record. A ruled call is a durable one of strictly checked
-envelopes, in rappd's own record: with threads, chains, and each HELP begun once, whatever is repeated.
+envelopes, in tables like rappd's: with threads, chains, and each HELP begun once, whatever is repeated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def opened(what: What) -> AsyncIterator[Ask]:
         if what == "durable":
             record = BareRecord(folder / "ours.db")
         elif what == "ruled":
-            record = await RuledRecord.open(folder / "ours.db")
+            record = RuledRecord(folder / "ours.db")
         try:
             url = f"https://127.0.0.1:{int(await asyncio.to_thread(server.stdout.readline))}/line"
             context = client_context((folder / "theirs.der").read_bytes(), ours)
@@ -129,7 +129,7 @@ async def _serve(folder: Path, what: What) -> None:
     if what == "ruled":
         worker = BareWorker()
         worker.attach()
-        ruled = RuledCalls(await RuledRecord.open(folder / "theirs.db"), worker)
+        ruled = RuledCalls(RuledRecord(folder / "theirs.db"), worker)
         app.router.add_get("/line", ruled.line)
     elif what != "line":
         worker = BareWorker()

@@ -14,31 +14,30 @@ from typing import Any
 import orjson
 
 
-class BareRecord:
-    """One table behind one thread that commits whatever has gathered. No chain, no threads, no repeats."""
+class Steps:
+    """A thread that commits whatever has gathered: rows of a table, or statements with their values."""
 
-    def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        self._db.execute("PRAGMA wal_autocheckpoint = 0")
-        self._db.execute("CREATE TABLE events(seq INTEGER PRIMARY KEY, id TEXT, verb TEXT, body BLOB)")
-        self._db.execute("CREATE UNIQUE INDEX once ON events(id, verb)")
-        self._log = os.open(f"{path}-wal", os.O_RDWR)
+    def __init__(self, db: sqlite3.Connection, log: Path) -> None:
+        self._db = db
+        self._log = os.open(log, os.O_RDWR)
         os.pwrite(
             self._log, bytes(32 << 20), os.fstat(self._log).st_size
         )  # a log that grows is synced slower
         os.fsync(self._log)
-        self._pending: deque[tuple[list[tuple[str, str, bytes]], asyncio.Future[None] | None, bool]] = deque()
+        self._pending: deque[tuple[list[Any], asyncio.Future[None] | None, bool]] = deque()
         self._bell = threading.Semaphore(0)
         threading.Thread(target=self._run, daemon=True).start()
 
-    def put(self, *rows: tuple[str, str, bytes], synced: bool = False) -> asyncio.Future[None]:
-        """Appends (id, verb, body)s; done once they are committed, or ``synced``."""
+    def put(self, *rows: Any, synced: bool = False) -> asyncio.Future[None]:
+        """Done once they are committed, or ``synced``."""
         waiter = asyncio.get_running_loop().create_future()
         self._pending.append((list(rows), waiter, synced))
         self._bell.release()
         return waiter
+
+    def carry_out(self, rows: list[Any]) -> None:
+        """Inside a transaction."""
+        raise NotImplementedError
 
     def _run(self) -> None:
         while True:
@@ -49,10 +48,7 @@ class BareRecord:
             if not batch:
                 continue
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(
-                "INSERT INTO events(id, verb, body) VALUES(?, ?, ?)",
-                [row for rows, _, _ in batch for row in rows],
-            )
+            self.carry_out([row for rows, _, _ in batch for row in rows])
             self._db.execute("COMMIT")
             self._settle([waiter for _, waiter, synced in batch if not synced])
             if later := [waiter for _, waiter, synced in batch if synced]:
@@ -66,6 +62,23 @@ class BareRecord:
 
         if waiters:
             waiters[0].get_loop().call_soon_threadsafe(settle)
+
+
+class BareRecord(Steps):
+    """One table of (id, verb, body). No chain, no threads, no repeats."""
+
+    def __init__(self, path: Path) -> None:
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("CREATE TABLE events(seq INTEGER PRIMARY KEY, id TEXT, verb TEXT, body BLOB)")
+        db.execute("CREATE UNIQUE INDEX once ON events(id, verb)")
+        super().__init__(db, Path(f"{path}-wal"))
+
+    def carry_out(self, rows: list[Any]) -> None:
+        """See ``Steps``."""
+        self._db.executemany("INSERT INTO events(id, verb, body) VALUES(?, ?, ?)", rows)
 
 
 class BareWorker:

@@ -1,53 +1,78 @@
-"""The barest call that keeps the rules: strict envelopes, rappd's own record, each HELP begun once, answered once."""
+"""The barest call that keeps the rules: strict envelopes, chained threads, each HELP begun once and answered once.
+
+The record has rappd's tables, and nothing but the statements that a call needs, in a row; who asks and who answers
+know beforehand what rappd has to look up, check, plan and report.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from aiohttp import ClientWebSocketResponse, WSMsgType, web
 
-from benchmarks.bare_steps import BareWorker
+from benchmarks.bare_steps import BareWorker, Steps
 from envelopes import emergence, wire
+from envelopes.chain import GENESIS, link
 from envelopes.record import DONE, HELP, THREAD, Envelope, new_id, new_session, thread_id
-from rappd.store.changes import Taking
-from rappd.store.records import Record, ThreadInfo
-from rappd.store.store import Store
+from rappd.store.connections import open_writing
 
 _OURS, _THEIRS = "brainstem_0123456789abcdef", "brainstem_fedcba9876543210"
+_BEGUN = """INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at)
+    SELECT ?1, ?2, ?3, 'started', 'brainstem', ?4, x'', ?5
+    WHERE NOT EXISTS (SELECT 1 FROM events WHERE answers = 1 AND recipient = ?1 AND id = ?2)"""
+_OVER = "DELETE FROM inbox WHERE sender = ? AND id = ? AND verb = ?"
+_THREAD = """INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head)
+    VALUES(?, ?, 'brainstem', ?, ?, 'Echo', ?, ?, ?, ?)"""
+_ADVANCE = "UPDATE threads SET count = ?, head = ?, updated = ? WHERE number = ?"
+_EVENT = """INSERT INTO events(thread, n, at, verb, sender, recipient, id, body, answers, prev, hash)
+    VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 
-class RuledRecord:
-    """A ``Store``, and how envelopes get into it."""
+class RuledRecord(Steps):
+    """rappd's tables; ``put`` takes statements with their values."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, path: Path) -> None:
+        super().__init__(open_writing(path), Path(f"{path}-wal"))
+        self.numbers = count(1)
 
-    @classmethod
-    async def open(cls, path: Path) -> RuledRecord:
-        """Opens a new one."""
-        return cls(await Store.open(path))
+    def carry_out(self, rows: list[Any]) -> None:
+        """See ``Steps``."""
+        for statement, values in rows:
+            self._db.execute(statement, values)
 
-    def begun(self, sender: str, session: str, *, fresh: bool) -> ThreadInfo:
-        """The thread of a call."""
-        text = f'"{session}"'
-        return ThreadInfo(
-            thread_id("brainstem", sender, text), "brainstem", sender, text, "Echo", _now(), fresh
-        )
 
-    def row(self, envelope: Envelope, *, answers: bool = False) -> Record:
-        """An envelope that is on a thread, as a record."""
-        return Record(
-            envelope.extensions[THREAD],
-            envelope.verb,
-            envelope.sender,
-            envelope.recipient,
-            envelope.id,
-            emergence.encode(envelope),
-            _now(),
-            answers,
-        )
+class _Thread:
+    """A new thread of a call, and the statements that write it down."""
+
+    def __init__(self, record: RuledRecord, sender: str, session: str) -> None:
+        self._number = next(record.numbers)
+        self._session = f'"{session}"'
+        self._sender = sender
+        self._head = GENESIS
+        self._events = 0
+        self.id = thread_id("brainstem", sender, self._session)
+
+    def begins(self, envelope: Envelope) -> list[Any]:
+        """Itself and its first event."""
+        event = self.goes_on(envelope)[1]
+        at, head = _now(), bytearray(self._head)
+        row = (self._number, self.id, self._sender, self._session, at, at, self._events, head)
+        return [(_THREAD, row), event]
+
+    def goes_on(self, envelope: Envelope, *, answers: int = 0) -> list[Any]:
+        """One event more."""
+        self._events += 1
+        at, body, before = _now(), emergence.encode(envelope), self._head
+        self._head = link(before, at, body)
+        event = (
+            self._number, self._events, at, envelope.verb, envelope.sender, envelope.recipient, envelope.id,
+            bytearray(body), answers, bytearray(before), bytearray(self._head),
+        )  # fmt: skip
+        return [(_ADVANCE, (self._events, bytearray(self._head), at, self._number)), (_EVENT, event)]
 
 
 class RuledAsker:
@@ -66,15 +91,13 @@ class RuledAsker:
 
     async def ask(self) -> None:
         """One question."""
-        info = self._record.begun(_OURS, new_session(), fresh=True)
-        asked = Envelope(
-            new_id(), _OURS, _THEIRS, HELP, {"agent": "Echo", "args": {"text": "7"}}, {THREAD: info.id}
-        )
+        thread = _Thread(self._record, _OURS, new_session())
+        data = {"agent": "Echo", "args": {"text": "7"}}
+        asked = Envelope(new_id(), _OURS, _THEIRS, HELP, data, {THREAD: thread.id})
         self._waiting[asked.id] = future = asyncio.get_running_loop().create_future()
         await self._line.send_str(emergence.encode(asked).decode())
-        self._record.store.thread(info)
-        self._record.store.queue(self._record.row(asked), hasten=True)
-        await self._record.store.commit(self._record.row(await future))
+        begun = thread.begins(asked)
+        await self._record.put(*begun, *thread.goes_on(await future))
 
 
 class RuledCalls:
@@ -98,18 +121,12 @@ class RuledCalls:
 
     async def _work(self, line: web.WebSocketResponse, raw: str) -> None:
         asked = wire.decode(raw.encode())
-        store = self._record.store
-        info = self._record.begun(asked.sender, asked.extensions[THREAD], fresh=False)
+        thread = _Thread(self._record, asked.sender, asked.extensions[THREAD])
         key = (asked.sender, asked.id, asked.verb)
-        here = _on(asked, info.id)
-        records: list[Record | ThreadInfo] = [info, self._record.row(here)]
-        with store.gathering.turn():
-            if await store.take(
-                Taking(*key, "started", "brainstem", info.id, b"", _now(), records), strict=False
-            ):
-                return
-            reply = here.reply(DONE, {"result": await self._worker.ask(asked.data["args"]["text"])})
-            await store.commit_reply(self._record.row(reply, answers=True), *key)
+        here = _on(asked, thread.id)
+        await self._record.put((_BEGUN, (*key, thread.id, _now())), *thread.begins(here))
+        reply = here.reply(DONE, {"result": await self._worker.ask(asked.data["args"]["text"])})
+        await self._record.put((_OVER, key), *thread.goes_on(reply, answers=1), synced=True)
         await line.send_str(emergence.encode(_on(reply, asked.extensions[THREAD])).decode())
 
 
