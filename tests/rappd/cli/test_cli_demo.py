@@ -76,7 +76,7 @@ class Demo:
             family, parents = {self.process.pid}, dict(_parents())
             while more := {pid for pid, parent in parents.items() if parent in family} - family:
                 family |= more
-            self.ever |= {(pid, _born(pid)) for pid in family if _born(pid)}
+            self.ever |= {(pid, born) for pid in family if (born := _born(pid))}
             time.sleep(0.05)
 
 

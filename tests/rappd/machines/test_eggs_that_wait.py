@@ -197,7 +197,7 @@ def test_an_egg_for_a_peer_that_is_away_waits_and_goes_by_itself(house: House) -
     (there,) = house.arrived()
     assert (there["name"], there["from"]) == ("garden.egg", "desk")
     assert pi.owner("POST", "/eggs/hatch", {"path": there["path"]})["hatched"]["name"] == "Garden"
-    assert house.is_tidy()
+    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
 
 
 def test_where_the_peer_is_there_the_command_says_delivered(house: House) -> None:
@@ -257,7 +257,7 @@ def test_an_egg_whose_receipt_was_lost_does_not_come_twice(house: House) -> None
     house.waits_for_nothing()
     assert [row["state"] for row in house.outbox()] == ["done"]
     assert house.arrived() == [], "its owner threw it away; it is not sent again"
-    assert house.is_tidy()
+    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
 
 
 def test_one_that_nobody_wants_any_more_stays_here(house: House) -> None:
