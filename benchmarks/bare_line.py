@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 import orjson
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
-from benchmarks.bare_steps import BareRecord, BareWorker
+from benchmarks.bare_steps import BareRecord, BareWorker, Door
 from benchmarks.ruled_steps import RuledAsker, RuledCalls, RuledRecord
 from envelopes.certificates import make_certificate
 from envelopes.keys import IdentityKey
@@ -157,24 +157,14 @@ async def _line(request: web.Request) -> web.WebSocketResponse:
     return line
 
 
-class _Calls:
+class _Calls(Door):
     def __init__(self, record: BareRecord, worker: BareWorker, *, synced: bool) -> None:
+        super().__init__()
         self._record = record
         self._synced = synced
         self._worker = worker
-        self._working: set[asyncio.Task[None]] = set()
 
-    async def line(self, request: web.Request) -> web.WebSocketResponse:
-        line = web.WebSocketResponse(compress=False)
-        await line.prepare(request)
-        async for message in line:
-            if message.type is WSMsgType.TEXT:
-                task = asyncio.get_running_loop().create_task(self._work(line, message.data))
-                self._working.add(task)
-                task.add_done_callback(self._working.discard)
-        return line
-
-    async def _work(self, line: web.WebSocketResponse, raw: str) -> None:
+    async def answer(self, line: web.WebSocketResponse, raw: str) -> None:
         asked = orjson.loads(raw)
         await self._record.put((asked["id"], "HELP", raw.encode()))
         reply = _reply(asked, await self._worker.ask(asked["data"]["args"]["text"]))

@@ -1,4 +1,4 @@
-"""The steps that a durable call cannot do without, each in its barest form: a record, and a worker process."""
+"""What a durable call cannot do without, each in its barest form: a record, a worker process, and a door."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 import socket
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 import orjson
+from aiohttp import WSMsgType, web
 
 
-class Steps:
+class Steps(ABC):
     """A thread that commits whatever has gathered: rows of a table, or statements with their values."""
 
     def __init__(self, db: sqlite3.Connection, log: Path) -> None:
@@ -35,9 +37,9 @@ class Steps:
         self._bell.release()
         return waiter
 
+    @abstractmethod
     def carry_out(self, rows: list[Any]) -> None:
         """Inside a transaction."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         while True:
@@ -111,3 +113,25 @@ class BareWorker:
     def _read(self) -> None:
         number, text = orjson.loads(self._socket.recv(1 << 16))
         self._waiting.pop(number).set_result(text)
+
+
+class Door(ABC):
+    """Works on what a line asks, each on a task of its own."""
+
+    def __init__(self) -> None:
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def line(self, request: web.Request) -> web.WebSocketResponse:
+        """A WebSocket, until it ends."""
+        line = web.WebSocketResponse(compress=False)
+        await line.prepare(request)
+        async for message in line:
+            if message.type is WSMsgType.TEXT:
+                task = asyncio.get_running_loop().create_task(self.answer(line, message.data))
+                self._working.add(task)
+                task.add_done_callback(self._working.discard)
+        return line
+
+    @abstractmethod
+    async def answer(self, line: web.WebSocketResponse, raw: str) -> None:
+        """One question."""

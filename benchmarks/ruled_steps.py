@@ -12,9 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from aiohttp import ClientWebSocketResponse, WSMsgType, web
+from aiohttp import ClientWebSocketResponse, web
 
-from benchmarks.bare_steps import BareWorker, Steps
+from benchmarks.bare_steps import BareWorker, Door, Steps
 from envelopes import emergence, wire
 from envelopes.chain import GENESIS, link
 from envelopes.record import DONE, HELP, THREAD, Envelope, new_id, new_session, thread_id
@@ -100,26 +100,16 @@ class RuledAsker:
         await self._record.put(*begun, *thread.goes_on(await future))
 
 
-class RuledCalls:
+class RuledCalls(Door):
     """Answers, each HELP once: its start committed, a worker asked, its answer committed and synced."""
 
     def __init__(self, record: RuledRecord, worker: BareWorker) -> None:
+        super().__init__()
         self._record = record
         self._worker = worker
-        self._working: set[asyncio.Task[None]] = set()
 
-    async def line(self, request: web.Request) -> web.WebSocketResponse:
-        """The door."""
-        line = web.WebSocketResponse(compress=False)
-        await line.prepare(request)
-        async for message in line:
-            if message.type is WSMsgType.TEXT:
-                task = asyncio.get_running_loop().create_task(self._work(line, message.data))
-                self._working.add(task)
-                task.add_done_callback(self._working.discard)
-        return line
-
-    async def _work(self, line: web.WebSocketResponse, raw: str) -> None:
+    async def answer(self, line: web.WebSocketResponse, raw: str) -> None:
+        """See ``Door``."""
         asked = wire.decode(raw.encode())
         thread = _Thread(self._record, asked.sender, asked.extensions[THREAD])
         key = (asked.sender, asked.id, asked.verb)

@@ -193,6 +193,17 @@ class RunningDaemon:
         return self.request("POST", "/agents/import", body, headers, **more)
 
 
+def on(port: int, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    """A request to a port of 127.0.0.1."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        response = connection.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()
+
+
 class _Control(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=60)

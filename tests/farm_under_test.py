@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import socket
 import threading
 import uuid
@@ -12,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon_under_test import Answer, RunningDaemon, agent_source
+from daemon_under_test import Answer, RunningDaemon, agent_source, on
 from loopback_server import FakeModel, calls, says
 
 from agents.worker.ancestry import descendants
@@ -103,21 +101,10 @@ class Farm:
         return self.model.system()
 
 
-def ask(port: int, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    """A request to a port of 127.0.0.1."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
-
-
 def closed(farm: Farm, port: int) -> bool:
     """Whether no twin of the farm answers there. Anybody may have taken the port meanwhile, twins of others too."""
     try:
-        return str(farm.daemon.home) not in ask(port, "GET", "/health").json()["brainstem_dir"]
+        return str(farm.daemon.home) not in on(port, "GET", "/health").json()["brainstem_dir"]
     except (OSError, ValueError, KeyError):
         return True
 

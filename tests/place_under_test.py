@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 from collections.abc import Callable
@@ -122,17 +121,6 @@ class News:
 
 def thinks_with(model: FakeModel) -> dict[str, str]:
     return {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "small"}
-
-
-def on(port: int, method: str, path: str, body: Any = None) -> Answer:
-    """A request to a twin's own port."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(method, path, json.dumps(body) if body is not None else None)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
 
 
 def lies(home: Path) -> dict[str, bytes]:

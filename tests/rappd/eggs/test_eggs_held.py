@@ -5,8 +5,8 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from daemon_under_test import agent_source
-from place_under_test import KETTLE, Place, on
+from daemon_under_test import agent_source, on
+from place_under_test import KETTLE, Place
 
 from twins.eggs.opening.sniffing import open_egg
 

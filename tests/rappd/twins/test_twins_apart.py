@@ -7,8 +7,8 @@ import time
 import uuid
 
 import pytest
-from daemon_under_test import agent_source
-from farm_under_test import Farm, ask
+from daemon_under_test import agent_source, on
+from farm_under_test import Farm
 from loopback_server import calls, says
 
 
@@ -118,7 +118,7 @@ def test_a_renamed_twin_is_called_so_at_once(farm: Farm) -> None:
     key = farm.new("old name")
     port = farm.boot(key)
     farm.post(f"/twins/{key}/rename", {"name": "new name"})
-    assert ask(port, "GET", "/health").json()["name"] == "new name"
+    assert on(port, "GET", "/health").json()["name"] == "new name"
     assert farm.daemon.get("/twins/new%20name", control=True).json()["twin"]["key"] == key
     assert farm.daemon.get("/twins/old-name", control=True).json()["twin"]["key"] == key, "the slug stays"
 

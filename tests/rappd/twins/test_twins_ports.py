@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from aiohttp import web
-from farm_under_test import AGENT, Farm, ask, closed
+from daemon_under_test import on
+from farm_under_test import AGENT, Farm, closed
 from loopback_server import calls, says
 
 from rappd.doors.loopback import agent_files, chat
@@ -21,11 +22,11 @@ def test_a_booted_twin_answers_on_its_port_with_its_own_name_and_agents(farm: Fa
     (farm.folder(key) / "agents" / "kettle_agent.py").write_text(AGENT)
     port = farm.boot(key)
     assert port in PORTS
-    health = ask(port, "GET", "/health").json()
+    health = on(port, "GET", "/health").json()
     assert health["name"] == "gardener"
     assert health["brainstem_dir"] == str(farm.folder(key))
     farm.model.will(calls(("Kettle", {})), says("there"))
-    said = ask(port, "POST", "/chat", {"user_input": "go"}).json()
+    said = on(port, "POST", "/chat", {"user_input": "go"}).json()
     assert said["response"] == "there"
     assert said["agent_logs"] == "[Kettle] It boils."
     assert farm.rows()[key] | {"last_talk": 0} == farm.rows()[key] | {
@@ -53,7 +54,7 @@ def test_booting_and_stopping_at_once_leaves_it_in_one_of_the_two_states(farm: F
     row = farm.rows()[key]
     farm.model.will(says("I am here"))
     if row["state"] == "awake":
-        assert ask(row["port"], "POST", "/chat", {"user_input": "well?"}).json()["response"] == "I am here"
+        assert on(row["port"], "POST", "/chat", {"user_input": "well?"}).json()["response"] == "I am here"
     else:
         assert farm.says_to(key, "well?")["response"] == "I am here"
 
@@ -64,11 +65,11 @@ def test_a_twins_port_answers_to_this_machines_names_only(farm: Farm, host: str)
         next((key for key, row in farm.rows().items() if row["name"] == "named"), "") or farm.new("named")
     )
     for path in ("/health", "/agents"):
-        answer = ask(port, "GET", path, Host=host)
+        answer = on(port, "GET", path, Host=host)
         assert (answer.status, answer.json()["code"]) == (403, "refused")
-    assert ask(port, "POST", "/chat", {"user_input": "x"}, Host=host).status == 403
+    assert on(port, "POST", "/chat", {"user_input": "x"}, Host=host).status == 403
     for right in (f"127.0.0.1:{port}", f"localhost:{port}"):
-        assert ask(port, "GET", "/health", Host=right).status == 200
+        assert on(port, "GET", "/health", Host=right).status == 200
 
 
 def test_a_twins_port_has_no_page_no_operator_and_no_other_twins(farm: Farm) -> None:
@@ -78,14 +79,14 @@ def test_a_twins_port_has_no_page_no_operator_and_no_other_twins(farm: Farm) -> 
         ("GET", "/"), ("GET", "/twins"), ("GET", f"/twins/{key}"), ("POST", f"/twins/{key}/chat"),
         ("POST", "/operator/key"), ("GET", "/operator/status"), ("GET", "/threads"), ("GET", "/settings"),
     ):  # fmt: skip
-        assert ask(port, method, path, {}).status == 404, path
+        assert on(port, method, path, {}).status == 404, path
     for method, path in (("POST", "/agents/new"), ("POST", "/agents/run"), ("DELETE", "/agents/x_agent.py")):
-        assert ask(port, method, path, {}).json()["code"] == "not_operator", path
+        assert on(port, method, path, {}).json()["code"] == "not_operator", path
 
 
 def test_pages_of_other_sites_may_not_use_a_twins_port(farm: Farm) -> None:
     port = farm.boot(farm.new("shy"))
-    answer = ask(port, "POST", "/chat", {"user_input": "x"}, Origin="http://evil.example")
+    answer = on(port, "POST", "/chat", {"user_input": "x"}, Origin="http://evil.example")
     assert answer.status == 403
     assert "access-control-allow-origin" not in answer.headers
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, agent_source
-from farm_under_test import Farm, ask, closed
+from daemon_under_test import Answer, agent_source, on
+from farm_under_test import Farm, closed
 from loopback_server import calls, says
 from terminal_under_test import lives
 
@@ -161,7 +161,7 @@ def test_a_port_is_nobody_elses_while_its_twin_rests(farm: Farm) -> None:
     def call() -> None:
         while not over.is_set():
             try:
-                names.append(ask(port, "GET", "/health").json()["name"])
+                names.append(on(port, "GET", "/health").json()["name"])
             except ConnectionRefusedError as error:
                 refused.append(error)
             except (OSError, http.client.HTTPException):  # cut off, as by a stop

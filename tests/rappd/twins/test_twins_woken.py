@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from daemon_under_test import RunningDaemon, agent_source
-from farm_under_test import Farm, ask, closed, taken
+from daemon_under_test import RunningDaemon, agent_source, on
+from farm_under_test import Farm, closed, taken
 from loopback_server import FakeModel, says
 from terminal_under_test import lives
 
@@ -47,7 +47,7 @@ def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lo
     for end in (lone.daemon.kill, lone.daemon.stop):
         (marks / "0000.port").write_text("7151\n")  # of one that is gone
         port = wakes_where_it_was(lone, awake)
-        assert ask(port, "GET", "/health").json()["name"] == "awake"
+        assert on(port, "GET", "/health").json()["name"] == "awake"
         assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
         assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
         end()
