@@ -23,7 +23,8 @@ from agents.worker.syscalls import LINUX
 if TYPE_CHECKING:
     from agents.worker.workforce import Workforce
 
-_PATIENCE = 0.02  # seconds a request waits before another worker is hired
+_PATIENCE = 0.02  # seconds a request waits, all workers at work, before another is hired
+_IDLE_PATIENCE = 0.5  # the same while one is free: it takes the request once the system lets it run
 _LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
 _TRIES = 5
 _LEAVE_SECONDS = 5.0
@@ -204,9 +205,10 @@ class Crew:
             shift.tick(now)
         if self._shift is not None and not self._shift.starting():
             oldest = self._shift.waiting() or next(iter(self._backlog), None)
+            patience = _IDLE_PATIENCE if self._shift.has_free() else _PATIENCE
             if (
                 oldest is not None
-                and now - max(oldest.since, self._shift.staffed) > _PATIENCE
+                and now - max(oldest.since, self._shift.staffed) > patience
                 and self._shift.flowing(now - _PATIENCE / 2) < _processors()
             ):
                 self._shift.hire()

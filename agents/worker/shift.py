@@ -128,6 +128,10 @@ class Shift:
             words = problem.strerror or str(problem)
             self.loop.call_soon(link.give_up, words)
 
+    def has_free(self) -> bool:
+        """Whether a worker performs nothing at this moment."""
+        return not all(self._board.taken[slot] in self.sent for slot in self.workers)
+
     def flowing(self, since: float) -> int:
         """How many workers get through their requests: none of those has been at one since then. More of
         them than processors would only take turns."""

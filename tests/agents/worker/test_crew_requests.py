@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,25 @@ async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worke
     assert crew.stats()["workers"] == 1
     await asyncio.gather(*(crew.request("sleep", {"seconds": 0.5}, timeout=20) for _ in range(4)))
     assert crew.stats()["workers"] > 1
+
+
+async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: Crew) -> None:
+    await crew.request("echo", {}, timeout=10)
+    (pid,) = crew.stats()["pids"]
+    os.kill(pid, signal.SIGSTOP)
+    asked = asyncio.create_task(crew.request("whoami", {}, timeout=10))
+    await asyncio.sleep(0.15)
+    os.kill(pid, signal.SIGCONT)
+    assert (await asked)["count"] == 2
+    assert crew.stats()["workers"] == 1
+
+
+async def test_a_free_worker_that_never_takes_a_request_does_not_hold_it_up(crew: Crew) -> None:
+    await crew.request("echo", {}, timeout=10)
+    (pid,) = crew.stats()["pids"]
+    os.kill(pid, signal.SIGSTOP)
+    assert await crew.request("echo", {"n": 1}, timeout=10) == {"n": 1}
+    assert crew.stats()["workers"] == 2
 
 
 async def test_a_slow_request_does_not_hold_up_a_quick_one(crew: Crew) -> None:
