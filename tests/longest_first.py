@@ -13,6 +13,7 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "lan/test_discovery.py",
     "rappd/page/test_page_machines.py",
+    "rappd/page/test_page_peer.py",
     "rappd/cli/test_cli_peers.py",
     "rappd/test_machines_in_the_page.py",
     "twins/importer/test_crash.py",
@@ -33,6 +34,7 @@ LONGEST = (
     "twins/checkpoints/test_going_back_killed.py",
     "twins/eggs/archive/test_archive_ahead.py",
     "rappd/page/test_page_access.py",
+    "rappd/page/test_page_pairing.py",
     "rappd/page/test_page_twins.py",
     "agents/worker/test_crew_requests.py",
     "rappd/cli/test_cli_pairing_time.py",
