@@ -94,6 +94,7 @@ LONGEST = (
     "rappd/cli/test_cli_widths.py",
     "rappd/test_surface_memory.py",
     "agents/worker/test_worker_as_nobody.py",
+    "rappd/cli/test_cli_egg_hatching.py",
     "rappd/cli/test_cli_egg.py",
     "neighborhoods/pairing/test_by_words.py",
     "twins/eggs/test_sealing.py",

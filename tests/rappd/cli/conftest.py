@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
 
+from tests.rappd.cli.gardener import Gardener
+
 
 @pytest.fixture
 def idle(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
     """A home whose daemon is not running."""
     return make_daemon("idle", LLM_FAKE="1", RAPPD_NAME="desk")
+
+
+@pytest.fixture
+def kitchen(make_daemon: Callable[..., RunningDaemon], tmp_path: Path) -> Gardener:
+    """Where the eggs come from."""
+    return Gardener(make_daemon("kitchen", LLM_FAKE="1", RAPPD_NAME="kitchen"), tmp_path)
 
 
 @pytest.fixture(scope="module")
