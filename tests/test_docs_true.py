@@ -212,6 +212,24 @@ def test_people_read_no_engineers_words(page: Path) -> None:
     assert NEVER.findall(text) == []
 
 
+def test_the_architecture_page_says_what_each_package_is_for() -> None:
+    table = dict(
+        re.findall(r"^\| `([\w/]+)/` \| (.+) \|$", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    )
+    packages = {
+        named(file.parent)
+        for floor in ("envelopes", "agents", "twins", "neighborhoods", "rappd")
+        for file in (REPO / floor).rglob("__init__.py")
+    }
+    unsaid = {
+        package
+        for package in packages - table.keys()
+        if f"`{Path(package).name}/`" not in table.get(str(Path(package).parent), "")
+    }
+    assert not unsaid
+    assert all((REPO / package).is_dir() for package in table)
+
+
 def test_every_test_that_the_threat_model_names_exists() -> None:
     named_tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (DOCS / "threat-model.md").read_text())
     assert len(named_tests) > 40
