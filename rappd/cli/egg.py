@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rappd.cli.egg_desk import FILE, JSON, bar, egg_at, verbs_here
+from rappd.cli.egg_desk import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
 from rappd.cli.egg_peers import arrived, pack_for, send
@@ -141,14 +141,14 @@ def extract(file: Path, folder: Path, as_json: bool) -> None:
 
 @egg.command()
 @click.argument("agents", nargs=-1, required=True)
-@click.option("--registry", type=click.Path(path_type=Path), required=True, help="A clone of the registry.")
+@REGISTRY
 @JSON
-def forge(agents: tuple[str, ...], registry: Path, as_json: bool) -> None:
+def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None:
     """A short text that stands for AGENTS of a registry."""
     from twins.eggs.registry_clone import RegistryClone
     from twins.eggs.strings import decode
 
-    text = RegistryClone.open(registry).forge(agents)
+    text = RegistryClone.open(registry_at(registry)).forge(agents)
     if as_json:
         seeds = [str(seed) for seed in decode(text)]
         print_json({"egg": {"schema": "rapp-egg/1.0", "seeds": seeds, "count": len(seeds), "text": text}})

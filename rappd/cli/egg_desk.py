@@ -11,7 +11,7 @@ import click
 
 from rappd.cli.phrases import size
 from rappd.cli.progress import progress
-from rappd.errors import NotFound
+from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 FILE = click.argument("file", type=click.Path(path_type=Path))
+REGISTRY = click.option(
+    "--registry",
+    type=click.Path(path_type=Path),
+    help="A clone of the registry; without it, the setting eggs.registry.",
+)
 
 
 def egg_at(file: Path) -> Path:
@@ -28,13 +33,26 @@ def egg_at(file: Path) -> Path:
     if not file.is_file():
         do = "rappd egg pack makes one"
         if _is_egg_string(str(file)):
-            do = f"A short text of agents? rappd egg hatch-text {file} --registry FOLDER"
+            do = f"A short text of agents? rappd egg hatch-text {file}"
+            do += "" if _registry_set() else " --registry FOLDER"
         raise NotFound(f'No file "{file}".', do=do)
     from rappd.operations.sealed_eggs import unsealed
     from rappd.operations.waiting_eggs import WaitingEggs
 
     home = Home.here()
     return unsealed(file, home, WaitingEggs(home.root / "eggs" / ".waiting"))
+
+
+def registry_at(given: Path | None) -> Path:
+    """The clone of the registry that is named, here or by the setting. Raises ``Mistyped`` for none."""
+    if given is not None:
+        return given
+    if not (named := _registry_set()):
+        raise Mistyped(
+            "There is no registry to look in.",
+            do="Give --registry FOLDER, or once for all: rappd config set eggs.registry FOLDER",
+        )
+    return Path(named).expanduser()
 
 
 def verbs_here() -> EggVerbs:
@@ -60,6 +78,12 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, whole: line(
             f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
         )
+
+
+def _registry_set() -> str:
+    from rappd.settings.load import Settings
+
+    return Settings.load(Home.here()).text("eggs.registry")
 
 
 def _is_egg_string(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.daemon import Daemon
-from rappd.cli.egg_desk import FILE, JSON, bar, egg_at, verbs_here
+from rappd.cli.egg_desk import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
 from rappd.cli.phrases import ago, count, tilde
 from rappd.cli.progress import progress
 from rappd.cli.screen import interactive, mark, print_json, say, tame
@@ -81,14 +81,14 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
 
 @click.command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -
 @click.argument("text")
-@click.option("--registry", type=click.Path(path_type=Path), required=True, help="A clone of the registry.")
+@REGISTRY
 @_OVERWRITE
 @JSON
-def hatch_text(text: str, registry: Path, overwrite: str, as_json: bool) -> None:
+def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) -> None:
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
     from rappd.cli.egg_screens import show_hatched
 
-    found = verbs_here().hatch_text(text, registry, overwrite=_listed(overwrite))
+    found = verbs_here().hatch_text(text, registry_at(registry), overwrite=_listed(overwrite))
     if as_json:
         print_json(found)
     else:

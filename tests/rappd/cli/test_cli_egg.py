@@ -334,6 +334,24 @@ def test_what_one_mistypes_with_such_a_text_is_answered_with_what_was_meant(
     assert "hatched: 1 file." in idle.cli("egg", "hatch-text", dashed, *registry).stdout
 
 
+def test_a_registry_is_named_once_for_all(idle: RunningDaemon, tmp_path: Path) -> None:
+    from tests.twins.eggs.test_strings import clone, entry
+
+    (tmp_path / "registry").mkdir()
+    clone(tmp_path / "registry", entry("@kody/weather", 5))
+    for asked in (("forge", "@kody/weather"), ("hatch-text", "AAAAAAAAAAU")):
+        refused = idle.cli("egg", *asked)
+        assert refused.returncode == 2
+        assert "There is no registry to look in" in refused.stderr
+        assert "config set eggs.registry FOLDER" in refused.stderr
+    assert idle.cli("config", "set", "eggs.registry", str(tmp_path / "registry")).returncode == 0
+    assert idle.cli("egg", "forge", "@kody/weather").stdout.strip() == "AAAAAAAAAAU"
+    assert "hatch-text AAAAAAAAAAU\n" in idle.cli("egg", "hatch", "AAAAAAAAAAU").stderr
+    assert "hatched: 1 file." in idle.cli("egg", "hatch-text", "AAAAAAAAAAU").stdout
+    elsewhere = idle.cli("egg", "forge", "@kody/weather", "--registry", str(tmp_path))
+    assert elsewhere.returncode != 0
+
+
 # What hints name.
 
 
