@@ -41,7 +41,8 @@ class WorkerLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unread = bytearray()
         self._wanted = FRAME.size
-        self._output: Output | None = None
+        self._output: Output | None = None  # from its birth on: until then nobody knows whose lines they are
+        self._output_end = -1
         self._stream_ended = False
         self._told_end = False
         self._over = False
@@ -52,9 +53,8 @@ class WorkerLink(asyncio.Protocol):
         loop = shift.loop
         ours, theirs = socket.socketpair()
         with theirs:
-            output_out, output_in = os.pipe()
+            self._output_end, output_in = os.pipe()
             try:
-                self._output = Output(loop, output_out, lambda line: shift.printed(self.pid, line))
                 shift.template.spawn(self.slot, [plan, queue, theirs.fileno(), board, output_in], self)
             finally:
                 os.close(output_in)
@@ -94,6 +94,8 @@ class WorkerLink(asyncio.Protocol):
 
     def born(self, pid: int) -> None:
         self.pid = pid
+        end, self._output_end = self._output_end, -1
+        self._output = Output(self._shift.loop, end, lambda line: self._shift.printed(pid, line))
         if self.sentence:
             self._shift.template.kill(pid)
 
@@ -170,4 +172,6 @@ class WorkerLink(asyncio.Protocol):
             self._transport.abort()
         if self._output is not None:
             self._output.close()
+        elif self._output_end >= 0:
+            os.close(self._output_end)
         self._shift.lost(self)

@@ -152,10 +152,16 @@ async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worke
     assert crew.stats()["workers"] > 1
 
 
+async def stop(pid: int) -> None:
+    """Has it stand still; not before it does can a request be put where it would not take it."""
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
 async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: Crew) -> None:
     await crew.request("echo", {}, timeout=10)
     (pid,) = crew.stats()["pids"]
-    os.kill(pid, signal.SIGSTOP)
+    await stop(pid)
     asked = asyncio.create_task(crew.request("whoami", {}, timeout=10))
     await asyncio.sleep(0.15)
     os.kill(pid, signal.SIGCONT)
@@ -166,7 +172,7 @@ async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: C
 async def test_a_free_worker_that_never_takes_a_request_does_not_hold_it_up(crew: Crew) -> None:
     await crew.request("echo", {}, timeout=10)
     (pid,) = crew.stats()["pids"]
-    os.kill(pid, signal.SIGSTOP)
+    await stop(pid)
     assert await crew.request("echo", {"n": 1}, timeout=10) == {"n": 1}
     assert crew.stats()["workers"] == 2
 

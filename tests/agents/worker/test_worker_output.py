@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agents.errors import WorkerGone
 from agents.worker.crew import Crew
 from agents.worker.output import LINE_BYTES, Output
+from agents.worker.worker_link import WorkerLink
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import Home, until
 
@@ -20,6 +21,22 @@ async def test_lines_arrive_with_crew_and_process(workforce: Workforce, crew: Cr
     await crew.request("talk", {"lines": 3, "text": "naïve"}, timeout=20)
     await until(lambda: len(home.printed) == 3)
     assert home.printed == [("a", crew.stats()["pids"][0], f"naïve {n}") for n in range(3)]
+
+
+async def test_lines_that_come_before_word_of_the_birth_have_their_process_too(
+    crew: Crew, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    born = WorkerLink.born
+    late = asyncio.Event()
+
+    def born_late(link: WorkerLink, pid: int) -> None:
+        asyncio.get_running_loop().call_later(0.2, lambda: (born(link, pid), late.set()))
+
+    monkeypatch.setattr(WorkerLink, "born", born_late)
+    await crew.request("talk", {"lines": 3, "text": "early"}, timeout=20)
+    assert not late.is_set()
+    await until(lambda: len(home.printed) == 3)
+    assert home.printed == [("a", crew.stats()["pids"][0], f"early {n}") for n in range(3)]
 
 
 async def test_lines_arrive_while_the_call_still_runs(crew: Crew, home: Home) -> None:
