@@ -57,7 +57,7 @@ SETTINGS = (
     Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),
     Setting("door.http_tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools)."),
     Setting("door.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB."),
-    Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents."),
+    Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents.", live=True),
     Setting("peers.door", "RAPPD_PEERS_DOOR", "switch", "on", "Open the door for other machines."),
     Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the door for other machines; a taken one is replaced by a free one."),
     Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the door for other machines listens."),  # noqa: S104

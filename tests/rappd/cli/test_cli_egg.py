@@ -344,7 +344,10 @@ def test_a_registry_is_named_once_for_all(idle: RunningDaemon, tmp_path: Path) -
         assert refused.returncode == 2
         assert "There is no registry to look in" in refused.stderr
         assert "config set eggs.registry FOLDER" in refused.stderr
-    assert idle.cli("config", "set", "eggs.registry", str(tmp_path / "registry")).returncode == 0
+    idle.start()
+    named = idle.cli("config", "set", "eggs.registry", str(tmp_path / "registry"))
+    assert named.returncode == 0
+    assert "next start" not in named.stderr, "each command reads it anew"
     assert idle.cli("egg", "forge", "@kody/weather").stdout.strip() == "AAAAAAAAAAU"
     assert "hatch-text AAAAAAAAAAU\n" in idle.cli("egg", "hatch", "AAAAAAAAAAU").stderr
     assert "hatched: 1 file." in idle.cli("egg", "hatch-text", "AAAAAAAAAAU").stdout
