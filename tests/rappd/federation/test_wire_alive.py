@@ -14,22 +14,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from spake2 import SPAKE2_Symmetric
 
-from envelopes import (
-    wire,
-)
+from envelopes import wire
 from tests.rappd.federation.conftest import House
 from tests.rappd.federation.plain_machine import PlainMachine
-from tests.rappd.federation.wire_page import (
-    PAGE,
-    Json,
-    blocks,
-    introductions,
-    plain,
-    rows,
-    shown,
-)
-
-# A machine that has read the page, and a daemon.
+from tests.rappd.federation.wire_page import PAGE, Json, blocks, introductions, plain, rows, shown
 
 
 @pytest.fixture(scope="module")

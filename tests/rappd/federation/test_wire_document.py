@@ -37,14 +37,7 @@ from rappd.doors.federation import line as line_door
 from rappd.doors.federation import pairing as pairing_door
 from rappd.machines import receiving, under_way
 from rappd.operations import arrived_eggs
-from tests.rappd.federation.wire_page import (
-    FENCE,
-    SECTION,
-    blocks,
-    in_words,
-    rows,
-    shown,
-)
+from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
 # Nothing on the page is unlooked at.
 

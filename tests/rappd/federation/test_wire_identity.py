@@ -17,15 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from envelopes import (
-    capability_tokens,
-    certificates,
-    introduction,
-    pairing_proof,
-    signatures,
-    tokens,
-    wire,
-)
+from envelopes import capability_tokens, certificates, introduction, pairing_proof, signatures, tokens, wire
 from envelopes.capabilities import capability, check, covers
 from envelopes.errors import BadCapability
 from envelopes.introduction import Introduction

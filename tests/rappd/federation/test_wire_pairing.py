@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from typing import Any
+from typing import Any, get_args
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -16,24 +16,11 @@ from spake2 import SPAKE2_Symmetric
 from spake2.ed25519_basic import L
 from spake2.parameters.ed25519 import ParamsEd25519
 
-from envelopes import (
-    pairing_proof,
-)
+from envelopes import pairing_proof
 from envelopes.introduction import Introduction
 from envelopes.pairing_words import WORDS
 from neighborhoods.pairing import steps
-from tests.rappd.federation.wire_page import (
-    SECTION,
-    blocks,
-    introductions,
-    key_of,
-    plain,
-    rows,
-    shown,
-    whole,
-)
-
-# Pairing.
+from tests.rappd.federation.wire_page import SECTION, blocks, introductions, key_of, plain, rows, shown, whole
 
 
 def test_every_step_and_answer_is_read() -> None:
@@ -44,14 +31,14 @@ def test_every_step_and_answer_is_read() -> None:
         "answer-confirm": steps.ConfirmAnswer,
     }
     stepped = {json.loads(text)["step"] for text in blocks("step-*")}
-    assert stepped == {kind.__struct_config__.tag for kind in steps.Step.__args__} - {"stop"}  # type: ignore[attr-defined]
+    assert stepped == {kind.__struct_config__.tag for kind in get_args(steps.Step)} - {"stop"}
     for text in blocks("step-*"):
         assert steps.as_json(steps.read_step(whole(json.loads(text)))) == whole(json.loads(text))
     for mark, kind in kinds.items():
         for text in blocks(mark):
             assert steps.as_json(steps.read_answer(whole(json.loads(text)), kind)) == whole(json.loads(text))
     states = {row[0] for row in rows("state", "Means")}
-    assert states == set(steps.State.__args__)  # type: ignore[attr-defined]
+    assert states == set(get_args(steps.State))
 
 
 def test_the_words_come_out_as_the_page_says() -> None:

@@ -35,10 +35,12 @@ def shown(mark: str) -> Any:
 
 @cache
 def introductions() -> dict[str, Json]:
+    """By the names of the machines."""
     return {found["name"]: found for found in map(json.loads, blocks("introduction"))}
 
 
 def whole(found: Any) -> Any:
+    """With each introduction that is only hinted at written out."""
     if isinstance(found, dict):
         if "…" in found:
             return introductions()[found["name"]]
@@ -66,16 +68,19 @@ def in_words() -> str:
 
 
 def key_of(name: str) -> IdentityKey:
+    """The key that the page's seed of that machine makes."""
     seed = bytes.fromhex(shown("vector-keys")[name]["seed"])
     return IdentityKey(Ed25519PrivateKey.from_private_bytes(seed))
 
 
 def claims_of(token: str) -> Json:
+    """What a token says, unchecked."""
     found: Json = json.loads(unb64(token.split(".")[1]))
     return found
 
 
 def unb64(text: str) -> bytes:
+    """URL-safe base64 without its padding."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -8,17 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.rappd.page.machine_rows import (
-    PI,
-    SHED,
-    THREAD,
-    bodies,
-    listing,
-    paired,
-    peer_shown,
-    sent,
-    waiting,
-)
+from tests.rappd.page.machine_rows import PI, SHED, THREAD, bodies, listing, paired, peer_shown, sent, waiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
