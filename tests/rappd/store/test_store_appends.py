@@ -166,7 +166,7 @@ async def test_more_threads_than_the_writer_remembers(path: Path, say, about, mo
             store.thread(about(thread, f"title {turn}"))
             await store.commit(say(thread))
     rows = await store.threads()
-    assert len(store._writer._heads._known) == 3
+    assert len(store._writer._tables._heads._known) == 3
     await store.close()
     assert {(row.count, row.title) for row in rows} == {(4, "title 0")}
     assert verify(path).whole
