@@ -34,6 +34,16 @@ TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND ver
         WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = ?3)
     LIMIT 1"""
 """How far an envelope is, by who sent it, its id and its verb."""
+_CAME_BEFORE = Together(
+    "SELECT 1 FROM (VALUES",
+    3,
+    """) AS it WHERE EXISTS (SELECT 1 FROM inbox WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3)
+    OR EXISTS (SELECT 1 FROM events AS answer
+        WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
+        AND EXISTS (SELECT 1 FROM events AS asked
+            WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3)) LIMIT 1""",
+    alone=TAKEN,
+)
 _BEGIN = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
 _DONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id IN (SELECT value FROM json_each(?))"
@@ -53,7 +63,7 @@ class Change(msgspec.Struct):
     then: Change | None = None
 
 
-class Taking(msgspec.Struct):
+class Taking(msgspec.Struct, array_like=True, tag="taking"):
     """An envelope to be acted on once, named by who sent it, its id and its verb; and its records.
 
     ``body`` is kept until it is done: for what is begun later, or may be begun again.
@@ -86,7 +96,7 @@ class Beginning(msgspec.Struct):
     records: list[Record | ThreadInfo]
 
 
-class Reply(msgspec.Struct):
+class Reply(msgspec.Struct, array_like=True, tag="reply"):
     """The recorded reply to an envelope that was taken, which is done by it."""
 
     record: Record
@@ -120,6 +130,11 @@ def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
         else:
             outcomes += [([], _change(db, change)) for change in some]
     return outcomes
+
+
+def came_before(db: sqlite3.Connection, keys: Sequence[Key]) -> bool:
+    """Whether the tables have any of these envelopes."""
+    return bool(_CAME_BEFORE.execute(db, keys))
 
 
 def _take(db: sqlite3.Connection, takings: list[Taking], done: dict[Key, str]) -> list[Outcome]:

@@ -78,9 +78,8 @@ def in_words(path: Path) -> Iterator[None]:
 
 def explain(error: BaseException, path: Path) -> StoreError:
     """What an error of SQLite (or the system) means for a person."""
-    # The low byte is the error's family; the rest says which system call noticed.
-    family = getattr(error, "sqlite_errorcode", -1) & 0xFF
-    if family == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC:
+    family = _family(error)
+    if is_full(error):
         return StoreError(
             f"The disk is full; {path.name} cannot grow. What was answered is kept.",
             do=f"Free some space where {path.parent} lies, then try again.",
@@ -100,6 +99,16 @@ def explain(error: BaseException, path: Path) -> StoreError:
             do="Close it, then try again.",
         )
     return StoreError(f"{path.name} could not be used: {error}.", do="Try again; if it stays, see the log.")
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error of SQLite (or the system) says that the disk is full."""
+    return _family(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC
+
+
+def _family(error: BaseException) -> int:
+    # The low byte is the error's family; the rest says which system call noticed.
+    return int(getattr(error, "sqlite_errorcode", -1)) & 0xFF
 
 
 def _make_private(path: Path) -> None:

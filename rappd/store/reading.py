@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from rappd.errors import Ambiguous, NotFound
+from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 from rappd.store.records import Counts, Event, ThreadRow
 
@@ -35,13 +36,16 @@ _LAST_TALKS = """WITH RECURSIVE one(name) AS (
 class Reader:
     """Every method takes a fresh look and raises ``StoreError`` when the file cannot be read.
 
-    One thread at a time. A file that does not exist reads as an empty store.
+    One thread at a time. A file that does not exist reads as an empty store. What was acknowledged before it was
+    opened is there (``caught_up``: whoever opens it sees to that).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, caught_up: bool = False) -> None:
         self._path = path
         with in_words(path):
             self._db = open_reading(path)
+            if not caught_up:
+                catch_up(path, self._db)
 
     def __enter__(self) -> Reader:
         return self

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Record(msgspec.Struct, gc=False):
+class Record(msgspec.Struct, gc=False, array_like=True, tag="record"):
     """One envelope to append to a thread.
 
     ``body`` is the encoded envelope, kept verbatim; ``verb``, ``sender``, ``recipient`` and ``id``
@@ -27,7 +27,7 @@ class Record(msgspec.Struct, gc=False):
     answers: bool = False
 
 
-class ThreadInfo(msgspec.Struct, gc=False):
+class ThreadInfo(msgspec.Struct, gc=False, array_like=True, tag="thread"):
     """Who talks with which workspace on a thread. ``session`` is the client's own session id as JSON text.
 
     On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the

@@ -174,6 +174,11 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO inbox SELECT * FROM inbox_before",
         "DROP TABLE inbox_before",
     ),
+    # Which frames of the file ahead of the tables (``ahead.py``) are in them; the mark tells whose file it is.
+    (
+        "CREATE TABLE ahead(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT",
+        "INSERT INTO ahead VALUES(randomblob(16), 0)",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -137,7 +137,9 @@ class Store:
 
     async def answer_to(self, caller: str, id: str) -> bytes | None:
         """See ``Reader.answer_to``."""
-        return await self._read(Reader.answer_to, caller, id)
+        if self._writer.may_hold(caller, id):
+            await self._caught_up()
+        return await self._look(lambda: self._reader().answer_to(caller, id))
 
     async def counts(self) -> Counts:
         """See ``Reader.counts``."""
@@ -151,9 +153,16 @@ class Store:
     async def _read(
         self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs
     ) -> _R:
-        def run() -> _R:
-            return read(self._reader(), *args, **kwargs)
+        if self._writer.is_behind:
+            await self._caught_up()
+        return await self._look(lambda: read(self._reader(), *args, **kwargs))
 
+    async def _caught_up(self) -> None:
+        caught_up = asyncio.get_running_loop().create_future()
+        self._writer.catch_up(caught_up)
+        await caught_up
+
+    async def _look(self, run: Callable[[], _R]) -> _R:
         if self._closed:
             raise StoreError("The record is closed.", do="`rappd start` opens it.")
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)
@@ -161,7 +170,7 @@ class Store:
     def _reader(self) -> Reader:
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = Reader(self._path)
+            reader = self._local.reader = Reader(self._path, caught_up=True)
             self._readers.append(reader)
         return reader
 

@@ -6,9 +6,10 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rappd.store.bell import Bell
 
@@ -31,7 +32,7 @@ class Log:
         """All that was committed is on the disk when this returns. Raises OSError."""
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDWR)
-            _sync_folder(self._path.parent)  # else a power cut could take the file with its name
+            sync_folder(self._path.parent)  # else a power cut could take the file with its name
         to_disk(self._descriptor)
 
     def make_room(self) -> None:
@@ -55,21 +56,27 @@ class Log:
             self._descriptor = -1
 
 
+class Syncable(Protocol):
+    """A file that somebody may wait for."""
+
+    def sync(self) -> None:
+        """All that was written to it is on the disk when this returns. Raises OSError."""
+
+
 class Syncer:
     """One thread that syncs while anybody waits; who comes meanwhile waits for the next time."""
 
-    def __init__(self, log: Log, deliver: Callable[[Waiting, OSError | None], None]) -> None:
-        self._log = log
+    def __init__(self, deliver: Callable[[Waiting, OSError | None], None]) -> None:
         self._deliver = deliver
         self._bell = Bell()
-        self._waiting: Waiting = []
+        self._waiting: deque[tuple[Waiting, Sequence[Syncable]]] = deque()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="store-syncer", daemon=True)
         self._thread.start()
 
-    def put(self, waiting: Waiting) -> None:
-        """These wait for all that was committed until now."""
-        self._waiting += waiting
+    def put(self, waiting: Waiting, files: Sequence[Syncable]) -> None:
+        """These wait for all that was written to these files until now."""
+        self._waiting.append((waiting, files))
         self._bell.ring()
 
     def close(self) -> None:
@@ -82,13 +89,15 @@ class Syncer:
         while not self._closing or self._waiting:
             self._bell.wait()
             while self._waiting:
-                waiting, self._waiting = self._waiting, []
-                self.sync(waiting)
+                some = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                files = dict.fromkeys(file for _, each in some for file in each)
+                self.sync([one for waiting, _ in some for one in waiting], list(files))
 
-    def sync(self, waiting: Waiting) -> None:
+    def sync(self, waiting: Waiting, files: Sequence[Syncable]) -> None:
         """Now, on this thread."""
         try:
-            self._log.sync()
+            for file in files:
+                file.sync()
         except OSError as error:
             self._deliver(waiting, error)
         else:
@@ -103,7 +112,8 @@ def to_disk(descriptor: int) -> None:
         getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """The names in it. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

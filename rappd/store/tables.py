@@ -26,6 +26,8 @@ _PAGE_BYTES = 4096
 _ROW_BYTES = 250  # beside the body
 _ENDS = 2  # of events and their index: a page of each
 _NEIGHBOURS = 64  # threads that began after one another, whose rows share pages
+_THREADS_A_PAGE = 20
+_ANSWERS_A_PAGE = 50
 _INSERT = Together("INSERT INTO events VALUES", 12)
 
 
@@ -44,9 +46,16 @@ class Tables:
             self._seq = int(self.db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
         return self._seq
 
-    def write(self, batch: list[Entry], *, strict: bool) -> tuple[Done, Done, int]:
+    def carried(self) -> tuple[bytes, int]:
+        """Whose file ahead of them is theirs, and the number of the last frame in it that they have."""
+        mark, carried = self.db.execute("SELECT mark, carried FROM ahead").fetchone()
+        return mark, carried
+
+    def write(
+        self, batch: list[Entry], *, strict: bool, carried: int | None = None
+    ) -> tuple[Done, Done, int]:
         """Who can be told now, who once it is on the disk (``strict``: everybody), and about how many pages
-        were written."""
+        were written. ``carried``: the frame of the file ahead of the tables that this completes."""
         mixed = not all(isinstance(item, _PLAIN) for item, _, _ in batch)
         seq = self.seq
         size = answers = pages = 0
@@ -81,10 +90,10 @@ class Tables:
                     touched[head.number] = head
             if waiter is not None:
                 (to_sync if waits_for_disk or strict else done).append((waiter, seq))
-        if touched or mixed:
+        if touched or mixed or carried is not None:
             heads = list(touched.values())
             pages = self._pages(batch, heads, size, answers, mixed=mixed)
-            self._commit(rows, heads)
+            self._commit(rows, heads, carried)
         self._seq = seq
         return done, to_sync, pages
 
@@ -98,14 +107,15 @@ class Tables:
 
     def _pages(self, batch: list[Entry], heads: list[Head], size: int, answers: int, *, mixed: bool) -> int:
         """About how many a commit touches: what is found by a random key, or lies far back, has one of its own."""
-        pages = _ENDS + answers + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
+        pages = _ENDS + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
+        pages += min(answers, self.seq // _ANSWERS_A_PAGE + 1)
         near = self._heads.newest - _NEIGHBOURS
-        described = 0
+        described = far = 0
         for head in heads:
-            if head.number < near:
-                pages += 1
+            far += head.number < near
             if head.news is not None:
                 described = 2
+        pages += min(far, near // _THREADS_A_PAGE + 1)
         if mixed:
             pages += 1
             for item, _, _ in batch:
@@ -132,13 +142,15 @@ class Tables:
                 (to_sync if waits_for_disk or strict else done).append((waiter, result))
         return entries
 
-    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head]) -> None:
+    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], carried: int | None) -> None:
         db = self.db
         if not db.in_transaction:
             db.execute("BEGIN IMMEDIATE")
         self._heads.save(heads)
         if rows:
             _INSERT.execute(db, rows)
+        if carried is not None:
+            db.execute("UPDATE ahead SET carried = ?", (carried,))
         db.execute("COMMIT")
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from envelopes.chain import GENESIS, link
+from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 
 CHUNK = 20_000
@@ -78,6 +79,7 @@ def verify(path: Path, progress: Progress | None = None) -> VerifyReport:
     with in_words(path):
         db = open_reading(path)
     try:
+        catch_up(path, db)
         check.run(db, progress)
     except sqlite3.DatabaseError as error:
         check.note(0, 0, f"the file cannot be read after event {check.seq}: {error}")

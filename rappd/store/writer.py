@@ -7,17 +7,19 @@ import logging
 import sqlite3
 import threading
 from collections import OrderedDict, deque
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rappd.errors import StoreError
 from rappd.store import connections
+from rappd.store.backlog import Backlog
 from rappd.store.bell import Bell
 from rappd.store.changes import Item, bytes_of, threads_of
 from rappd.store.gathering import ENOUGH, Gathering
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
-from rappd.store.syncing import Log, Syncer
+from rappd.store.syncing import Log, Syncable, Syncer
 from rappd.store.tables import Done, Entry, Tables, Waiter
 
 log = logging.getLogger(__name__)
@@ -31,9 +33,10 @@ LOST_THREADS = 10_000
 class Writer:
     """Entries go in from the event loop by ``put``; results come back to it, one call per batch.
 
-    Heads in memory run ahead of COMMIT. A batch that fails is rolled back, the heads are forgotten,
-    and all who wait for it get the ``StoreError``. A lost record that nobody waited for makes the
-    next wait on its thread fail as well, so that no acknowledgement ever covers a gap.
+    What appends to threads goes into the file ahead of the tables, and from there into them soon after. All else is
+    a batch for the tables. One that fails is rolled back, and all who wait for it get the ``StoreError``. A lost
+    record that nobody waited for makes the next wait on its thread fail as well, so that no acknowledgement ever
+    covers a gap.
     """
 
     def __init__(self, path: Path, *, strict: bool = False) -> None:
@@ -47,14 +50,20 @@ class Writer:
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._untold: deque[tuple[Waiter, Any]] = deque()
-        self._tables = Tables(path)
-        try:
-            self._keeper = Keeper(path)
-        except BaseException:
-            self._tables.db.close()
-            raise
+        self._wanting: deque[Waiter] = deque()
         self._log = Log(path)
-        self._syncer = Syncer(self._log, self._synced)
+        self._log_is_behind = False  # holds what neither it nor the file ahead has on the disk
+        self._tables = Tables(path)
+        with ExitStack() as opened:
+            opened.callback(self._tables.db.close)
+            self._keeper = Keeper(path)
+            opened.callback(self._keeper.close)
+            self._backlog = Backlog(path, self._tables, self._log)
+            opened.callback(self._backlog.close)
+            self._catch_up()
+            self._backlog.begin()
+            opened.pop_all()
+        self._syncer = Syncer(self._synced)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -81,6 +90,20 @@ class Writer:
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._hastened)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the tables lack anything that was acknowledged."""
+        return self._backlog.is_behind
+
+    def may_hold(self, caller: str, id: str) -> bool:
+        """Whether the tables perhaps lack the answer to a turn that was acknowledged."""
+        return self._backlog.may_hold(caller, id)
+
+    def catch_up(self, waiter: Waiter) -> None:
+        """The waiter gets True once the tables have all that was acknowledged until now, or a ``StoreError``."""
+        self._wanting.append(waiter)
+        self._bell.ring()
+
     def stop_taking(self) -> None:
         """Ends ``put``; called on the loop, so that nothing slips in behind the last entry."""
         self._closed = True
@@ -90,6 +113,7 @@ class Writer:
         """After ``stop_taking``: waits until all is written, then closes the files. Blocks."""
         self._thread.join()
         self._syncer.close()
+        self._backlog.close()
         self._log.close()
         self._keeper.close()
         self._tables.db.close()
@@ -116,14 +140,17 @@ class Writer:
 
     def _run(self) -> None:
         while not self._closed or self._pending:
-            self._bell.wait()
+            self._bell.wait(self._backlog.patience)
             due = len(self._pending)  # who comes later rings again
             while due > 0:
                 batch = self._gather()
                 due -= len(batch)
-                self._attempt(batch)
+                self._take(batch)
                 if self._keeper.log_is_long:
                     self._start_log_over()
+            if self._wanting or self._backlog.is_due:
+                self._catch_up_for_all()
+        self._catch_up_for_all()
 
     def _gather(self) -> list[Entry]:
         batch: list[Entry] = []
@@ -138,6 +165,80 @@ class Writer:
             elif item is not None and not isinstance(item, ThreadInfo):
                 size += bytes_of(item)
         return batch
+
+    def _take(self, batch: list[Entry]) -> None:
+        if self._lost:
+            batch = self._without_cut_off(batch)
+        taken = self._backlog.take(batch, strict=self._strict)
+        if taken is not None:
+            done, to_sync = taken
+            self._deliver(done)
+            if to_sync:
+                assert self._backlog.file is not None
+                files = (self._log, self._backlog.file) if self._log_is_behind else (self._backlog.file,)
+                self._log_is_behind = False
+                self._sync(to_sync, files)
+            return
+        try:
+            self._catch_up()
+        except StoreError as error:
+            self._fail(batch, error)
+        else:
+            self._attempt(batch)
+
+    def _catch_up_for_all(self) -> None:
+        waiting = [self._wanting.popleft() for _ in range(len(self._wanting))]
+        try:
+            self._catch_up()
+        except StoreError as error:
+            self._deliver([(waiter, error) for waiter in waiting])
+        else:
+            self._deliver([(waiter, True) for waiter in waiting])
+
+    def _catch_up(self) -> None:
+        """The tables get all that is behind. Raises ``StoreError`` when they cannot take it now: it is not lost."""
+        if not self._backlog.is_behind:
+            return
+        frames = self._backlog.frames()
+        try:
+            self._carry(frames[-1][0], [entry for _, entries in frames for entry in entries])
+        except sqlite3.OperationalError as error:
+            if not connections.is_full(error) or not self._backlog.give_room():
+                raise self._stuck(error) from error
+            self._catch_up()
+            return
+        except Exception:
+            log.exception("what waits is written frame by frame")  # another process wrote, perhaps
+            for number, entries in frames:
+                self._carry_one(number, entries)
+        self._backlog.carried()
+
+    def _carry(self, number: int, entries: list[Entry]) -> None:
+        try:
+            _, _, pages = self._tables.write(entries, strict=False, carried=number)
+        except BaseException:
+            self._tables.take_back()
+            raise
+        self._keeper.wrote(pages)
+
+    def _carry_one(self, number: int, entries: list[Entry]) -> None:
+        try:
+            self._carry(number, entries)
+        except sqlite3.OperationalError as error:
+            raise self._stuck(error) from error
+        except Exception:
+            log.exception("what waits is written one by one")
+            for entry in entries:
+                self._attempt([entry], one_by_one=False)
+            try:
+                self._carry(number, [])
+            except Exception as error:
+                raise self._stuck(error) from error
+
+    def _stuck(self, error: Exception) -> StoreError:
+        self._backlog.stuck()
+        log.error("what was acknowledged waits to be written: %s", error)
+        return connections.explain(error, self._path)
 
     def _attempt(self, batch: list[Entry], *, one_by_one: bool = True) -> None:
         if self._lost:
@@ -164,11 +265,17 @@ class Writer:
                 self._keeper.wrote(pages)
             self._deliver(done)
             if to_sync:
-                if self._pending or len(to_sync) > 1:  # a sync takes longer than what waits here
-                    self._syncer.put(to_sync)
-                else:
-                    self._syncer.sync(to_sync)
+                self._log_is_behind = False
+                self._sync(to_sync, (self._log,))
                 self._log.make_room()
+            elif pages:
+                self._log_is_behind = True
+
+    def _sync(self, results: Done, files: tuple[Syncable, ...]) -> None:
+        if self._pending or len(results) > 1:  # a sync takes longer than what waits here
+            self._syncer.put(results, files)
+        else:
+            self._syncer.sync(results, files)
 
     def _fail(self, batch: list[Entry], error: StoreError) -> None:
         failed: Done = []
@@ -214,6 +321,7 @@ class Writer:
 
     def _synced(self, results: Done, error: OSError | None) -> None:
         if error is not None:
+            self._log_is_behind = True
             log.error("the record could not be synced to the disk: %s", error)
             told = connections.explain(error, self._path)
             results = [(waiter, told) for waiter, _ in results]

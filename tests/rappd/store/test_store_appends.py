@@ -75,17 +75,28 @@ async def test_commits_resolve_in_order_with_all_before_them_readable(store, say
         assert [b'"q' in event.body for event in events] == [True, False] * 50
 
 
-async def test_when_a_commit_resolves_another_connection_sees_it_and_what_was_queued_before(
+async def test_when_a_commit_resolves_who_opens_the_record_sees_it_and_what_was_queued_before(
     store, path: Path, say
 ) -> None:
+    from rappd.store.reading import Reader
+
+    for turn in range(1, 30):
+        store.queue(say(A))
+        store.queue(say(B))
+        await store.commit(say(A, verb="DONE"))
+        with Reader(path) as reader:
+            assert reader.counts().events == 3 * turn
+
+
+async def test_when_a_flush_resolves_every_connection_sees_it(store, path: Path, say) -> None:
     from rappd.store.reading import Reader
 
     with Reader(path) as reader:
         for turn in range(1, 30):
             store.queue(say(A))
-            store.queue(say(B))
             await store.commit(say(A, verb="DONE"))
-            assert reader.counts().events == 3 * turn
+            await store.flush()
+            assert reader.counts().events == 2 * turn
 
 
 async def test_a_queued_record_is_written_although_nobody_waits(store, say) -> None:
@@ -205,7 +216,7 @@ async def test_two_stores_on_one_file_both_append(store, path: Path, say, about)
 async def test_only_the_owner_may_read_the_files(store, path: Path, say) -> None:
     await store.commit(say(A))
     files = sorted(file for file in path.parent.iterdir() if file.name.startswith("rappd.db"))
-    assert [file.name for file in files] == ["rappd.db", "rappd.db-shm", "rappd.db-wal"]
+    assert [file.name for file in files] == ["rappd.db", "rappd.db-ahead", "rappd.db-shm", "rappd.db-wal"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 

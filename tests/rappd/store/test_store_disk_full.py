@@ -134,12 +134,16 @@ async def test_a_program_that_keeps_the_file_locked_is_blamed(path: Path, say, m
     store = await Store.open(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
+    assert await store.commit(say(A)) == 1  # it need not wait for the tables
     with pytest.raises(StoreError, match="locked") as caught:
-        await store.commit(say(A))
+        await store.flush()
     assert caught.value.do
+    with pytest.raises(StoreError, match="locked"):
+        await store.commit(say(A))
     other.execute("ROLLBACK")
     other.close()
-    assert await store.commit(say(A)) == 1
+    assert await store.commit(say(A)) == 2
+    assert [event.n for event in await store.thread_events(A)] == [1, 2]
     await store.close()
 
 

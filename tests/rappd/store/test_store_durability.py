@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from neighborhoods.peer import Peer
 from rappd.errors import StoreError
 from rappd.store import keeper, syncing
+from rappd.store.peer_rows import PeerRows
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -53,7 +55,7 @@ async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path
         counts.append(len(disk.synced))
     await store.close()
     assert counts == [0, 1, 2, 2]
-    assert set(disk.synced) == {"rappd.db-wal"}
+    assert set(disk.synced) == {"rappd.db-ahead"}
 
 
 async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Disk, say) -> None:
@@ -75,25 +77,40 @@ async def test_what_could_not_be_brought_to_the_disk_is_not_acknowledged(path, d
     await store.close()
 
 
-async def test_a_log_that_is_synced_does_not_grow_with_each_record(path: Path, tmp_path: Path, say) -> None:
+async def test_a_log_that_is_synced_does_not_grow_with_each_change(path: Path, tmp_path: Path, say) -> None:
     log = path.with_name("rappd.db-wal")
     store = await Store.open(path)
+    peers = PeerRows(store)
     await store.commit(say(A))
+    await store.flush()
     assert log.stat().st_size < syncing.ROOM, "who never syncs has no use for it"
     sizes = []
-    for _ in range(60):
-        await store.commit(say(A), strict=True)
+    for number in range(60):
+        await peers.save_peer(Peer(str(number), "x", "mine", b"", b"", "", (), 1))
         sizes.append(log.stat().st_size)
     await store.commit(say(A))
     assert sizes[-1] > syncing.ROOM
     assert len(set(sizes)) < 20, "it grows in large steps, some seen half done"
     crashed = tmp_path / "crashed"
     crashed.mkdir()
-    for file in (path, log):
+    for file in (path, log, path.with_name("rappd.db-ahead")):
         shutil.copy(file, crashed)
     await store.close()
     report = verify(crashed / path.name)
-    assert report.events == 62 and report.whole
+    assert report.events == 2 and report.whole
+
+
+async def test_the_file_ahead_grows_in_large_steps(path: Path, say) -> None:
+    ahead = path.with_name("rappd.db-ahead")
+    store = await Store.open(path)
+    sizes = set()
+    for _ in range(300):
+        await store.commit(say(A, "x" * 9_000), strict=True)
+        sizes.add(ahead.stat().st_size)
+    assert 1 < len(sizes) < 20, "some seen half done"
+    await store.close()
+    assert not ahead.exists()
+    assert verify(path).events == 300
 
 
 async def test_a_log_that_cannot_be_written_ahead_is_synced_all_the_same(path, monkeypatch, say) -> None:

@@ -51,6 +51,7 @@ async def test_the_log_starts_over_although_the_load_never_pauses(path: Path) ->
 async def test_a_reader_that_stays_in_an_old_moment_stops_nobody(path: Path) -> None:
     store = await Store.open(path)
     await store.commit(Record(A, "HELP", "a", "b", "1", b"{}", 1))
+    await store.flush()
     db = open_reading(path)
     db.execute("BEGIN")
     assert db.execute("SELECT count(*) FROM events").fetchone() == (1,)

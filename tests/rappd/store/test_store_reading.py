@@ -36,6 +36,7 @@ async def test_threads_come_latest_first_page_by_page(filled: Store) -> None:
 
 async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: Path) -> None:
     """Ids end with their thread's moment: what the writer looks up and writes lies together."""
+    await filled.flush()
     with contextlib.closing(sqlite3.connect(path)) as db:
         for statement in (
             heads._FIND._statements[1],

@@ -22,6 +22,7 @@ A = "aaaaaaaa-0000-4000-8000-000000000001"
 )
 async def test_events_cannot_be_changed_by_accident(store: Store, path: Path, say, statement: str) -> None:
     await store.commit(say(A))
+    await store.flush()
     db = sqlite3.connect(path)
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         db.execute(statement)

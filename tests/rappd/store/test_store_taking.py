@@ -262,4 +262,5 @@ async def test_readers_see_row_and_record_together(store, path: Path, say, takin
     await asyncio.gather(*(converse(100 * one) for one in range(8)))
     stop.set()
     assert min(await asyncio.gather(*watchers)) > 0
+    await store.flush()
     assert look() == (0, 320, 320)

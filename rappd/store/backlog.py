@@ -1,0 +1,190 @@
+"""What stands in the file ahead of the tables and not yet in them: records and takings, for the writer to carry."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import msgspec
+
+from rappd.store.ahead import Ahead
+from rappd.store.changes import Beginning, Change, Key, Reply, Taking, came_before
+from rappd.store.records import Record, ThreadInfo
+from rappd.store.syncing import Log
+from rappd.store.tables import Done, Entry, Tables
+
+log = logging.getLogger(__name__)
+
+CARRY_SECONDS = 0.02
+"""Nothing is behind for longer."""
+STUCK_SECONDS = 5.0
+MOST = 256
+"""Entries behind after which they are carried, whenever that is; more at once go into the tables directly."""
+MOST_BYTES = 64 << 10
+"""More at once would only be written twice."""
+
+_ENDLESS = 1 << 63
+_Item = Record | ThreadInfo | Taking | Reply
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[_Item]).decode
+
+
+class Backlog:
+    """For the writer's thread; ``is_behind`` and ``may_hold`` may be asked from any."""
+
+    def __init__(self, path: Path, tables: Tables, log: Log) -> None:
+        """Holds what an earlier process left. Raises ``sqlite3.Error`` and OSError."""
+        self._tables = tables
+        self._log = log
+        self._entries: list[tuple[int, Entry]] = []
+        self._taken: set[Key] = set()
+        self._answers: set[tuple[str, str]] = set()
+        self._rows = self._bytes = 0
+        self._due = 0.0
+        self._is_stuck = False
+        self.file = Ahead.open(path)
+        if self.file is None:
+            return  # another process writes as well: each writes into the tables directly
+        self._mark, carried = tables.carried()
+        for number, payload in self.file.left(self._mark, carried):
+            self._add(number, _decode(payload))
+        self._had_left = self.is_behind
+
+    def begin(self) -> None:
+        """From now on it takes entries; nothing is behind. Raises ``sqlite3.Error`` and OSError."""
+        if self.file is not None:
+            if self._had_left:
+                self._log.sync()
+            self.file.begin(self._mark, self._tables.carried()[1])
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the tables lack anything that was acknowledged."""
+        return bool(self._entries)
+
+    def may_hold(self, caller: str, id: str) -> bool:
+        """Whether the answer to a turn is perhaps still on its way into the tables."""
+        return (caller, id) in self._answers
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds until it is due; None while nothing is behind."""
+        return max(0.0, self._due - time.monotonic()) if self._entries else None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to carry."""
+        if len(self._entries) >= MOST or self._bytes >= MOST_BYTES:
+            return not self._is_stuck
+        return bool(self._entries) and time.monotonic() >= self._due
+
+    def take(self, batch: list[Entry], *, strict: bool) -> tuple[Done, Done] | None:
+        """Appends them to the file: who can be told now, and who once that is on the disk. None, and nothing done,
+        for what goes into the tables directly: changes, what came before, what is large."""
+        if self.file is None or self._is_stuck or len(batch) > MOST:
+            return None
+        items: list[_Item] = []
+        keys: list[Key] = []
+        size = 0
+        for item, _, _ in batch:
+            if item is None or isinstance(item, Change | Beginning):
+                return None
+            items.append(item)
+            if isinstance(item, Taking):
+                keys.append((item.sender, item.id, item.verb))
+                size += len(item.body)
+            for record in _records(item):
+                size += len(record.body)
+                if not 0 <= record.at < _ENDLESS:  # the chain has no place for that: who waits is told
+                    return None
+        if size > MOST_BYTES or not self.file.make_room():
+            return None
+        try:
+            if keys and self._came_before(keys):
+                return None
+            seq = self._tables.seq + self._rows
+            payload = _encode(items)
+            number = self.file.append(payload)
+        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+            log.info("%d entries go into the tables at once: %s", len(batch), error)
+            return None
+        self._add(number, items)
+        self._bytes += len(payload)
+        done: Done = []
+        to_sync: Done = []
+        for item, (_, waiter, waits_for_disk) in zip(items, batch, strict=True):
+            seq += len(_records(item))
+            if waiter is not None:
+                result = None if isinstance(item, Taking) else seq
+                (to_sync if strict or waits_for_disk else done).append((waiter, result))
+        return done, to_sync
+
+    def frames(self) -> list[tuple[int, list[Entry]]]:
+        """What is behind, by the number of its frame."""
+        return [
+            (number, [entry for _, entry in some]) for number, some in groupby(self._entries, itemgetter(0))
+        ]
+
+    def carried(self) -> None:
+        """The tables have all of it."""
+        self._entries = []
+        self._taken = set()
+        self._answers = set()
+        self._rows = self._bytes = 0
+        self._is_stuck = False
+        if self.file is not None and self.file.is_full:
+            try:
+                self._log.sync()  # what is overwritten stands there
+            except OSError as error:
+                log.warning("the record could not be synced to the disk: %s", error)
+            else:
+                self.file.start_over()
+
+    def give_room(self) -> bool:
+        """Leaves the tables what the file has in reserve; False where it has none. Raises OSError."""
+        return self.file is not None and self.file.give_room()
+
+    def stuck(self) -> None:
+        """The tables could not take it now; it stays in the file, which takes no more."""
+        self._is_stuck = True
+        self._due = time.monotonic() + STUCK_SECONDS
+
+    def close(self) -> None:
+        """Gives the file back, empty where the tables have all of it."""
+        if self.file is not None:
+            self.file.close(remove=not self._entries)
+
+    def _came_before(self, keys: list[Key]) -> bool:
+        return (
+            not self._taken.isdisjoint(keys)
+            or len(set(keys)) < len(keys)
+            or came_before(self._tables.db, keys)
+        )
+
+    def _add(self, number: int, items: list[_Item]) -> None:
+        if not self._entries:
+            self._due = time.monotonic() + CARRY_SECONDS
+        for item in items:
+            records = _records(item)
+            self._rows += len(records)
+            if isinstance(item, Taking):
+                self._taken.add((item.sender, item.id, item.verb))
+            for record in records:
+                if record.answers or isinstance(item, Reply):
+                    self._answers.add((record.recipient, record.id))
+        self._entries += [(number, (item, None, False)) for item in items]
+
+
+def _records(item: _Item) -> list[Record]:
+    """Those that it appends."""
+    if isinstance(item, Record):
+        return [item]
+    if isinstance(item, Reply):
+        return [item.record]
+    if isinstance(item, Taking):
+        return [record for record in item.records if isinstance(record, Record)]
+    return []
