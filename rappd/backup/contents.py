@@ -12,7 +12,9 @@ DATABASE = "rappd.db"
 SCRATCH = ".backup-"
 """How folders begin in which a backup is made."""
 
-_MADE_ANEW = frozenset({"rappd.sock", "rappd.pid", "rappd.db-wal", "rappd.db-shm", DATABASE})
+_MADE_ANEW = frozenset(
+    {"rappd.sock", "rappd.pid", *(f"{DATABASE}{end}" for end in ("", "-wal", "-shm", "-ahead"))}
+)
 _FOLDERS_MADE_ANEW = frozenset({"ports", "pids", "eggs/.waiting", "twins/.staging"})
 _ANYWHERE_MADE_ANEW = frozenset({".deps", "__pycache__"})
 _HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8,12}\.tmp")

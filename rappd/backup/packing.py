@@ -19,6 +19,7 @@ from envelopes.problem import Problem
 from rappd.backup.contents import DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import Conflict
+from rappd.store.catching_up import catch_up
 from rappd.version import __version__
 from twins.eggs import integrity
 from twins.eggs.archive.names import safe_path
@@ -146,6 +147,7 @@ def _record(database: Path, folder: Path) -> Path | None:
             closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
+            catch_up(database, source)
             source.backup(target, pages=4096)
     except sqlite3.Error as error:
         raise Conflict(f"The record cannot be copied: {error}.", do="rappd doctor") from error

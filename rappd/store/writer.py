@@ -229,11 +229,20 @@ class Writer:
         except Exception:
             log.exception("what waits is written one by one")
             for entry in entries:
-                self._attempt([entry], one_by_one=False)
+                self._carry_entry(entry)
             try:
                 self._carry(number, [])
             except Exception as error:
                 raise self._stuck(error) from error
+
+    def _carry_entry(self, entry: Entry) -> None:
+        """What was acknowledged is written, whatever is lost before it; who next waits on its thread is told."""
+        try:
+            self._tables.write([entry], strict=False)
+        except Exception as error:
+            self._tables.take_back()
+            log.exception("acknowledged, and cannot be written: %s", type(entry[0]).__name__)
+            self._fail([entry], connections.explain(error, self._path))
 
     def _stuck(self, error: Exception) -> StoreError:
         self._backlog.stuck()
