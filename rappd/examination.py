@@ -163,6 +163,9 @@ def _store(visit: _Visit) -> Iterator[Finding]:
     where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
     connection = sqlite3.connect(where, uri=True, timeout=2)
     try:
+        from rappd.store.catching_up import catch_up
+
+        catch_up(path, connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except sqlite3.DatabaseError as error:

@@ -29,7 +29,7 @@ MARK_BYTES = 16
 _MAGIC = b"rappd ahead 1\n\0\0"
 _HEAD = struct.Struct(
     f"<{len(_MAGIC)}s{MARK_BYTES}sI"
-)  # the record it belongs to, and what its checksums begin with
+)  # the record that it belongs to, and what its checksums begin with
 _FRAME = struct.Struct("<IIQ")  # bytes, checksum, number
 _NUMBER = struct.Struct("<Q")
 _ZEROS = bytes(1 << 16)
@@ -37,7 +37,8 @@ _TRIES, _TRY_SECONDS = 10, 0.03
 
 
 class Ahead:
-    """One process has it at a time. Its frames are numbered without a gap, across files as well."""
+    """One process has it at a time. A frame is its length and checksum, its number, and what was written; numbers
+    have no gap, and go on where a file before this one ended."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rappd.errors import StoreError
 from rappd.store import ahead
-from rappd.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,8 @@ def catch_up(path: Path, db: sqlite3.Connection) -> None:
             if ahead.is_held(path):
                 time.sleep(_LOOK_SECONDS)
             else:
+                from rappd.store.writer import Writer  # takes its time to import, and is rarely needed
+
                 left = Writer(path)
                 left.stop_taking()
                 left.finish()

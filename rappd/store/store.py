@@ -158,14 +158,18 @@ class Store:
         return await self._look(lambda: read(self._reader(), *args, **kwargs))
 
     async def _caught_up(self) -> None:
+        self._check_open()
         caught_up = asyncio.get_running_loop().create_future()
         self._writer.catch_up(caught_up)
         await caught_up
 
     async def _look(self, run: Callable[[], _R]) -> _R:
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreError("The record is closed.", do="`rappd start` opens it.")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
 
     def _reader(self) -> Reader:
         reader: Reader | None = getattr(self._local, "reader", None)

@@ -169,6 +169,8 @@ class Writer:
     def _take(self, batch: list[Entry]) -> None:
         if self._lost:
             batch = self._without_cut_off(batch)
+        if not batch:
+            return
         taken = self._backlog.take(batch, strict=self._strict)
         if taken is not None:
             done, to_sync = taken

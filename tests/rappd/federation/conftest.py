@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from daemon_under_test import RunningDaemon, agent_source, free_port
 
+from rappd.store.reading import Reader
 from tests.rappd.federation.plain_machine import PlainMachine
 
 COUNTED = """
@@ -80,10 +81,8 @@ class House:
 
     def records(self, id: str) -> list[dict[str, Any]]:
         """Every recorded envelope of that id."""
-        import sqlite3
-
-        with sqlite3.connect(f"file:{self.daemon.home / 'rappd.db'}?mode=ro", uri=True) as db:
-            rows = db.execute("SELECT body FROM events WHERE id = ? ORDER BY seq", (id,)).fetchall()
+        with Reader(self.daemon.home / "rappd.db") as record:
+            rows = record.rows("SELECT body FROM events WHERE id = ? ORDER BY seq", (id,))
         return [json.loads(row[0]) for row in rows]
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rappd.errors import StoreError
-from rappd.store import ahead, backlog, catching_up, connections, keeper, syncing
+from rappd.store import ahead, backlog, connections, keeper, syncing, writer
 from rappd.store.ahead import Ahead, beside
 from rappd.store.changes import Taken, Taking
 from rappd.store.peer_rows import PeerRows
@@ -119,7 +119,7 @@ async def test_who_cannot_carry_what_was_left_reads_what_the_tables_have(
     def refuse(path: Path) -> None:
         raise StoreError("This folder cannot be written.")
 
-    monkeypatch.setattr(catching_up, "Writer", refuse)
+    monkeypatch.setattr(writer, "Writer", refuse)
     with Reader(copy) as reader:
         assert reader.counts().events == 1
     assert "cannot be written" in caplog.text
