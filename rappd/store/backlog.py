@@ -51,7 +51,8 @@ class Backlog:
             return  # another process writes as well: each writes into the tables directly
         self._mark, carried = tables.carried()
         for number, payload in self.file.left(self._mark, carried):
-            self._add(number, _decode(payload))
+            items = _decode(payload)
+            self._add(number, items, list(map(_records, items)))
         self._had_left = self.is_behind
 
     def begin(self) -> None:
@@ -88,6 +89,7 @@ class Backlog:
         if self.file is None or self._is_stuck or len(batch) > MOST:
             return None
         items: list[_Item] = []
+        appended: list[list[Record]] = []
         keys: list[Key] = []
         size = 0
         for item, _, _ in batch:
@@ -97,7 +99,8 @@ class Backlog:
             if isinstance(item, Taking):
                 keys.append((item.sender, item.id, item.verb))
                 size += len(item.body)
-            for record in _records(item):
+            appended.append(_records(item))
+            for record in appended[-1]:
                 size += len(record.body)
                 if not 0 <= record.at < _ENDLESS:  # the chain has no place for that: who waits is told
                     return None
@@ -112,12 +115,12 @@ class Backlog:
         except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             log.info("%d entries go into the tables at once: %s", len(batch), error)
             return None
-        self._add(number, items)
+        self._add(number, items, appended)
         self._bytes += len(payload)
         done: Done = []
         to_sync: Done = []
-        for item, (_, waiter, waits_for_disk) in zip(items, batch, strict=True):
-            seq += len(_records(item))
+        for (item, waiter, waits_for_disk), records in zip(batch, appended, strict=True):
+            seq += len(records)
             if waiter is not None:
                 result = None if isinstance(item, Taking) else seq
                 (to_sync if strict or waits_for_disk else done).append((waiter, result))
@@ -165,11 +168,10 @@ class Backlog:
             or came_before(self._tables.db, keys)
         )
 
-    def _add(self, number: int, items: list[_Item]) -> None:
+    def _add(self, number: int, items: list[_Item], appended: list[list[Record]]) -> None:
         if not self._entries:
             self._due = time.monotonic() + CARRY_SECONDS
-        for item in items:
-            records = _records(item)
+        for item, records in zip(items, appended, strict=True):
             self._rows += len(records)
             if isinstance(item, Taking):
                 self._taken.add((item.sender, item.id, item.verb))

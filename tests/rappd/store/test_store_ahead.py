@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rappd.backup import packing
 from rappd.errors import StoreError
 from rappd.store import ahead, backlog, connections, keeper, syncing, writer
 from rappd.store.ahead import Ahead, beside
@@ -139,6 +140,16 @@ async def test_who_reads_beside_a_writer_waits_for_it(path: Path, say, monkeypat
         await store.commit(say(A))
         assert await asyncio.to_thread(look) == turn
     await store.close()
+
+
+async def test_a_backup_has_what_was_acknowledged(path: Path, tmp_path: Path, say, monkeypatch) -> None:
+    monkeypatch.setattr(backlog, "CARRY_SECONDS", 0.3)
+    store = await Store.open(path)
+    await store.commit(say(A))
+    copy = await asyncio.to_thread(packing._record, path, tmp_path)
+    await store.close()
+    assert copy is not None
+    assert verify(copy).events == 1
 
 
 async def test_reading_a_recorded_answer_waits_for_nothing_that_is_not_about_it(
