@@ -22,8 +22,10 @@ log = logging.getLogger(__name__)
 CARRY_SECONDS = 0.02
 """Nothing is behind for longer."""
 STUCK_SECONDS = 5.0
-MOST = 256
-"""Entries behind after which they are carried, whenever that is; more at once go into the tables directly."""
+MOST = 64
+"""Entries behind after which they are carried, whenever that is."""
+MANY = 24
+"""More entries at once go into the tables directly: then one transaction serves many."""
 MOST_BYTES = 64 << 10
 """More at once would only be written twice."""
 
@@ -86,7 +88,7 @@ class Backlog:
     def take(self, batch: list[Entry], *, strict: bool) -> tuple[Done, Done] | None:
         """Appends them to the file: who can be told now, and who once that is on the disk. None, and nothing done,
         for what goes into the tables directly: changes, what came before, what is large."""
-        if self.file is None or self._is_stuck or len(batch) > MOST:
+        if self.file is None or self._is_stuck or len(batch) > MANY:
             return None
         items: list[_Item] = []
         appended: list[list[Record]] = []
@@ -126,8 +128,12 @@ class Backlog:
                 (to_sync if strict or waits_for_disk else done).append((waiter, result))
         return done, to_sync
 
+    def entries(self) -> tuple[int, list[Entry]]:
+        """All that is behind, and the number of its last frame."""
+        return self._entries[-1][0], [entry for _, entry in self._entries]
+
     def frames(self) -> list[tuple[int, list[Entry]]]:
-        """What is behind, by the number of its frame."""
+        """The same frame by frame."""
         return [
             (number, [entry for _, entry in some]) for number, some in groupby(self._entries, itemgetter(0))
         ]

@@ -181,12 +181,31 @@ class Writer:
                 self._log_is_behind = False
                 self._sync(to_sync, files)
             return
+        if self._backlog.is_behind and self._attempt_together(batch):
+            return
         try:
             self._catch_up()
         except StoreError as error:
             self._fail(batch, error)
         else:
             self._attempt(batch)
+
+    def _attempt_together(self, batch: list[Entry]) -> bool:
+        """One transaction for all that is behind and the batch. False, and nothing done, where each should be
+        tried alone."""
+        number, behind = self._backlog.entries()
+        try:
+            written = self._tables.write([*behind, *batch], strict=self._strict, carried=number)
+        except Exception as error:
+            self._tables.take_back()
+            if isinstance(error, sqlite3.OperationalError) and not connections.is_full(error):
+                self._fail(batch, self._stuck(error))
+                return True
+            log.info("what waits and %d entries more are tried apart: %s", len(batch), error)
+            return False
+        self._backlog.carried()
+        self._written(*written)
+        return True
 
     def _catch_up_for_all(self) -> None:
         waiting = [self._wanting.popleft() for _ in range(len(self._wanting))]
@@ -201,9 +220,8 @@ class Writer:
         """The tables get all that is behind. Raises ``StoreError`` when they cannot take it now: it is not lost."""
         if not self._backlog.is_behind:
             return
-        frames = self._backlog.frames()
         try:
-            self._carry(frames[-1][0], [entry for _, entries in frames for entry in entries])
+            self._carry(*self._backlog.entries())
         except sqlite3.OperationalError as error:
             if not connections.is_full(error) or not self._backlog.give_room():
                 raise self._stuck(error) from error
@@ -211,7 +229,7 @@ class Writer:
             return
         except Exception:
             log.exception("what waits is written frame by frame")  # another process wrote, perhaps
-            for number, entries in frames:
+            for number, entries in self._backlog.frames():
                 self._carry_one(number, entries)
         self._backlog.carried()
 
@@ -272,15 +290,18 @@ class Writer:
             )
             self._fail(batch, connections.explain(error, self._path))
         else:
-            if pages:
-                self._keeper.wrote(pages)
-            self._deliver(done)
-            if to_sync:
-                self._log_is_behind = False
-                self._sync(to_sync, (self._log,))
-                self._log.make_room()
-            elif pages:
-                self._log_is_behind = True
+            self._written(done, to_sync, pages)
+
+    def _written(self, done: Done, to_sync: Done, pages: int) -> None:
+        if pages:
+            self._keeper.wrote(pages)
+        self._deliver(done)
+        if to_sync:
+            self._log_is_behind = False
+            self._sync(to_sync, (self._log,))
+            self._log.make_room()
+        elif pages:
+            self._log_is_behind = True
 
     def _sync(self, results: Done, files: tuple[Syncable, ...]) -> None:
         if self._pending or len(results) > 1:  # a sync takes longer than what waits here
