@@ -24,7 +24,7 @@ CARRY_SECONDS = 0.02
 STUCK_SECONDS = 5.0
 MOST = 64
 """Entries behind after which they are carried, whenever that is."""
-MANY = 24
+MANY = 8
 """More entries at once go into the tables directly: then one transaction serves many."""
 MOST_BYTES = 64 << 10
 """More at once would only be written twice."""

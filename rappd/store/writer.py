@@ -196,12 +196,15 @@ class Writer:
         number, behind = self._backlog.entries()
         try:
             written = self._tables.write([*behind, *batch], strict=self._strict, carried=number)
-        except Exception as error:
+        except sqlite3.OperationalError as error:
             self._tables.take_back()
-            if isinstance(error, sqlite3.OperationalError) and not connections.is_full(error):
-                self._fail(batch, self._stuck(error))
-                return True
-            log.info("what waits and %d entries more are tried apart: %s", len(batch), error)
+            if connections.is_full(error):
+                return False
+            self._fail(batch, self._stuck(error))
+            return True
+        except Exception:
+            self._tables.take_back()
+            log.exception("what waits and %d entries more are tried apart", len(batch))
             return False
         self._backlog.carried()
         self._written(*written)
