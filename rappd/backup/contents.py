@@ -13,7 +13,7 @@ SCRATCH = ".backup-"
 """How folders begin in which a backup is made."""
 
 _MADE_ANEW = frozenset(
-    {"rappd.sock", "rappd.pid", *(f"{DATABASE}{end}" for end in ("", "-wal", "-shm", "-ahead"))}
+    {"rappd.sock", "rappd.pid", *(f"{DATABASE}{end}" for end in ("", "-wal", "-shm", "-intake"))}
 )
 _FOLDERS_MADE_ANEW = frozenset({"ports", "pids", "eggs/.waiting", "twins/.staging"})
 _ANYWHERE_MADE_ANEW = frozenset({".deps", "__pycache__"})

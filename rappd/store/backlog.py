@@ -1,4 +1,4 @@
-"""What stands in the file ahead of the tables and not yet in them: records and takings, for the writer to carry."""
+"""What stands in the intake and not yet in the tables: records and takings, for the writer to carry."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from rappd.store.ahead import Ahead
 from rappd.store.changes import Beginning, Change, Key, Reply, Taking, came_before
+from rappd.store.intake import Intake
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.syncing import Log
 from rappd.store.tables import Done, Entry, Tables
@@ -48,21 +48,21 @@ class Backlog:
         self._rows = self._bytes = 0
         self._due = 0.0
         self._is_stuck = False
-        self.file = Ahead.open(path)
-        if self.file is None:
+        self.intake = Intake.open(path)
+        if self.intake is None:
             return  # another process writes as well: each writes into the tables directly
         self._mark, carried = tables.carried()
-        for number, payload in self.file.left(self._mark, carried):
+        for number, payload in self.intake.left(self._mark, carried):
             items = _decode(payload)
             self._add(number, items, list(map(_records, items)))
         self._had_left = self.is_behind
 
     def begin(self) -> None:
         """From now on it takes entries; nothing is behind. Raises ``sqlite3.Error`` and OSError."""
-        if self.file is not None:
+        if self.intake is not None:
             if self._had_left:
                 self._log.sync()
-            self.file.begin(self._mark, self._tables.carried()[1])
+            self.intake.begin(self._mark, self._tables.carried()[1])
 
     @property
     def is_behind(self) -> bool:
@@ -88,7 +88,7 @@ class Backlog:
     def take(self, batch: list[Entry], *, strict: bool) -> tuple[Done, Done] | None:
         """Appends them to the file: who can be told now, and who once that is on the disk. None, and nothing done,
         for what goes into the tables directly: changes, what came before, what is large."""
-        if self.file is None or self._is_stuck or len(batch) > MANY:
+        if self.intake is None or self._is_stuck or len(batch) > MANY:
             return None
         items: list[_Item] = []
         appended: list[list[Record]] = []
@@ -106,14 +106,14 @@ class Backlog:
                 size += len(record.body)
                 if not 0 <= record.at < _ENDLESS:  # the chain has no place for that: who waits is told
                     return None
-        if size > MOST_BYTES or not self.file.make_room():
+        if size > MOST_BYTES or not self.intake.make_room():
             return None
         try:
             if keys and self._came_before(keys):
                 return None
             seq = self._tables.seq + self._rows
             payload = _encode(items)
-            number = self.file.append(payload)
+            number = self.intake.append(payload)
         except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             log.info("%d entries go into the tables at once: %s", len(batch), error)
             return None
@@ -145,17 +145,17 @@ class Backlog:
         self._answers = set()
         self._rows = self._bytes = 0
         self._is_stuck = False
-        if self.file is not None and self.file.is_full:
+        if self.intake is not None and self.intake.is_full:
             try:
                 self._log.sync()  # what is overwritten stands there
             except OSError as error:
                 log.warning("the record could not be synced to the disk: %s", error)
             else:
-                self.file.start_over()
+                self.intake.start_over()
 
     def give_room(self) -> bool:
         """Leaves the tables what the file has in reserve; False where it has none. Raises OSError."""
-        return self.file is not None and self.file.give_room()
+        return self.intake is not None and self.intake.give_room()
 
     def stuck(self) -> None:
         """The tables could not take it now; it stays in the file, which takes no more."""
@@ -164,8 +164,8 @@ class Backlog:
 
     def close(self) -> None:
         """Gives the file back, empty where the tables have all of it."""
-        if self.file is not None:
-            self.file.close(remove=not self._entries)
+        if self.intake is not None:
+            self.intake.close(remove=not self._entries)
 
     def _came_before(self, keys: list[Key]) -> bool:
         return (

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from rappd.errors import StoreError
-from rappd.store import ahead
+from rappd.store import intake
 
 log = logging.getLogger(__name__)
 
@@ -17,19 +17,19 @@ _LOOK_SECONDS = 0.005
 
 
 def catch_up(path: Path, db: sqlite3.Connection) -> None:
-    """Returns once the tables that ``db`` reads have what stands in the file ahead of them now. Blocks.
+    """Returns once the tables that ``db`` reads have what stands in the intake now. Blocks.
 
     A living writer does that by itself, within moments. What a dead one left is carried into the tables here. Where
     that cannot be done, the tables are read as they are.
     """
-    if not ahead.beside(path).exists():
+    if not intake.beside(path).exists():
         return
-    mark, carried = db.execute("SELECT mark, carried FROM ahead").fetchone()
-    wanted = ahead.last_number(path, mark, carried)
+    mark, carried = db.execute("SELECT mark, carried FROM intake").fetchone()
+    wanted = intake.last_number(path, mark, carried)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while carried < wanted and time.monotonic() < deadline:
         try:
-            if ahead.is_held(path):
+            if intake.is_held(path):
                 time.sleep(_LOOK_SECONDS)
             else:
                 from rappd.store.writer import Writer  # takes its time to import, and is rarely needed
@@ -42,4 +42,4 @@ def catch_up(path: Path, db: sqlite3.Connection) -> None:
         except (StoreError, OSError) as error:
             log.warning("the last records are not shown yet: %s", error)
             return
-        (carried,) = db.execute("SELECT carried FROM ahead").fetchone()
+        (carried,) = db.execute("SELECT carried FROM intake").fetchone()

@@ -174,10 +174,10 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO inbox SELECT * FROM inbox_before",
         "DROP TABLE inbox_before",
     ),
-    # Which frames of the file ahead of the tables (``ahead.py``) are in them; the mark tells whose file it is.
+    # Which frames of the intake (``intake.py``) are in the tables; the mark tells whose file it is.
     (
-        "CREATE TABLE ahead(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT",
-        "INSERT INTO ahead VALUES(randomblob(16), 0)",
+        "CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT",
+        "INSERT INTO intake VALUES(randomblob(16), 0)",
     ),
 )
 

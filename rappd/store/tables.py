@@ -47,15 +47,15 @@ class Tables:
         return self._seq
 
     def carried(self) -> tuple[bytes, int]:
-        """Whose file ahead of them is theirs, and the number of the last frame in it that they have."""
-        mark, carried = self.db.execute("SELECT mark, carried FROM ahead").fetchone()
+        """The mark of the intake that is theirs, and the number of the last frame in it that they have."""
+        mark, carried = self.db.execute("SELECT mark, carried FROM intake").fetchone()
         return mark, carried
 
     def write(
         self, batch: list[Entry], *, strict: bool, carried: int | None = None
     ) -> tuple[Done, Done, int]:
         """Who can be told now, who once it is on the disk (``strict``: everybody), and about how many pages
-        were written. ``carried``: the frame of the file ahead of the tables that this completes."""
+        were written. ``carried``: the frame of the intake that this completes."""
         mixed = not all(isinstance(item, _PLAIN) for item, _, _ in batch)
         seq = self.seq
         size = answers = pages = 0
@@ -150,7 +150,7 @@ class Tables:
         if rows:
             _INSERT.execute(db, rows)
         if carried is not None:
-            db.execute("UPDATE ahead SET carried = ?", (carried,))
+            db.execute("UPDATE intake SET carried = ?", (carried,))
         db.execute("COMMIT")
 
 

@@ -33,7 +33,7 @@ LOST_THREADS = 10_000
 class Writer:
     """Entries go in from the event loop by ``put``; results come back to it, one call per batch.
 
-    What appends to threads goes into the file ahead of the tables, and from there into them soon after. All else is
+    What appends to threads goes into the intake, and from there into the tables soon after. All else is
     a batch for the tables. One that fails is rolled back, and all who wait for it get the ``StoreError``. A lost
     record that nobody waited for makes the next wait on its thread fail as well, so that no acknowledgement ever
     covers a gap.
@@ -52,7 +52,7 @@ class Writer:
         self._untold: deque[tuple[Waiter, Any]] = deque()
         self._wanting: deque[Waiter] = deque()
         self._log = Log(path)
-        self._log_is_behind = False  # holds what neither it nor the file ahead has on the disk
+        self._log_is_behind = False  # holds what neither it nor the intake has on the disk
         self._tables = Tables(path)
         with ExitStack() as opened:
             opened.callback(self._tables.db.close)
@@ -176,8 +176,8 @@ class Writer:
             done, to_sync = taken
             self._deliver(done)
             if to_sync:
-                assert self._backlog.file is not None
-                files = (self._log, self._backlog.file) if self._log_is_behind else (self._backlog.file,)
+                assert self._backlog.intake is not None
+                files = (self._log, self._backlog.intake) if self._log_is_behind else (self._backlog.intake,)
                 self._log_is_behind = False
                 self._sync(to_sync, files)
             return

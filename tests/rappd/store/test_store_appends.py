@@ -216,7 +216,7 @@ async def test_two_stores_on_one_file_both_append(store, path: Path, say, about)
 async def test_only_the_owner_may_read_the_files(store, path: Path, say) -> None:
     await store.commit(say(A))
     files = sorted(file for file in path.parent.iterdir() if file.name.startswith("rappd.db"))
-    assert [file.name for file in files] == ["rappd.db", "rappd.db-ahead", "rappd.db-shm", "rappd.db-wal"]
+    assert [file.name for file in files] == ["rappd.db", "rappd.db-intake", "rappd.db-shm", "rappd.db-wal"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 

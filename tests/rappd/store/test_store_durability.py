@@ -55,7 +55,7 @@ async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path
         counts.append(len(disk.synced))
     await store.close()
     assert counts == [0, 1, 2, 2]
-    assert set(disk.synced) == {"rappd.db-ahead"}
+    assert set(disk.synced) == {"rappd.db-intake"}
 
 
 async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Disk, say) -> None:
@@ -93,23 +93,23 @@ async def test_a_log_that_is_synced_does_not_grow_with_each_change(path: Path, t
     assert len(set(sizes)) < 20, "it grows in large steps, some seen half done"
     crashed = tmp_path / "crashed"
     crashed.mkdir()
-    for file in (path, log, path.with_name("rappd.db-ahead")):
+    for file in (path, log, path.with_name("rappd.db-intake")):
         shutil.copy(file, crashed)
     await store.close()
     report = verify(crashed / path.name)
     assert report.events == 2 and report.whole
 
 
-async def test_the_file_ahead_grows_in_large_steps(path: Path, say) -> None:
-    ahead = path.with_name("rappd.db-ahead")
+async def test_the_intake_grows_in_large_steps(path: Path, say) -> None:
+    intake = path.with_name("rappd.db-intake")
     store = await Store.open(path)
     sizes = set()
     for _ in range(300):
         await store.commit(say(A, "x" * 9_000), strict=True)
-        sizes.add(ahead.stat().st_size)
+        sizes.add(intake.stat().st_size)
     assert 1 < len(sizes) < 20, "some seen half done"
     await store.close()
-    assert not ahead.exists()
+    assert not intake.exists()
     assert verify(path).events == 300
 
 

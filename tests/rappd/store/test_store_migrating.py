@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rappd.store import schema
-from rappd.store.ahead import Ahead
 from rappd.store.changes import Taken, Taking
 from rappd.store.inbox_rows import InboxRows
+from rappd.store.intake import Intake
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.peer_rows import PeerRows
 from rappd.store.store import Store
@@ -28,7 +28,7 @@ async def test_an_older_record_goes_on_and_gets_the_new_tables(
     with monkeypatch.context() as patch:
         patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
         patch.setattr(schema, "VERSION", version)
-        patch.setattr(Ahead, "open", lambda path: None)  # there was no such file
+        patch.setattr(Intake, "open", lambda path: None)  # there was no such file
         store = await Store.open(path)
         store.thread(about(A))
         await store.commit(say(A, "before"))
@@ -51,7 +51,7 @@ async def test_what_was_taken_before_stays_taken(
     with monkeypatch.context() as patch:
         patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
         patch.setattr(schema, "VERSION", version)
-        patch.setattr(Ahead, "open", lambda path: None)  # there was no such file
+        patch.setattr(Intake, "open", lambda path: None)  # there was no such file
         store = await Store.open(path)
         store.thread(about(A))
         for number, state in enumerate(("accepted", "started", "started"), start=1):

@@ -95,6 +95,7 @@ def test_one_core_and_little_work_need_no_thread() -> None:
 
 def test_what_takes_long_is_given_up_when_something_failed() -> None:
     ended = []
+    all_at_work = threading.Barrier(3, timeout=20)
 
     def endless() -> Iterator[bytes]:
         while True:
@@ -102,6 +103,7 @@ def test_what_takes_long_is_given_up_when_something_failed() -> None:
             yield b"more"
 
     def long() -> None:
+        all_at_work.wait()
         try:
             for _ in crew.unless_stopped(endless()):
                 pass
@@ -110,6 +112,7 @@ def test_what_takes_long_is_given_up_when_something_failed() -> None:
             raise
 
     def broken() -> None:
+        all_at_work.wait()
         raise BadEgg("broken")
 
     nothing: Callable[[], None] = lambda: None  # noqa: E731

@@ -1,4 +1,4 @@
-"""The file ahead of the tables: what was acknowledged is in it or in them, whatever happens in between."""
+"""The intake: what was acknowledged is in it or in them, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from rappd.backup import packing
 from rappd.errors import StoreError
-from rappd.store import ahead, backlog, connections, keeper, syncing, writer
-from rappd.store.ahead import Ahead, beside
+from rappd.store import backlog, connections, intake, keeper, syncing, writer
 from rappd.store.changes import Taken, Taking
+from rappd.store.intake import Intake, beside
 from rappd.store.peer_rows import PeerRows
 from rappd.store.reading import Reader
 from rappd.store.store import Store
@@ -43,7 +43,7 @@ def killed(path: Path, tmp_path: Path) -> Callable[..., Path]:
     def copy(log: bytes | None = None) -> Path:
         there = tmp_path / f"killed-{len(list(tmp_path.iterdir()))}"
         there.mkdir()
-        for end in ("", "-wal", "-ahead"):
+        for end in ("", "-wal", "-intake"):
             shutil.copy(f"{path}{end}", there)
         if log is not None:
             (there / "rappd.db-wal").write_bytes(log)
@@ -172,7 +172,7 @@ async def test_a_taking_that_comes_twice_at_once_is_taken_once(never_carried, st
 async def test_what_was_synced_survives_a_power_cut(
     never_carried, path: Path, say, killed, monkeypatch
 ) -> None:
-    """Of the tables' log there is what was synced last; of the file ahead, all of it was."""
+    """Of the tables' log there is what was synced last; of the intake, all of it was."""
     on_the_disk = b""
 
     def to_disk(descriptor: int) -> None:
@@ -185,7 +185,7 @@ async def test_what_was_synced_survives_a_power_cut(
     really = syncing.to_disk
     monkeypatch.setattr(syncing, "to_disk", to_disk)
     monkeypatch.setattr(keeper, "SYNC_SECONDS", 1000.0)
-    monkeypatch.setattr(ahead, "FULL", 3_000)
+    monkeypatch.setattr(intake, "FULL", 3_000)
     store = await Store.open(path)
     peers = PeerRows(store)
     copies = []
@@ -212,9 +212,9 @@ def _seen(fingerprint: str):
 
 
 async def test_the_file_is_started_over_instead_of_growing(path: Path, say, monkeypatch, killed) -> None:
-    monkeypatch.setattr(ahead, "FULL", 20_000)
-    monkeypatch.setattr(ahead, "ROOM", 1 << 16)
-    monkeypatch.setattr(ahead, "RESERVE", 1 << 15)
+    monkeypatch.setattr(intake, "FULL", 20_000)
+    monkeypatch.setattr(intake, "ROOM", 1 << 16)
+    monkeypatch.setattr(intake, "RESERVE", 1 << 15)
     store = await Store.open(path)
     for _ in range(400):
         await store.commit(say(A, "x" * 500))
@@ -310,14 +310,14 @@ async def test_a_reader_that_looks_at_the_file_for_a_moment_keeps_no_writer_from
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     threading.Timer(0.1, os.close, (descriptor,)).start()
     store = await Store.open(path)
-    assert store._writer._backlog.file is not None
+    assert store._writer._backlog.intake is not None
     await store.commit(say(A))
     await store.close()
 
 
 async def test_of_two_writers_one_has_the_file_and_the_other_does_without(store, path: Path, say) -> None:
     other = await Store.open(path)
-    assert other._writer._backlog.file is None
+    assert other._writer._backlog.intake is None
     await other.commit(say(B))
     assert _in_tables(path) == 1
     await other.close()
@@ -328,7 +328,7 @@ async def test_of_two_writers_one_has_the_file_and_the_other_does_without(store,
 @pytest.mark.parametrize("end", ["nothing", "a part of the last", "a stranger's bytes", "a bit turned over"])
 def test_frames_are_read_until_the_first_that_is_not_whole(tmp_path: Path, end: str) -> None:
     path = tmp_path / "rappd.db"
-    file = Ahead.open(path)
+    file = Intake.open(path)
     assert file is not None
     file.begin(b"m" * 16, 7)
     payloads = [os.urandom(n) for n in (0, 1, 300, 5_000)]
@@ -346,7 +346,7 @@ def test_frames_are_read_until_the_first_that_is_not_whole(tmp_path: Path, end: 
     else:
         raw[-2_500] ^= 1
     beside(path).write_bytes(raw)
-    file = Ahead.open(path)
+    file = Intake.open(path)
     assert file is not None
     assert file.left(b"m" * 16, 7) == list(zip(range(8, 12), expected, strict=False))
     assert file.left(b"m" * 16, 9) == list(zip(range(10, 12), expected[2:], strict=False))
@@ -362,7 +362,7 @@ def test_whatever_stands_in_the_file_what_is_read_was_written(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rappd.db"
-        file = Ahead.open(path)
+        file = Intake.open(path)
         assert file is not None
         file.begin(b"m" * 16, 0)
         for payload in payloads:

@@ -1,4 +1,4 @@
-"""The file ahead of the tables: what was taken is written there at once, and carried into the tables by many.
+"""The intake: what was taken is written into this file at once, and carried into the tables by many.
 
 To write a transaction into the tables takes SQLite half a dozen statements, each of which lets go of the interpreter, and
 a page for each of them; here it is one write of a few hundred bytes. Who waits is told after that. What stands here
@@ -26,7 +26,7 @@ RESERVE = 1 << 19
 """Enough for the tables to take what is behind at any time."""
 MARK_BYTES = 16
 
-_MAGIC = b"rappd ahead 1\n\0\0"
+_MAGIC = b"rappd intake 1\n\0"
 _HEAD = struct.Struct(
     f"<{len(_MAGIC)}s{MARK_BYTES}sI"
 )  # the record that it belongs to, and what its checksums begin with
@@ -36,7 +36,7 @@ _ZEROS = bytes(1 << 16)
 _TRIES, _TRY_SECONDS = 10, 0.03
 
 
-class Ahead:
+class Intake:
     """One process has it at a time. A frame is its length and checksum, its number, and what was written; numbers
     have no gap, and go on where a file before this one ended."""
 
@@ -48,7 +48,7 @@ class Ahead:
         self._is_synced = False
 
     @classmethod
-    def open(cls, path: Path) -> Ahead | None:
+    def open(cls, path: Path) -> Intake | None:
         """The file beside the record, created (0600) where there is none; None when another process has it.
         Raises OSError."""
         descriptor = os.open(beside(path), os.O_RDWR | os.O_CREAT, 0o600)
@@ -135,7 +135,7 @@ class Ahead:
 
 def beside(path: Path) -> Path:
     """The file that belongs to the record at ``path``."""
-    return path.with_name(f"{path.name}-ahead")
+    return path.with_name(f"{path.name}-intake")
 
 
 def last_number(path: Path, mark: bytes, carried: int) -> int:
