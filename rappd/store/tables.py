@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from envelopes.chain import link
 from rappd.store import connections
@@ -20,6 +20,15 @@ Entry = tuple[Item | None, Waiter | None, bool]
 """What is to be written, who waits for it, and whether for the disk."""
 Done = list[tuple[Waiter, Any]]
 """Who is told what."""
+
+
+class Written(NamedTuple):
+    """Who can be told now, who once it is on the disk, and about how many pages were written."""
+
+    done: Done
+    to_sync: Done
+    pages: int
+
 
 _PLAIN = (Record, ThreadInfo, type(None))
 _PAGE_BYTES = 4096
@@ -51,11 +60,9 @@ class Tables:
         mark, carried = self.db.execute("SELECT mark, carried FROM intake").fetchone()
         return mark, carried
 
-    def write(
-        self, batch: list[Entry], *, strict: bool, carried: int | None = None
-    ) -> tuple[Done, Done, int]:
-        """Who can be told now, who once it is on the disk (``strict``: everybody), and about how many pages
-        were written. ``carried``: the frame of the intake that this completes."""
+    def write(self, batch: list[Entry], *, strict: bool, carried: int | None = None) -> Written:
+        """One transaction. ``strict``: everybody waits for the disk. ``carried``: the frame of the intake that this
+        completes."""
         mixed = not all(isinstance(item, _PLAIN) for item, _, _ in batch)
         seq = self.seq
         size = answers = pages = 0
@@ -95,7 +102,7 @@ class Tables:
             pages = self._pages(batch, heads, size, answers, mixed=mixed)
             self._commit(rows, heads, carried)
         self._seq = seq
-        return done, to_sync, pages
+        return Written(done, to_sync, pages)
 
     def take_back(self) -> None:
         """The transaction under way, and all that memory has: the tables are true."""

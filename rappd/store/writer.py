@@ -15,12 +15,13 @@ from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.backlog import Backlog
 from rappd.store.bell import Bell
+from rappd.store.carrying import Carrying
 from rappd.store.changes import Item, bytes_of, threads_of
 from rappd.store.gathering import ENOUGH, Gathering
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.syncing import Log, Syncable, Syncer
-from rappd.store.tables import Done, Entry, Tables, Waiter
+from rappd.store.tables import Done, Entry, Tables, Waiter, Written
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,8 @@ class Writer:
             opened.callback(self._keeper.close)
             self._backlog = Backlog(path, self._tables, self._log)
             opened.callback(self._backlog.close)
-            self._catch_up()
+            self._carrying = Carrying(path, self._tables, self._backlog, self._keeper, self._fail)
+            self._carrying.catch_up()
             self._backlog.begin()
             opened.pop_all()
         self._syncer = Syncer(self._synced)
@@ -181,102 +183,31 @@ class Writer:
                 self._log_is_behind = False
                 self._sync(to_sync, files)
             return
-        if self._backlog.is_behind and self._attempt_together(batch):
-            return
         try:
-            self._catch_up()
+            written = self._carrying.with_it(batch, strict=self._strict) if self._backlog.is_behind else None
+            self._carrying.catch_up()
         except StoreError as error:
             self._fail(batch, error)
         else:
-            self._attempt(batch)
-
-    def _attempt_together(self, batch: list[Entry]) -> bool:
-        """One transaction for all that is behind and the batch. False, and nothing done, where each should be
-        tried alone."""
-        number, behind = self._backlog.entries()
-        try:
-            written = self._tables.write([*behind, *batch], strict=self._strict, carried=number)
-        except sqlite3.OperationalError as error:
-            self._tables.take_back()
-            if connections.is_full(error):
-                return False
-            self._fail(batch, self._stuck(error))
-            return True
-        except Exception:
-            self._tables.take_back()
-            log.exception("what waits and %d entries more are tried apart", len(batch))
-            return False
-        self._backlog.carried()
-        self._written(*written)
-        return True
+            if written is not None:
+                self._written(written)
+            else:
+                self._attempt(batch)
 
     def _catch_up_for_all(self) -> None:
         waiting = [self._wanting.popleft() for _ in range(len(self._wanting))]
         try:
-            self._catch_up()
+            self._carrying.catch_up()
         except StoreError as error:
             self._deliver([(waiter, error) for waiter in waiting])
         else:
             self._deliver([(waiter, True) for waiter in waiting])
 
-    def _catch_up(self) -> None:
-        """The tables get all that is behind. Raises ``StoreError`` when they cannot take it now: it is not lost."""
-        if not self._backlog.is_behind:
-            return
-        try:
-            self._carry(*self._backlog.entries())
-        except sqlite3.OperationalError as error:
-            if not connections.is_full(error) or not self._backlog.give_room():
-                raise self._stuck(error) from error
-            self._catch_up()
-            return
-        except Exception:
-            log.exception("what waits is written frame by frame")  # another process wrote, perhaps
-            for number, entries in self._backlog.frames():
-                self._carry_one(number, entries)
-        self._backlog.carried()
-
-    def _carry(self, number: int, entries: list[Entry]) -> None:
-        try:
-            _, _, pages = self._tables.write(entries, strict=False, carried=number)
-        except BaseException:
-            self._tables.take_back()
-            raise
-        self._keeper.wrote(pages)
-
-    def _carry_one(self, number: int, entries: list[Entry]) -> None:
-        try:
-            self._carry(number, entries)
-        except sqlite3.OperationalError as error:
-            raise self._stuck(error) from error
-        except Exception:
-            log.exception("what waits is written one by one")
-            for entry in entries:
-                self._carry_entry(entry)
-            try:
-                self._carry(number, [])
-            except Exception as error:
-                raise self._stuck(error) from error
-
-    def _carry_entry(self, entry: Entry) -> None:
-        """What was acknowledged is written, whatever is lost before it; who next waits on its thread is told."""
-        try:
-            self._tables.write([entry], strict=False)
-        except Exception as error:
-            self._tables.take_back()
-            log.exception("acknowledged, and cannot be written: %s", type(entry[0]).__name__)
-            self._fail([entry], connections.explain(error, self._path))
-
-    def _stuck(self, error: Exception) -> StoreError:
-        self._backlog.stuck()
-        log.error("what was acknowledged waits to be written: %s", error)
-        return connections.explain(error, self._path)
-
     def _attempt(self, batch: list[Entry], *, one_by_one: bool = True) -> None:
         if self._lost:
             batch = self._without_cut_off(batch)
         try:
-            done, to_sync, pages = self._tables.write(batch, strict=self._strict)
+            written = self._tables.write(batch, strict=self._strict)
         except Exception as error:
             # Every later answer depends on this thread: it outlives whatever one batch does to it.
             self._tables.take_back()
@@ -293,17 +224,17 @@ class Writer:
             )
             self._fail(batch, connections.explain(error, self._path))
         else:
-            self._written(done, to_sync, pages)
+            self._written(written)
 
-    def _written(self, done: Done, to_sync: Done, pages: int) -> None:
-        if pages:
-            self._keeper.wrote(pages)
-        self._deliver(done)
-        if to_sync:
+    def _written(self, written: Written) -> None:
+        if written.pages:
+            self._keeper.wrote(written.pages)
+        self._deliver(written.done)
+        if written.to_sync:
             self._log_is_behind = False
-            self._sync(to_sync, (self._log,))
+            self._sync(written.to_sync, (self._log,))
             self._log.make_room()
-        elif pages:
+        elif written.pages:
             self._log_is_behind = True
 
     def _sync(self, results: Done, files: tuple[Syncable, ...]) -> None:
