@@ -30,17 +30,19 @@ from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
 
 What = Literal["line", "kept", "durable", "ruled"]
+OURS, THEIRS = "1", "0"
+"""The core of who asks, and of who answers: two machines of one core each."""
 Ask = Callable[[], Awaitable[None]]
 """One question, with its answer."""
 
 
 @asynccontextmanager
 async def opened(what: What) -> AsyncIterator[Ask]:
-    """A process that answers, and a line to it."""
+    """A process that answers, on a core of its own, and a line to it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours, _ = _machine(folder, "ours"), _machine(folder, "theirs")
-        command = [sys.executable, "-m", "benchmarks.bare_line", str(folder), what]
+        command = ["taskset", "-c", THEIRS, sys.executable, "-m", "benchmarks.bare_line", str(folder), what]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert server.stdin is not None
         assert server.stdout is not None

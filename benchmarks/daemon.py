@@ -144,10 +144,14 @@ class BenchDaemon:
 
     def pin(self, cores: str) -> None:
         """Keeps every process of it on the given cores."""
-        wanted = {int(core) for core in cores.split(",")}
         for pid in self.family():
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                try:
-                    os.sched_setaffinity(int(thread.name), wanted)
-                except ProcessLookupError:
-                    continue
+            pin(pid, cores)
+
+
+def pin(pid: int, cores: str) -> None:
+    """Keeps every thread of a process on the given cores."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            os.sched_setaffinity(int(thread.name), set(map(int, cores.split(","))))
+        except ProcessLookupError:
+            continue

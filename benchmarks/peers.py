@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import bare_line
-from benchmarks.daemon import BenchDaemon, free_port
+from benchmarks.bare_line import OURS, THEIRS
+from benchmarks.daemon import BenchDaemon, free_port, pin
 
 _AGENT = """
 from agents.basic_agent import BasicAgent
@@ -36,6 +37,7 @@ ABREAST = (32, 128)
 TURNS, ONE_BY_ONE, CALLS = 8, 150, 2560
 FIRST = 30
 """Of each turn, not counted: what was asked lately is not in the processor's caches."""
+BOTH = f"{THEIRS},{OURS}"
 BUDGETED = (0.29, 15_000)
 """What a call that is kept does on the machine that the budgets (1 ms, 4,000/s) are written for."""
 BARE: tuple[tuple[bare_line.What, str], ...] = (
@@ -47,8 +49,9 @@ BARE: tuple[tuple[bare_line.What, str], ...] = (
 
 
 def run() -> list[tuple[str, str]]:
-    """Latency at one call at a time, rate at 32 and 128, by turns with barer ones; 1,000 queued calls delivered;
-    a2a-sdk's SendMessage."""
+    """Latency at one call at a time, rate at 32 and 128, by turns with barer ones, a core for each machine as where
+    the budgets were written; the same with both machines on both cores; 1,000 queued calls delivered; a2a-sdk's
+    SendMessage."""
     import uvloop
 
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +89,7 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         try:
             await _pair(house, worker, door, own)
             settle()
-            rows, mine = await _calls(house)
+            rows, mine = await _calls(house, worker)
             rows += await _queue(house, worker)
         finally:
             await runner.cleanup()
@@ -131,7 +134,7 @@ class Figures:
         return statistics.median(mine / its for mine, its in turns)
 
 
-async def _calls(house: Any) -> tuple[list[tuple[str, str]], Figures]:
+async def _calls(house: Any, worker: BenchDaemon) -> tuple[list[tuple[str, str]], Figures]:
     async def one() -> None:
         done = await house.calls.call("worker", agent="Echo", args={"text": "7"})
         if done["call"].get("result") != "7":
@@ -141,26 +144,32 @@ async def _calls(house: Any) -> tuple[list[tuple[str, str]], Figures]:
         asked: dict[str, bare_line.Ask] = {"ours": one}
         for what, _ in BARE:
             asked[what] = await stack.enter_async_context(bare_line.opened(what))
-        found = {name: Figures() for name in asked}
-        for ask in asked.values():
-            await bare_line.one_by_one(ask, ONE_BY_ONE)
-        for _ in range(TURNS):
+        pin(os.getpid(), OURS)
+        worker.pin(THEIRS)
+        found = await _measured(asked)
+        pin(os.getpid(), BOTH)
+        worker.pin(BOTH)
+        shared = (await _measured({"ours": one}))["ours"]
+    return [*_told(found), *_rows_of(shared, "both machines on both cores: ")], found["ours"]
+
+
+async def _measured(asked: dict[str, bare_line.Ask]) -> dict[str, Figures]:
+    found = {name: Figures() for name in asked}
+    for ask in asked.values():
+        await bare_line.one_by_one(ask, ONE_BY_ONE)
+    for _ in range(TURNS):
+        for name, ask in asked.items():
+            found[name].took.append((await bare_line.one_by_one(ask, ONE_BY_ONE))[FIRST:])
+    for abreast in ABREAST:
+        for _ in range(TURNS // 2):
             for name, ask in asked.items():
-                found[name].took.append((await bare_line.one_by_one(ask, ONE_BY_ONE))[FIRST:])
-        for abreast in ABREAST:
-            for _ in range(TURNS // 2):
-                for name, ask in asked.items():
-                    found[name].rates[abreast].append(await bare_line.rate(ask, abreast, CALLS))
-    return _told(found), found["ours"]
+                found[name].rates[abreast].append(await bare_line.rate(ask, abreast, CALLS))
+    return found
 
 
 def _told(found: dict[str, Figures]) -> list[tuple[str, str]]:
     mine = found["ours"]
-    rows = [("one call at a time", f"p50 {mine.p50:.2f} ms, p99 {mine.p99:.2f} ms")]
-    for abreast in ABREAST:
-        best = max(mine.rates[abreast])
-        rate = f"{mine.rate(abreast):,.0f}/s, best turn {best:,.0f}/s (both daemons on this machine)"
-        rows.append((f"{abreast} calls at a time", rate))
+    rows = _rows_of(mine, "")
     for what, called in BARE:
         its = found[what]
         rates = ", ".join(f"{its.rate(abreast):,.0f}/s at {abreast}" for abreast in ABREAST)
@@ -173,6 +182,14 @@ def _told(found: dict[str, Figures]) -> list[tuple[str, str]]:
             there = mine.times(its) * BUDGETED[0], mine.part(its, ABREAST[-1]) * BUDGETED[1]
             where = f"where that takes {BUDGETED[0]} ms and does {BUDGETED[1]:,}/s"
             rows.append((where, f"p50 {there[0]:.2f} ms, {there[1]:,.0f}/s"))
+    return rows
+
+
+def _rows_of(mine: Figures, where: str) -> list[tuple[str, str]]:
+    rows = [(f"{where}one call at a time", f"p50 {mine.p50:.2f} ms, p99 {mine.p99:.2f} ms")]
+    for abreast in ABREAST:
+        best = max(mine.rates[abreast])
+        rows.append((f"{where}{abreast} at a time", f"{mine.rate(abreast):,.0f}/s, best turn {best:,.0f}/s"))
     return rows
 
 
