@@ -51,15 +51,16 @@ class Intake:
     def open(cls, path: Path) -> Intake | None:
         """The file beside the record, created (0600) where there is none; None when another process has it.
         Raises OSError."""
-        descriptor = os.open(beside(path), os.O_RDWR | os.O_CREAT, 0o600)
         for _ in range(_TRIES):
+            descriptor = os.open(beside(path), os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_there(descriptor, beside(path)):
+                    return cls(descriptor, path)
+                os.close(descriptor)  # who had it has removed it meanwhile
             except BlockingIOError:  # perhaps somebody who only carries on what a dead process left
+                os.close(descriptor)
                 time.sleep(_TRY_SECONDS)
-            else:
-                return cls(descriptor, path)
-        os.close(descriptor)
         return None
 
     @property
@@ -161,6 +162,13 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _is_there(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _frames(descriptor: int, mark: bytes, carried: int) -> Iterator[tuple[int, bytes]]:

@@ -315,6 +315,33 @@ async def test_a_reader_that_looks_at_the_file_for_a_moment_keeps_no_writer_from
     await store.close()
 
 
+def test_who_waits_for_a_file_that_is_removed_meanwhile_gets_the_next_one(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """Else it would write where nobody finds it."""
+    path = tmp_path / "rappd.db"
+    first = Intake.open(path)
+    assert first is not None
+
+    def lock(descriptor: int, how: int) -> None:
+        if not removed.is_set():  # it has the file that is about to go
+            first.close(remove=True)
+            removed.set()
+        flock(descriptor, how)
+
+    removed = threading.Event()
+    flock = fcntl.flock
+    monkeypatch.setattr(intake.fcntl, "flock", lock)
+    second = Intake.open(path)
+    assert second is not None
+    second.begin(b"m" * 16, 0)
+    second.append(b"found")
+    found = Intake(os.open(beside(path), os.O_RDONLY), path)
+    assert found.left(b"m" * 16, 0) == [(1, b"found")]
+    second.close(remove=True)
+    found.close(remove=False)
+
+
 async def test_of_two_writers_one_has_the_file_and_the_other_does_without(store, path: Path, say) -> None:
     other = await Store.open(path)
     assert other._writer._backlog.intake is None
