@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
 import msgspec
 
+from rappd.errors import StoreError
 from rappd.store.changes import Beginning, Change, Key, Reply, Taking, came_before
 from rappd.store.intake import Intake
 from rappd.store.records import Record, ThreadInfo
@@ -39,7 +41,7 @@ class Backlog:
     """For the writer's thread; ``is_behind`` and ``may_hold`` may be asked from any."""
 
     def __init__(self, path: Path, tables: Tables, log: Log) -> None:
-        """Holds what an earlier process left. Raises ``sqlite3.Error`` and OSError."""
+        """Holds what an earlier process left. Raises ``StoreError``, ``sqlite3.Error`` and OSError."""
         self._tables = tables
         self._log = log
         self._entries: list[tuple[int, Entry]] = []
@@ -51,17 +53,19 @@ class Backlog:
         self.intake = Intake.open(path)
         if self.intake is None:
             return  # another process writes as well: each writes into the tables directly
-        self._mark, carried = tables.carried()
-        for number, payload in self.intake.left(self._mark, carried):
-            items = _decode(payload)
-            self._add(number, items, list(map(_records, items)))
-        self._had_left = self.is_behind
+        try:
+            self._mark, carried = tables.carried()
+            for number, payload in self.intake.left(self._mark, carried):
+                items = _known(payload)
+                self._add(number, items, list(map(_records, items)))
+        except BaseException:
+            self.intake.close(remove=False)
+            raise
 
     def begin(self) -> None:
         """From now on it takes entries; nothing is behind. Raises ``sqlite3.Error`` and OSError."""
         if self.intake is not None:
-            if self._had_left:
-                self._log.sync()
+            self._to_disk()
             self.intake.begin(self._mark, self._tables.carried()[1])
 
     @property
@@ -147,7 +151,7 @@ class Backlog:
         self._is_stuck = False
         if self.intake is not None and self.intake.is_full:
             try:
-                self._log.sync()  # what is overwritten stands there
+                self._to_disk()
             except OSError as error:
                 log.warning("the record could not be synced to the disk: %s", error)
             else:
@@ -163,9 +167,24 @@ class Backlog:
         self._due = time.monotonic() + STUCK_SECONDS
 
     def close(self) -> None:
-        """Gives the file back, empty where the tables have all of it."""
+        """Gives the file back, and removes it where the tables have all of it."""
         if self.intake is not None:
-            self.intake.close(remove=not self._entries)
+            done = not self._entries
+            try:
+                if done:
+                    self._to_disk()
+            except OSError as error:
+                log.warning("the record could not be synced to the disk: %s", error)
+                done = False
+            self.intake.close(remove=done)
+
+    def _to_disk(self) -> None:
+        """What stands in the file stands on the disk elsewhere. Raises OSError."""
+        if self.intake is not None and self.intake.is_used:
+            with suppress(
+                FileNotFoundError
+            ):  # without a log all of it is in the tables' file, and was synced
+                self._log.sync()
 
     def _came_before(self, keys: list[Key]) -> bool:
         return (
@@ -185,6 +204,14 @@ class Backlog:
                 if record.answers or isinstance(item, Reply):
                     self._answers.add((record.recipient, record.id))
         self._entries += [(number, (item, None, False)) for item in items]
+
+
+def _known(payload: bytes) -> list[_Item]:
+    try:
+        return _decode(payload)
+    except msgspec.DecodeError as error:
+        told = "What was acknowledged last was written by another version of rappd."
+        raise StoreError(told, do="Start that one once, then stop it.") from error
 
 
 def _records(item: _Item) -> list[Record]:

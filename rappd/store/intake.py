@@ -43,7 +43,8 @@ class Intake:
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
         self._path = path
-        self._last = self._seed = 0
+        self._first = self._last = self._seed = 0
+        self._was_left = os.fstat(descriptor).st_size > 0
         self._at = self._end = _HEAD.size
         self._is_synced = False
 
@@ -64,6 +65,11 @@ class Intake:
         return None
 
     @property
+    def is_used(self) -> bool:
+        """Whether an earlier process left it, or anything was appended to it."""
+        return self._was_left or self._last > self._first
+
+    @property
     def is_full(self) -> bool:
         """Whether it is time to ``start_over``."""
         return self._at >= FULL
@@ -80,7 +86,8 @@ class Intake:
     def begin(self, mark: bytes, last: int) -> None:
         """An empty file for the record with that mark; the next number follows ``last``. What stood in it is on
         the disk elsewhere. Raises OSError."""
-        self._last = last
+        self._first = self._last = last
+        self._was_left = False
         self._seed = secrets.randbits(32)  # no frame of before fits in here
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, _HEAD.pack(_MAGIC, mark, self._seed), 0)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+# These, and what ``changes`` has, stand in the intake by their fields in order: only ever append, with defaults.
+
 
 class Record(msgspec.Struct, gc=False, array_like=True, tag="record"):
     """One envelope to append to a thread.

@@ -53,9 +53,10 @@ async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path
     for strict in (False, True, True, False):
         await store.commit(say(A), strict=strict)
         counts.append(len(disk.synced))
-    await store.close()
     assert counts == [0, 1, 2, 2]
     assert set(disk.synced) == {"rappd.db-intake"}
+    await store.close()
+    assert disk.synced[2:] == ["rappd.db-wal"], "before that file is removed"
 
 
 async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Disk, say) -> None:
@@ -155,5 +156,5 @@ async def test_other_commits_reach_the_disk_soon_by_themselves(path: Path, monke
             while len(synced) < turn:
                 await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)
-    await store.close()
     assert synced == ["rappd.db-wal"] * 3  # and an idle record is left alone
+    await store.close()

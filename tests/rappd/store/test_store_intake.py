@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import shutil
@@ -209,6 +210,54 @@ def _seen(fingerprint: str):
     from rappd.store.changes import Change
 
     return Change("INSERT INTO revoked_peers(fingerprint, at) VALUES(?, 1)", (fingerprint,))
+
+
+async def test_the_tables_are_on_the_disk_before_the_file_is_emptied_or_removed(
+    path: Path, say, killed, monkeypatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+
+    def to_disk(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink()
+        there = name.with_name("rappd.db-intake")
+        synced.append((name.name, there.exists() and there.read_bytes().count(b"acknowledged") > 0))
+        really(descriptor)
+
+    really = syncing.to_disk
+    monkeypatch.setattr(syncing, "to_disk", to_disk)
+    monkeypatch.setattr(keeper, "SYNC_SECONDS", 1000.0)
+    store = await Store.open(path)
+    assert synced == []
+    await store.commit(say(A, "acknowledged"), strict=True)
+    await store.flush()
+    assert synced == [("rappd.db-intake", True)]
+    copy = killed()
+    await store.close()
+    assert synced[1:] == [("rappd.db-wal", True)]
+    synced.clear()
+    store = await Store.open(copy)
+    assert synced == [("rappd.db-wal", True)]
+    assert beside(copy).read_bytes().count(b"acknowledged") == 0
+    await store.close()
+
+
+async def test_what_another_version_wrote_is_refused_and_kept(path: Path, monkeypatch) -> None:
+    await (await Store.open(path)).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        mark, carried = db.execute("SELECT mark, carried FROM intake").fetchone()
+    file = Intake.open(path)
+    assert file is not None
+    file.begin(mark, carried)
+    file.append(b"\x91\x91\xa7unknown")
+    file.close(remove=False)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="another version") as caught:
+            await Store.open(path)
+        assert caught.value.do
+    file = Intake.open(path)
+    assert file is not None
+    assert len(file.left(mark, carried)) == 1
+    file.close(remove=True)
 
 
 async def test_the_file_is_started_over_instead_of_growing(path: Path, say, monkeypatch, killed) -> None:
