@@ -27,6 +27,7 @@ from rappd.ports import another, holder, is_free
 from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
+from rappd.store.catching_up import catch_up
 from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
@@ -163,8 +164,6 @@ def _store(visit: _Visit) -> Iterator[Finding]:
     where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
     connection = sqlite3.connect(where, uri=True, timeout=2)
     try:
-        from rappd.store.catching_up import catch_up
-
         catch_up(path, connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]

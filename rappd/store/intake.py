@@ -77,11 +77,10 @@ class Intake:
     def left(self, mark: bytes, carried: int) -> list[tuple[int, bytes]]:
         """What an earlier process wrote that the tables, which have all up to ``carried``, do not have: numbers and
         payloads, in order. Raises OSError."""
-        return [
-            (number, payload)
-            for number, payload in _frames(self._descriptor, mark, carried)
-            if number > carried
-        ]
+        frames = list(_frames(self._descriptor, mark, carried))
+        self._at += sum(_FRAME.size + len(payload) for _, payload in frames)
+        self._end = os.fstat(self._descriptor).st_size  # the rest is in reserve
+        return [(number, payload) for number, payload in frames if number > carried]
 
     def begin(self, mark: bytes, last: int) -> None:
         """An empty file for the record with that mark; the next number follows ``last``. What stood in it is on

@@ -85,7 +85,7 @@ class Store:
         return self._put(record, strict)
 
     def flush(self) -> asyncio.Future[int]:
-        """Gives the last ``seq`` once everything queued so far is committed, or raises like ``commit``."""
+        """Gives the last ``seq`` once the tables have everything queued so far, or raises like ``commit``."""
         return self._put(None, False)
 
     def take(self, taking: Taking, *, strict: bool = True) -> asyncio.Future[Taken | None]:

@@ -27,13 +27,25 @@ class Log:
         self._path = Path(f"{path}-wal")
         self._descriptor = -1
         self._end = -1
+        self._written = self._synced = 0
+
+    def wrote(self) -> None:
+        """Something was committed that stands nowhere else."""
+        self._written += 1
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disk perhaps lacks any of that."""
+        return self._synced < self._written
 
     def sync(self) -> None:
-        """All that was committed is on the disk when this returns. Raises OSError."""
+        """All that was committed is on the disk when this returns. Raises OSError. From any thread."""
+        written = self._written
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDWR)
             sync_folder(self._path.parent)  # else a power cut could take the file with its name
         to_disk(self._descriptor)
+        self._synced = max(self._synced, written)
 
     def make_room(self) -> None:
         """Writes zeros ahead of what SQLite has used up: a sync of a file that does not grow takes half as

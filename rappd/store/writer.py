@@ -53,7 +53,6 @@ class Writer:
         self._untold: deque[tuple[Waiter, Any]] = deque()
         self._wanting: deque[Waiter] = deque()
         self._log = Log(path)
-        self._log_is_behind = False  # holds what neither it nor the intake has on the disk
         self._tables = Tables(path)
         with ExitStack() as opened:
             opened.callback(self._tables.db.close)
@@ -179,9 +178,8 @@ class Writer:
             self._deliver(done)
             if to_sync:
                 assert self._backlog.intake is not None
-                files = (self._log, self._backlog.intake) if self._log_is_behind else (self._backlog.intake,)
-                self._log_is_behind = False
-                self._sync(to_sync, files)
+                intake = self._backlog.intake
+                self._sync(to_sync, (self._log, intake) if self._log.is_behind else (intake,))
             return
         try:
             written = self._carrying.with_it(batch, strict=self._strict) if self._backlog.is_behind else None
@@ -228,14 +226,12 @@ class Writer:
 
     def _written(self, written: Written) -> None:
         if written.pages:
+            self._log.wrote()
             self._keeper.wrote(written.pages)
         self._deliver(written.done)
         if written.to_sync:
-            self._log_is_behind = False
             self._sync(written.to_sync, (self._log,))
             self._log.make_room()
-        elif written.pages:
-            self._log_is_behind = True
 
     def _sync(self, results: Done, files: tuple[Syncable, ...]) -> None:
         if self._pending or len(results) > 1:  # a sync takes longer than what waits here
@@ -287,7 +283,6 @@ class Writer:
 
     def _synced(self, results: Done, error: OSError | None) -> None:
         if error is not None:
-            self._log_is_behind = True
             log.error("the record could not be synced to the disk: %s", error)
             told = connections.explain(error, self._path)
             results = [(waiter, told) for waiter, _ in results]

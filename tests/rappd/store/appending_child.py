@@ -1,4 +1,5 @@
-"""Appends to the store given as argument until killed; prints ``thread n`` for each acknowledged record."""
+"""Appends to the store given as argument, by as many writers as the second argument says, until killed; prints
+``thread n`` for each acknowledged record."""
 
 from __future__ import annotations
 
@@ -11,8 +12,6 @@ from pathlib import Path
 
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
-
-WRITERS = 8
 
 
 async def converse(store: Store, strict: bool) -> None:
@@ -32,7 +31,7 @@ async def converse(store: Store, strict: bool) -> None:
 
 async def main() -> None:
     store = await Store.open(Path(sys.argv[1]))
-    await asyncio.gather(*(converse(store, strict=number % 4 == 0) for number in range(WRITERS)))
+    await asyncio.gather(*(converse(store, strict=number % 4 == 0) for number in range(int(sys.argv[2]))))
 
 
 asyncio.run(main())

@@ -1,4 +1,5 @@
-"""Takes, answers and sends in the store given as argument until killed; prints what was acknowledged.
+"""Takes, answers and sends in the store given as argument, by as many workers as the second argument says, until killed;
+prints what was acknowledged.
 
 Lines: ``taken ID``, ``begun ID``, ``done ID``, ``out NUMBER ID``, ``gone FINGERPRINT``.
 """
@@ -21,7 +22,6 @@ from rappd.store.peer_rows import PeerRows
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
-WORKERS = 6
 PEER = "twin_0123456789abcdef"
 
 
@@ -64,8 +64,11 @@ async def send(store: Store) -> None:
 
 async def main() -> None:
     store = await Store.open(Path(sys.argv[1]))
-    receiving = (receive(store, number % 2 == 0) for number in range(WORKERS))
-    await asyncio.gather(*receiving, *(send(store) for _ in range(WORKERS)))
+    workers = int(sys.argv[2])
+    if workers == 1:  # what comes alone goes another way
+        await receive(store, later=False)
+    receiving = (receive(store, number % 2 == 0) for number in range(workers))
+    await asyncio.gather(*receiving, *(send(store) for _ in range(workers)))
 
 
 asyncio.run(main())

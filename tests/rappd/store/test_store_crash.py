@@ -19,11 +19,11 @@ CHILD = Path(__file__).with_name("appending_child.py")
 def test_kill_9_under_load_loses_nothing_acknowledged(path: Path) -> None:
     chance = random.Random(4)
     acknowledged: dict[str, int] = {}
-    for _ in range(ROUNDS):
-        for line in _run_and_kill(path, chance.uniform(0.0, 0.25)):
+    for turn in range(ROUNDS):
+        for line in _run_and_kill(path, chance.uniform(0.0, 0.25), writers=(8, 1)[turn % 2]):
             thread, n = line.split()
             acknowledged[thread] = max(int(n), acknowledged.get(thread, 0))
-        with Reader(path) as reader:  # before any writer has recovered the file
+        with Reader(path) as reader:  # before any other writer has opened the file
             counts = {row.id: row.count for row in reader.threads(10_000)}
         lost = {thread: n for thread, n in acknowledged.items() if counts.get(thread, 0) < n}
         assert not lost
@@ -37,7 +37,7 @@ def test_kill_9_under_load_loses_nothing_acknowledged(path: Path) -> None:
 
 
 async def test_a_store_goes_on_after_its_process_was_killed(path: Path, say) -> None:
-    thread = _run_and_kill(path, 0.05)[-1].split()[0]
+    thread = _run_and_kill(path, 0.05, writers=8)[-1].split()[0]
     store = await Store.open(path)
     before = (await store.find_thread(thread)).count
     await store.commit(say(thread))
@@ -46,9 +46,10 @@ async def test_a_store_goes_on_after_its_process_was_killed(path: Path, say) -> 
     assert verify(path).problems == []
 
 
-def _run_and_kill(path: Path, after: float) -> list[str]:
+def _run_and_kill(path: Path, after: float, *, writers: int) -> list[str]:
     """Every complete line that the child printed, killed so long after the first."""
-    with subprocess.Popen([sys.executable, CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+    command = [sys.executable, CHILD, path, str(writers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout
         lines = [child.stdout.readline()]
         # A pipe holds thousands of these lines, so the child never waits for us to read.

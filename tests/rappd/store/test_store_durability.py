@@ -125,6 +125,30 @@ async def test_a_log_that_cannot_be_written_ahead_is_synced_all_the_same(path, m
     await store.close()
 
 
+async def test_a_log_is_behind_until_a_sync_that_began_after_it_was_written(path: Path, disk: Disk) -> None:
+    log = syncing.Log(path)
+    path.parent.mkdir()
+    path.with_name("rappd.db-wal").touch()
+    assert not log.is_behind
+    log.wrote()
+    disk.way.clear()
+    syncs = asyncio.create_task(asyncio.to_thread(log.sync))
+    await asyncio.sleep(0.05)
+    assert log.is_behind, "on its way is not there"
+    log.wrote()
+    disk.way.set()
+    await syncs
+    assert log.is_behind, "the second came later"
+    disk.fails = True
+    with pytest.raises(OSError, match="Input/output"):
+        log.sync()
+    assert log.is_behind
+    disk.fails = False
+    log.sync()
+    assert not log.is_behind
+    log.close()
+
+
 async def test_many_who_wait_for_the_disk_share_its_syncs(path, disk: Disk, say) -> None:
     store = await Store.open(path)
     disk.way.clear()

@@ -8,9 +8,10 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,28 @@ def killed(path: Path, tmp_path: Path) -> Callable[..., Path]:
         return there / path.name
 
     return copy
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
+    """``full_disk(record)``: the same record on a disk that has no room left."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system may be mounted here")
+
+    def move(record: Path) -> Path:
+        for end in ("", "-wal", "-intake"):
+            shutil.copy(f"{record}{end}", disk)
+        sqlite3.connect(disk / record.name).execute("SELECT 1 FROM events").fetchone()  # makes -shm
+        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
+            while filler.write(bytes(4096)) == 4096:
+                pass
+        return disk / record.name
+
+    yield move
+    subprocess.run(["umount", "-l", disk], check=True)
 
 
 def _in_tables(path: Path) -> int:
@@ -329,6 +352,22 @@ async def test_what_the_tables_cannot_take_now_waits_and_nothing_more_is_acknowl
     await store.close()
     assert (verify(path).events, verify(path).problems) == (6, [])
     assert (verify(copy).events, verify(copy).problems) == (5, [])
+
+
+async def test_what_a_killed_process_left_fits_on_a_full_disk(
+    never_carried, path: Path, tmp_path: Path, say, killed, full_disk
+) -> None:
+    """What the intake holds in reserve is given to the tables at the start, too."""
+    store = await Store.open(path)
+    for _ in range(5):
+        await store.commit(say(A, "x" * 9_000))
+    copy = killed()
+    await store.close()
+    there = full_disk(copy)
+    again = await Store.open(there)
+    assert len(await again.thread_events(A)) == 5
+    await again.close()
+    assert (verify(there).events, verify(there).problems) == (5, [])
 
 
 async def test_a_record_that_the_tables_refuse_spoils_only_its_thread(never_carried, path: Path, say) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from rappd.store.changes import Taken, Taking
 from rappd.store.inbox_rows import InboxRows
+from rappd.store.reading import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -23,18 +23,18 @@ PEER = "twin_0123456789abcdef"
 def test_kill_9_tears_nothing_apart(path: Path) -> None:
     chance = random.Random(11)
     acknowledged: dict[str, set[str]] = defaultdict(set)
-    for _ in range(ROUNDS):
-        for line in _run_and_kill(path, chance.uniform(0.0, 0.3)):
+    for turn in range(ROUNDS):
+        for line in _run_and_kill(path, chance.uniform(0.0, 0.3), workers=(6, 1)[turn % 2]):
             what, name = line.strip().split(maxsplit=1)
             acknowledged[what].add(name)
-        _check(path, acknowledged)  # before any writer has recovered the file
+        _check(path, acknowledged)  # before any other writer has opened the file
     assert min(len(acknowledged[what]) for what in ("taken", "begun", "done", "out", "gone")) > ROUNDS
     assert verify(path).problems == []
 
 
 async def test_what_was_under_way_is_found_and_led_to_its_end(path: Path, say) -> None:
     for _ in range(3):
-        _run_and_kill(path, 0.2)
+        _run_and_kill(path, 0.2, workers=6)
     store = await Store.open(path)
     inbox = InboxRows(store)
     rows = await inbox.unfinished()
@@ -54,16 +54,17 @@ async def test_what_was_under_way_is_found_and_led_to_its_end(path: Path, say) -
 
 
 def _check(path: Path, acknowledged: dict[str, set[str]]) -> None:
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    inbox = dict(db.execute("SELECT id, state FROM inbox").fetchall())
-    asked = [id for (id,) in db.execute("SELECT id FROM events WHERE verb = 'HELP' AND sender = ?", (PEER,))]
-    begun = [id[6:] for (id,) in db.execute("SELECT id FROM events WHERE id LIKE 'begun %'")]
-    replies = [id for (id,) in db.execute("SELECT id FROM events WHERE verb = 'DONE' AND answers = 1")]
-    out = {f"{number} {id}" for number, id in db.execute("SELECT number, id FROM outbox")}
-    gone = {fingerprint for (fingerprint,) in db.execute("SELECT fingerprint FROM revoked_peers")}
-    still = {fingerprint for (fingerprint,) in db.execute("SELECT fingerprint FROM peers")}
-    left_accepted = {id for (id,) in db.execute("SELECT id FROM inbox WHERE state = 'accepted'")}
-    db.close()
+    with Reader(path) as record:
+        inbox = dict(record.rows("SELECT id, state FROM inbox"))
+        asked = [
+            id for (id,) in record.rows("SELECT id FROM events WHERE verb = 'HELP' AND sender = ?", (PEER,))
+        ]
+        begun = [id[6:] for (id,) in record.rows("SELECT id FROM events WHERE id LIKE 'begun %'")]
+        replies = [id for (id,) in record.rows("SELECT id FROM events WHERE verb = 'DONE' AND answers = 1")]
+        out = {f"{number} {id}" for number, id in record.rows("SELECT number, id FROM outbox")}
+        gone = {fingerprint for (fingerprint,) in record.rows("SELECT fingerprint FROM revoked_peers")}
+        still = {fingerprint for (fingerprint,) in record.rows("SELECT fingerprint FROM peers")}
+        left_accepted = {id for (id,) in record.rows("SELECT id FROM inbox WHERE state = 'accepted'")}
     assert sorted(asked) == sorted([*inbox, *replies])  # each once, none without the other
     assert len(begun) == len(set(begun))
     assert not set(begun) & left_accepted
@@ -75,9 +76,10 @@ def _check(path: Path, acknowledged: dict[str, set[str]]) -> None:
     assert acknowledged.get("gone", set()) <= gone
 
 
-def _run_and_kill(path: Path, after: float) -> list[str]:
+def _run_and_kill(path: Path, after: float, *, workers: int) -> list[str]:
     """Every complete line that the child printed, killed so long after the first."""
-    with subprocess.Popen([sys.executable, CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+    command = [sys.executable, CHILD, path, str(workers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout
         lines = [child.stdout.readline()]
         # A pipe holds thousands of these lines, so the child never waits for us to read.
