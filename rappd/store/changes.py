@@ -20,11 +20,13 @@ InboxState = Literal["accepted", "started", "done"]
 # A random key is a page of its own in each commit. So the inbox holds what is unfinished, and is small; what
 # was answered is found by its answer in the record, on the thread that it was asked on.
 _INTO = "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT"
-_NEW = """WHERE NOT EXISTS (SELECT 1 FROM events AS answer
+_ANSWERED = """EXISTS (SELECT 1 FROM events AS answer
         WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
         AND EXISTS (SELECT 1 FROM events AS asked
-            WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3))
-    ON CONFLICT(sender, id, verb) DO NOTHING"""
+            WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3))"""
+_IN_INBOX = """EXISTS (SELECT 1 FROM inbox
+        WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3)"""
+_NEW = f"WHERE NOT {_ANSWERED} ON CONFLICT(sender, id, verb) DO NOTHING"
 _TAKE = Together(f"{_INTO} * FROM (VALUES", 8, f") AS it {_NEW} RETURNING sender, id, verb")
 _TAKE_ONE = f"{_INTO} ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 {_NEW.replace('it.column', '?')}"
 TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
@@ -37,11 +39,7 @@ TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND ver
 _CAME_BEFORE = Together(
     "SELECT 1 FROM (VALUES",
     3,
-    """) AS it WHERE EXISTS (SELECT 1 FROM inbox WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3)
-    OR EXISTS (SELECT 1 FROM events AS answer
-        WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
-        AND EXISTS (SELECT 1 FROM events AS asked
-            WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3)) LIMIT 1""",
+    f") AS it WHERE {_IN_INBOX} OR {_ANSWERED} LIMIT 1",
     alone=TAKEN,
 )
 _BEGIN = """UPDATE inbox SET state = 'started'

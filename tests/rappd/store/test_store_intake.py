@@ -193,6 +193,21 @@ async def test_a_taking_that_comes_twice_at_once_is_taken_once(never_carried, st
     assert (await store.counts()).events == 1
 
 
+@pytest.mark.parametrize("far", ["started", "done"])
+async def test_of_several_takings_at_once_one_that_came_before_is_told_how_far_it_is(
+    never_carried, store: Store, say, far: str
+) -> None:
+    assert await store.take(_taking(say, "1")) is None
+    if far == "done":
+        await store.commit_reply(say(A, verb="DONE", recipient=PEER, id="1"), PEER, "1", "HELP")
+    await store.flush()
+    taken = await asyncio.gather(*(store.take(_taking(say, id)) for id in ("2", "1", "3")))
+    assert taken == [None, Taken(far, A), None]
+    again = await asyncio.gather(*(store.take(_taking(say, id)) for id in ("4", "5")))
+    assert again == [None, None]
+    assert [event.id for event in await store.thread_events(A)][-4:] == ["2", "3", "4", "5"]
+
+
 async def test_what_was_synced_survives_a_power_cut(
     never_carried, path: Path, say, killed, monkeypatch
 ) -> None:
