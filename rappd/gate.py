@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Watcher = Callable[[Envelope, str], None]
+TellEarly = Callable[[Envelope, asyncio.Future[Any]], None]
+"""(a recorded DONE, what is done once that is on the disk, or raises ``StoreError``)"""
 
 
 class Gate:
@@ -136,21 +138,30 @@ class Gate:
         return on_thread(envelope, thread)
 
     async def once(
-        self, envelope: Envelope, caller: Caller, *, emit: Emit | None = None, begun: bool = False
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        *,
+        emit: Emit | None = None,
+        begun: bool = False,
+        early: TellEarly | None = None,
     ) -> Envelope:
         """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
-        it is given.
+        it counts.
 
         So it is begun once and answered once, whatever is killed in between. (A power cut within the second
         after its start may lose the start; what was acknowledged, never.) A repeat gets the recorded
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
+        ``early`` is told a DONE that is written and not yet on the disk, where few others are under way.
         """
         with self._store.gathering.turn():
-            return await self._once(envelope, caller, emit, begun)
+            return await self._once(envelope, caller, emit, begun, early)
 
-    async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
+    async def _once(
+        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool, early: TellEarly | None
+    ) -> Envelope:
         workspace, handler, repeatable = self._routed(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -179,7 +190,14 @@ class Gate:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
-        await self._through(self._store.commit_reply(record, *key))
+        if early is None or reply.verb != DONE or not self._store.gathering.quiet:
+            await self._through(self._store.commit_reply(record, *key))
+        else:
+            written = self._store.commit_reply(record, *key, strict=False)
+            on_disk = self._store.on_disk()
+            await self._through(written)
+            early(reply, on_disk)
+            await self._through(on_disk)
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
@@ -220,15 +238,17 @@ class Gate:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
         self._write(envelope, workspace, hasten=True)
 
-    async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
+    async def note(
+        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False, answers: bool = False
+    ) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
-        ``late``: it may be the second time that it comes, and is written once. (What came to who waited for it
-        comes no other way, and needs no place in the index of answers.)
+        ``late``: it may be the second time that it comes, and is written once. ``answers``: it may be the first.
+        (What came to who waited for it comes no other way, and needs no place in the index of answers.)
         """
         if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        await self._commit(on_thread(reply, thread), workspace, answers=late)
+        await self._commit(on_thread(reply, thread), workspace, answers=late or answers)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""

@@ -54,10 +54,15 @@ def envelope_of(peer: Peer, found: Envelope | Malformed) -> Envelope:
 def check_sender(peer: Peer, reply: Envelope) -> Envelope:
     """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailed``."""
     unread = reply.verb == ERROR and reply.sender == wire.NOBODY
-    if not unread and reply.sender.rpartition("_")[2] != peer.prefix:
+    if not unread and not is_of(peer, reply):
         log.warning("security: %s answered as %s", peer.name, reply.sender)
         raise PeerFailed(f"{peer.name} answered in the name of another machine.")
     return reply
+
+
+def is_of(peer: Peer, reply: Envelope) -> bool:
+    """Whether a reply says that it is of that machine."""
+    return reply.sender.rpartition("_")[2] == peer.prefix
 
 
 def no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:

@@ -12,14 +12,16 @@ import aiohttp
 
 from envelopes import wire
 from envelopes.errors import Malformed
-from envelopes.record import ERROR, Envelope
+from envelopes.record import DONE, ERROR, Envelope
 from neighborhoods.carriers.answers import (
     arrived,
     check_sender,
     envelope_of,
+    is_of,
     no_envelope,
     not_trusted,
 )
+from neighborhoods.carriers.early import OnEarly
 from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOLS, Answer, Line, OnStream
 from neighborhoods.carriers.requesting import session, upload, whole
 from neighborhoods.carriers.ways import CONNECT_SECONDS, Ways
@@ -78,7 +80,7 @@ class Carrier:
         loop = asyncio.get_running_loop()
         line = await self._line(peer)
         since, before = loop.time(), line.heard
-        asked = asyncio.ensure_future(self._ask(peer, line, hello, wait, None))
+        asked = asyncio.ensure_future(self._ask(peer, line, hello, wait))
         tries: list[asyncio.Future[Envelope]] = [asked]
         try:
             await asyncio.wait(tries, timeout=self._patience(peer))
@@ -101,18 +103,36 @@ class Carrier:
         return reply
 
     async def send(
-        self, peer: Peer, envelope: bytes, *, wait: float, on_stream: OnStream | None = None
+        self,
+        peer: Peer,
+        envelope: bytes,
+        *,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
     ) -> Envelope:
         """See ``delivery.carrier.Carrier``."""
-        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
+        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream, on_early)
 
     async def _ask(
-        self, peer: Peer, line: Line, envelope: bytes, wait: float, on_stream: OnStream | None
+        self,
+        peer: Peer,
+        line: Line,
+        envelope: bytes,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
     ) -> Envelope:
+        def came_early(reply: Envelope) -> None:
+            if on_early is not None and reply.verb == DONE and is_of(peer, reply):
+                on_early(reply)
+
         loop = asyncio.get_running_loop()
         watch = loop.call_later(self._patience(peer), self._doubt, peer, line, line.heard)
         try:
-            reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
+            reply = await line.ask(
+                envelope, _id_of(envelope), wait=wait, on_stream=on_stream, on_early=came_early
+            )
         finally:
             watch.cancel()
         check_sender(peer, reply)
@@ -267,7 +287,7 @@ class Carrier:
         async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
             line = await self._open(peer)
         try:
-            reply = await self._ask(peer, line, hello, wait, None)
+            reply = await self._ask(peer, line, hello, wait)
         except BaseException:
             await line.close()
             raise

@@ -1,6 +1,6 @@
 """A line: one WebSocket between two machines, on which each may ask the other at any time.
 
-Every text frame is one envelope, or, between two who both speak ``rappd.2``, an array of several. A reply
+Every text frame is one envelope, or, from ``rappd.2`` on, an array of several; ``early`` tells of binary ones. A reply
 carries the id of what it answers, so that many are under way at once, in any order; whatever answers nothing
 that was asked here is a request of the other side. To an ACK nothing is said, and to an ERROR never another:
 else two machines would go on for ever.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,15 +21,17 @@ from envelopes.emergence import encode
 from envelopes.errors import Malformed
 from envelopes.problem import Problem
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
+from neighborhoods.carriers.early import EarlyReplies, OnEarly
 from neighborhoods.carriers.fitting import fitting
+from neighborhoods.carriers.replies import Early, Streamed
 from neighborhoods.carriers.speaking import MAX_FRAME as MAX_FRAME
 from neighborhoods.carriers.speaking import Speaking
 from neighborhoods.errors import PeerAway
 
 log = logging.getLogger(__name__)
 
-SEVERAL = "rappd.2"
-PROTOCOLS = (SEVERAL, "rappd.1")
+EARLY, SEVERAL, PLAIN = "rappd.3", "rappd.2", "rappd.1"
+PROTOCOLS = (EARLY, SEVERAL, PLAIN)
 """Subprotocols, the best first."""
 HEARTBEAT = 10.0
 MOST_AT_ONCE = 256
@@ -38,15 +40,8 @@ MOST_KNOWN = 1024
 """Ids that were lately asked or answered here."""
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
-"""Works on a request; None when nothing is to be said back, ``Streamed`` when several things are."""
-Pieces = Callable[[], AsyncIterator[tuple[int, Envelope]]]
+"""Works on a request; None when nothing is to be said back. The reply may be ``Streamed``, or ``Early``."""
 OnStream = Callable[[Envelope], None]
-
-
-class Streamed(Envelope, frozen=True, kw_only=True):
-    """A reply in pieces: itself it says that work began; ``pieces()`` gives numbered STREAMs, then the end."""
-
-    pieces: Pieces
 
 
 class Socket(Protocol):
@@ -76,7 +71,8 @@ class Line:
 
     def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket
-        self._speaking = Speaking(socket, several=protocol == SEVERAL, failed=self._away)
+        self._speaking = Speaking(socket, several=protocol in (EARLY, SEVERAL), failed=self._away)
+        self._early = EarlyReplies() if protocol == EARLY else None
         self._answer = answer
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
@@ -92,9 +88,18 @@ class Line:
         return not self._socket.closed
 
     async def ask(
-        self, envelope: bytes, id: str, *, wait: float, on_stream: OnStream | None = None
+        self,
+        envelope: bytes,
+        id: str,
+        *,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
     ) -> Envelope:
-        """Sends a request and waits for its reply. ``PeerAway``: the line ended, or nothing came in time."""
+        """Sends a request and waits for its reply. ``PeerAway``: the line ended, or nothing came in time.
+
+        ``on_early`` may be told the DONE before it counts.
+        """
         if id in self._asked:
             raise PeerAway(f"{self._name} is being asked that already.", maybe_sent=True)
         if self._socket.closed:
@@ -104,6 +109,8 @@ class Line:
         self._asked[id] = future
         if on_stream is not None:
             self._streams[id] = on_stream
+        if self._early is not None:
+            self._early.expect(id, on_early)
         late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
         try:
             self._speaking.say(envelope)
@@ -112,12 +119,14 @@ class Line:
             late.cancel()
             self._asked.pop(id, None)
             self._streams.pop(id, None)
+            if self._early is not None:
+                self._early.forget(id)
             self._remember(id)
 
-    async def tell(self, envelope: bytes) -> None:
+    async def tell(self, octets: bytes, *, binary: bool = False) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
         if not self._socket.closed:
-            self._speaking.say(envelope)
+            self._speaking.say(octets, binary=binary)
             await self._speaking.room()
 
     async def run(self) -> None:
@@ -126,7 +135,9 @@ class Line:
             while True:
                 message = await self._socket.receive()
                 self.heard += 1
-                if message.type in _WORDS:
+                if message.type is aiohttp.WSMsgType.BINARY and self._early is not None:
+                    await self._hear_early(message.data, self._early)
+                elif message.type in _WORDS:
                     await self._hear(message.data)
                 elif message.type in _ENDS:
                     return
@@ -169,6 +180,16 @@ class Line:
         if len(found) > 1:
             await asyncio.sleep(0)  # these begin before more is read
 
+    async def _hear_early(self, raw: bytes, early: EarlyReplies) -> None:
+        try:
+            counting = early.hear(raw)
+        except Malformed as problem:
+            await self.tell(encode(wire.refusal_of(problem, sender=wire.NOBODY)))
+            return
+        for reply in counting:
+            if not self._asked[reply.id].done():
+                self._asked[reply.id].set_result(reply)
+
     async def _read(self, envelope: Envelope) -> None:
         if envelope.verb == STREAM:
             if (listener := self._streams.get(envelope.id)) is not None:
@@ -199,17 +220,31 @@ class Line:
         try:
             reply = await self._answer(envelope)
         except Problem as problem:
-            reply = envelope.refusal(problem.status, str(problem), problem.code)
-            if problem.do:
-                reply.data["do"] = problem.do
+            reply = _refused(envelope, problem)
         except Exception:
             log.exception("a request of %s failed", self._name)
             reply = envelope.refusal(500, "Something went wrong inside.", "failed")
         if isinstance(reply, Streamed):
             async for _, piece in reply.pieces():
                 await self.tell(fitting(piece))
+        elif isinstance(reply, Early):
+            await self._tell_early(envelope, reply)
         elif reply is not None and not self._is_said_otherwise(envelope, reply):
             await self.tell(fitting(reply))
+
+    async def _tell_early(self, asked: Envelope, reply: Early) -> None:
+        octets = fitting(reply)
+        if self._early is not None:
+            await self.tell(octets, binary=True)
+        try:
+            await reply.on_disk
+        except Problem as problem:
+            await self.tell(encode(_refused(asked, problem)))
+        else:
+            if self._early is not None:
+                await self.tell(reply.id.encode(), binary=True)
+            else:
+                await self.tell(octets)
 
     def _is_said_otherwise(self, envelope: Envelope, reply: Envelope) -> bool:
         """Whether a reply would be one too many: to an ERROR, or to the CANCEL of what is answered here."""
@@ -223,6 +258,13 @@ class Line:
         del self._working[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a request of %s failed", self._name, exc_info=error)
+
+
+def _refused(envelope: Envelope, problem: Problem) -> Envelope:
+    reply = envelope.refusal(problem.status, str(problem), problem.code)
+    if problem.do:
+        reply.data["do"] = problem.do
+    return reply
 
 
 _WORDS = (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)

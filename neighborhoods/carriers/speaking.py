@@ -37,12 +37,12 @@ class Speaking:
         self._socket = socket
         self._most = TOGETHER if several else 1
         self._failed = failed
-        self._unsaid: deque[bytes] = deque()
+        self._unsaid: deque[tuple[bytes, WSMsgType]] = deque()
         self._speaking: asyncio.Task[None] | None = None
 
-    def say(self, envelope: bytes) -> None:
-        """Sends it soon, after all that was said before."""
-        self._unsaid.append(envelope)
+    def say(self, octets: bytes, *, binary: bool = False) -> None:
+        """Sends it soon, after all that was said before. ``binary``: in a binary frame, which is its own."""
+        self._unsaid.append((octets, WSMsgType.BINARY if binary else WSMsgType.TEXT))
         if self._speaking is None:
             self._speaking = asyncio.get_running_loop().create_task(self._speak())
 
@@ -59,21 +59,23 @@ class Speaking:
     async def _speak(self) -> None:
         try:
             while self._unsaid:
-                await self._socket.send_frame(self._frame(), WSMsgType.TEXT)
+                await self._socket.send_frame(*self._frame())
         except (ConnectionError, RuntimeError):  # the latter where this side closed it
             self._failed()
         finally:
             self._unsaid.clear()
             self._speaking = None
 
-    def _frame(self) -> bytes:
-        first = self._unsaid.popleft()
-        if self._most == 1 or not self._unsaid:
-            return first
+    def _frame(self) -> tuple[bytes, WSMsgType]:
+        first, kind = self._unsaid.popleft()
+        if self._most == 1 or not self._unsaid or kind is WSMsgType.BINARY:
+            return first, kind
         together, size = [first], len(first) + 2
         while self._unsaid and len(together) < self._most:
-            size += len(self._unsaid[0]) + 1
-            if size > MAX_FRAME:
+            octets, another = self._unsaid[0]
+            size += len(octets) + 1
+            if size > MAX_FRAME or another is not kind:
                 break
-            together.append(self._unsaid.popleft())
-        return b"[%b]" % b",".join(together) if len(together) > 1 else first
+            together.append(octets)
+            self._unsaid.popleft()
+        return (b"[%b]" % b",".join(together) if len(together) > 1 else first), kind

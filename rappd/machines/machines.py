@@ -139,9 +139,8 @@ class Machines(Parts):
                 ended = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
                 return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
-            return await self.receiver.receive(
-                envelope, await self.credentials.armed(envelope, self.caller(now))
-            )
+            armed = await self.credentials.armed(envelope, self.caller(now))
+            return await self.receiver.receive(envelope, armed, early=True)
 
         return answer
 

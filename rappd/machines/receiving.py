@@ -24,8 +24,8 @@ from envelopes.record import (
     THREAD,
     Envelope,
 )
-from neighborhoods.carriers.line import Streamed
-from rappd.gate import Gate
+from neighborhoods.carriers.replies import Early, Streamed
+from rappd.gate import Gate, TellEarly
 from rappd.machines.addressing import Addressing
 from rappd.machines.catalogue import VERBS, Catalogue
 from rappd.machines.refusals import (
@@ -82,17 +82,18 @@ class Receiver:
         self._later: set[asyncio.Task[None]] = set()
 
     async def receive(
-        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None
+        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None, early: bool = False
     ) -> Envelope | None:
         """The reply to one envelope; None where nothing is to be said back.
 
-        To a HELP it is ``Streamed`` when ``stream`` says so, or, where that is None, its own data.
+        To a HELP it is ``Streamed`` when ``stream`` says so, or, where that is None, its own data. With ``early``
+        it may be ``Early``.
         """
         try:
             self._check(envelope, caller)
             match envelope.verb:
                 case "HELP":
-                    return await self._help(envelope, caller, stream)
+                    return await self._help(envelope, caller, stream, early)
                 case "HELLO":
                     self._greeted(caller.peer, envelope.data)
                     return self._from_here(envelope, envelope.reply(HELLO, self._catalogue.hello(caller)))
@@ -192,11 +193,11 @@ class Receiver:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
+    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None, early: bool) -> Envelope:
         inner, tenant = await self._addressing.of(envelope, caller)
         wait = _wait(envelope)
         if not (envelope.data.get("stream") is True if stream is None else stream):
-            return await self._answered_within(wait, envelope, inner, tenant, caller)
+            return await self._answered_within(wait, envelope, inner, tenant, caller, early=early)
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
         patience = None if stream and DEADLINE not in envelope.extensions else wait
         begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
@@ -211,12 +212,27 @@ class Receiver:
         )
 
     async def _answered_within(
-        self, wait: float, envelope: Envelope, inner: Envelope, tenant: Tenant, caller: Caller
+        self,
+        wait: float,
+        envelope: Envelope,
+        inner: Envelope,
+        tenant: Tenant,
+        caller: Caller,
+        *,
+        early: bool = False,
     ) -> Envelope:
         """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
-        await work.over_within(wait)
-        return self._end_of(work, envelope) if work.task.done() else self._not_yet(work, envelope)
+        await work.over_within(wait, early=early)
+        if work.task.done():
+            return self._end_of(work, envelope)
+        if early and work.early is not None:
+            reply, on_disk = work.early
+            told = self.outward(envelope, reply)
+            return Early(
+                told.id, told.sender, told.recipient, told.verb, told.data, told.extensions, on_disk=on_disk
+            )
+        return self._not_yet(work, envelope)
 
     async def _pieces(
         self, work: Work, asked: Envelope, *, after: int = 0, wait: float | None = None
@@ -260,13 +276,18 @@ class Receiver:
             tenant.under_way -= 1
 
         return self._work.start(
-            inner, caller, lambda emit: self._perform(inner, caller, emit, begun=begun), ended
+            inner,
+            caller,
+            lambda emit, early: self._perform(inner, caller, emit, early, begun=begun),
+            ended,
         )
 
-    async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
+    async def _perform(
+        self, inner: Envelope, caller: Caller, emit: Emit, early: TellEarly, *, begun: bool
+    ) -> Envelope:
         if caller.spend is not None and not begun:
             await caller.spend(inner)
-        return await self._gate.once(inner, caller, emit=emit, begun=begun)
+        return await self._gate.once(inner, caller, emit=emit, begun=begun, early=early)
 
     async def _push_when_done(self, work: Work, envelope: Envelope) -> None:
         await asyncio.wait({work.task})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envelopes.record import PEER_THREAD, THREAD, Envelope
+from rappd.gate import TellEarly
 from rappd.live import LiveTurn
 from rappd.passage import Caller, Emit
 
@@ -31,10 +32,20 @@ class Work:
     recipient: str
     claimed: dict[str, Any] = field(default_factory=dict)
     pushed: bool = False
+    early: tuple[Envelope, asyncio.Future[Any]] | None = None
+    """Its DONE, and what is done once that is on the disk."""
+    _woken_early: list[Callable[[], None]] = field(default_factory=list)
 
-    async def over_within(self, seconds: float) -> None:
-        """Waits for the task's end, so long at most. (As ``asyncio.wait`` does, at a third of its price.)"""
-        if self.task.done():
+    def tell_early(self, reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
+        """What it comes to is known, and on its way to the disk."""
+        self.early = reply, on_disk
+        for wake in self._woken_early:
+            wake()
+
+    async def over_within(self, seconds: float, *, early: bool = False) -> None:
+        """Waits for the task's end, or with ``early`` until that is known, so long at most. (As ``asyncio.wait``
+        does, at a third of its price.)"""
+        if self.task.done() or (early and self.early is not None):
             return
         loop = asyncio.get_running_loop()
         over = loop.create_future()
@@ -44,12 +55,16 @@ class Work:
                 over.set_result(None)
 
         self.task.add_done_callback(wake)
+        if early:
+            self._woken_early.append(wake)
         late = loop.call_later(seconds, wake)
         try:
             await over
         finally:
             late.cancel()
             self.task.remove_done_callback(wake)
+            if early:
+                self._woken_early.remove(wake)
 
 
 class UnderWay:
@@ -63,16 +78,20 @@ class UnderWay:
         self,
         inner: Envelope,
         caller: Caller,
-        perform: Callable[[Emit], Coroutine[Any, Any, Envelope]],
+        perform: Callable[[Emit, TellEarly], Coroutine[Any, Any, Envelope]],
         ended: Callable[[], None],
     ) -> Work:
-        """Runs ``perform(emit)`` on a task of its own, and ``ended()`` after it."""
+        """Runs ``perform(emit, early)`` on a task of its own, and ``ended()`` after it."""
         key = (inner.sender, inner.id)
         live = LiveTurn()
         claimed = {THREAD: inner.extensions[THREAD]} if THREAD in inner.extensions else {}
         if PEER_THREAD in inner.extensions:
             claimed = {THREAD: inner.extensions[PEER_THREAD]}
-        task = asyncio.get_running_loop().create_task(perform(live.append))
+
+        def early(reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
+            work.tell_early(reply, on_disk)
+
+        task = asyncio.get_running_loop().create_task(perform(live.append, early))
         work = self._running[key] = Work(task, live, caller, inner.recipient, claimed)
 
         def done(task: asyncio.Task[Envelope]) -> None:

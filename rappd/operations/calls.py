@@ -28,6 +28,7 @@ from envelopes.record import (
     new_session,
 )
 from envelopes.wire import is_uuid4
+from neighborhoods.carriers.early import OnEarly
 from neighborhoods.carriers.line import OnStream
 from neighborhoods.delivery.errors import Retriable
 from neighborhoods.delivery.retrying import retried
@@ -40,6 +41,7 @@ from rappd.errors import Mistyped
 from rappd.machines.catalogue import own_id
 from rappd.machines.machines import Machines
 from rappd.machines.outbox_rows import outbox_row
+from rappd.operations.noting import Noting
 from rappd.tenant import HOST
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
@@ -82,8 +84,9 @@ class CallVerbs:
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
+        noting = Noting(m.gate, placed.thread)
         try:
-            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
+            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream, on_early=noting.begin)
         except PeerAway as problem:
             await self.keep(peer, placed)
             return self.row(peer, placed, "queued", started, problem=problem)
@@ -93,7 +96,7 @@ class CallVerbs:
         if reply.verb == ACK:
             await self.keep(peer, placed, accepted=True)
             return self.row(peer, placed, "accepted", started)
-        await m.gate.note(reply, placed.thread, workspace=HOST)
+        await noting.end(reply)
         return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
 
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
@@ -116,6 +119,7 @@ class CallVerbs:
         path: tuple[str, ...] = (),
         trace: str = "",
         on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
     ) -> Envelope:
         """Sends a recorded HELP past any queue, and waits: DONE, ERROR, or the ACK of what takes longer.
 
@@ -131,7 +135,10 @@ class CallVerbs:
         with m.waiting.expected(peer.fingerprint, asked.id) as expected:
             try:
                 reply = await retried(
-                    lambda left: m.carrier.send(peer, sent, wait=left, on_stream=on_stream), within=wait + 1
+                    lambda left: m.carrier.send(
+                        peer, sent, wait=left, on_stream=on_stream, on_early=on_early
+                    ),
+                    within=wait + 1,
                 )
             except Retriable as problem:
                 raise PeerAway(f"{peer.name} is busy.", do="It is tried again.") from problem

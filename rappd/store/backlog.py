@@ -98,7 +98,9 @@ class Backlog:
         appended: list[list[Record]] = []
         keys: list[Key] = []
         size = 0
-        for item, _, _ in batch:
+        for item, _, waits_for_disk in batch:
+            if item is None and waits_for_disk:  # for what was put before it
+                continue
             if item is None or isinstance(item, Change | Beginning):
                 return None
             items.append(item)
@@ -116,17 +118,18 @@ class Backlog:
             if keys and self._came_before(keys):
                 return None
             seq = self._tables.seq + self._rows
-            payload = _encode(items)
-            number = self.intake.append(payload)
+            if items:
+                payload = _encode(items)
+                self._add(self.intake.append(payload), items, appended)
+                self._bytes += len(payload)
         except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             log.info("%d entries go into the tables at once: %s", len(batch), error)
             return None
-        self._add(number, items, appended)
-        self._bytes += len(payload)
         done: Done = []
         to_sync: Done = []
-        for (item, waiter, waits_for_disk), records in zip(batch, appended, strict=True):
-            seq += len(records)
+        each = iter(appended)
+        for item, waiter, waits_for_disk in batch:
+            seq += len(next(each)) if item is not None else 0
             if waiter is not None:
                 result = None if isinstance(item, Taking) else seq
                 (to_sync if strict or waits_for_disk else done).append((waiter, result))

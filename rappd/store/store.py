@@ -111,6 +111,11 @@ class Store:
         """
         return self._put(Reply(record, sender, id, verb), strict, Kept())
 
+    def on_disk(self) -> asyncio.Future[int]:
+        """Gives the last ``seq`` once all that was put before is committed and on the disk, or raises like
+        ``commit``."""
+        return self._put(None, True, Kept())
+
     def change(self, change: Change, *, strict: bool = True) -> asyncio.Future[list[Row]]:
         """Changes other tables, in order with all the rest; for rooms of this package."""
         return self._put(change, strict)

@@ -13,7 +13,7 @@ from envelopes.errors import Malformed
 from envelopes.problem import Problem
 from envelopes.record import ACK, HELLO, Envelope
 from neighborhoods.carriers.fitting import fitting
-from neighborhoods.carriers.line import Streamed
+from neighborhoods.carriers.replies import Streamed
 from rappd.doors.answer import ok
 from rappd.doors.federation.bodies import body_of
 from rappd.doors.federation.callers import caller, prove

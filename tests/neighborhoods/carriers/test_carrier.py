@@ -208,3 +208,30 @@ async def test_nobody_there(desk_and_pi: Pair, carrier_of: Make) -> None:
     pi.address = "127.0.0.1:9"
     with pytest.raises(PeerAway):
         await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=5)
+
+
+async def test_an_early_answer_in_the_name_of_another_is_told_to_nobody(
+    desk_and_pi: Pair, carrier_of: Make
+) -> None:
+    desk, pi = desk_and_pi
+    name = ""
+
+    async def line(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=("rappd.3",))
+        await socket.prepare(request)
+        async for message in socket:
+            asked = decode(message.data.encode())
+            await socket.send_bytes(
+                encode(Envelope(asked.id, name or pi.id, asked.sender, DONE, {"result": 4}))
+            )
+            await socket.send_bytes(asked.id.encode())
+        return socket
+
+    await pi.serve(line=line)
+    carrier, came = carrier_of(desk, pi), list[Envelope]()
+    reply = await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
+    assert (reply.data, came) == ({"result": 4}, [reply])
+    name = "brainstem_0000000000000000"
+    with pytest.raises(PeerFailed):
+        await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
+    assert came == [reply]

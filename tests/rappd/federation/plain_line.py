@@ -46,10 +46,13 @@ class PlainLine:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.TEXT:
                 said = json.loads(message.data)
-                if said["verb"] == "HELLO" and said["id"] not in self._greeted:
+                for one in said if isinstance(said, list) else [said]:
+                    if one["verb"] != "HELLO" or one["id"] in self._greeted:
+                        self._heard.put_nowait(message._replace(data=json.dumps(one)))
+                        continue
                     with suppress(ConnectionError):
-                        await self.send_str(json.dumps(self._machine.answer(said)))
-                    continue
+                        await self.send_str(json.dumps(self._machine.answer(one)))
+                continue
             self._heard.put_nowait(message)
             if message.type in (
                 aiohttp.WSMsgType.CLOSE,
@@ -61,15 +64,15 @@ class PlainLine:
 
 
 @asynccontextmanager
-async def line_of(machine: PlainMachine) -> AsyncIterator[PlainLine]:
+async def line_of(machine: PlainMachine, protocol: str = "rappd.1") -> AsyncIterator[PlainLine]:
     """A line from a machine to the daemon, read for as long as the block lasts."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(
-            f"https://{machine.daemon_address}/line", ssl=machine.context(), protocols=("rappd.1",)
+            f"https://{machine.daemon_address}/line", ssl=machine.context(), protocols=(protocol,)
         ) as socket,
     ):
-        assert socket.protocol == "rappd.1"
+        assert socket.protocol == protocol
         line = PlainLine(machine, socket)
         reading = asyncio.create_task(line.read())
         try:

@@ -25,7 +25,7 @@ from envelopes import (
     wire,
 )
 from envelopes.problem import Problem
-from neighborhoods.carriers import line, ways
+from neighborhoods.carriers import early, line, ways
 from neighborhoods.delivery import carrier, lane, outbox, retrying
 from neighborhoods.discovery import addresses, announcement, ladder, sightings
 from neighborhoods.discovery.peers_file import PeersFile
@@ -142,8 +142,10 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
         f"A ping goes every {line.HEARTBEAT:g} s",
         f"{line.MOST_AT_ONCE} under way at most",
-        "the subprotocol `{}` or `{}`".format(*line.PROTOCOLS),
-        f"with `{line.SEVERAL}` it may be an array of up to {wire.MAX_BATCH}",
+        "the subprotocol `{}`, `{}` or `{}`".format(*line.PROTOCOLS),
+        f"from `{line.SEVERAL}` on it may be an array of up to {wire.MAX_BATCH}",
+        f"With `{line.EARLY}` there are binary frames",
+        f"`id`s of {early.ID_BYTES} bytes each",
         f"`{asking.WORDS_SECONDS:g} s passed",
         f"{pairing_door.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",

@@ -244,6 +244,47 @@ async def test_what_was_synced_survives_a_power_cut(
         assert (report.events, report.problems) == (events, [])
 
 
+@pytest.mark.parametrize(("body", "file"), [("x", "rappd.db-intake"), ("x" * 100_000, "rappd.db-wal")])
+async def test_who_waits_for_the_disk_alone_waits_for_what_was_put_before(
+    path: Path, say, monkeypatch, body: str, file: str
+) -> None:
+    synced: list[str] = []
+    go = threading.Event()
+
+    def to_disk(descriptor: int) -> None:
+        assert go.wait(20)
+        really(descriptor)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    really = syncing.to_disk
+    monkeypatch.setattr(syncing, "to_disk", to_disk)
+    monkeypatch.setattr(keeper, "SYNC_SECONDS", 1000.0)
+    store = await Store.open(path)
+    written, on_disk = store.commit(say(A, body)), store.on_disk()
+    assert await asyncio.wait_for(written, 10) == 1
+    await asyncio.sleep(0.05)
+    assert (synced, on_disk.done()) == ([], False)
+    go.set()
+    assert await asyncio.wait_for(on_disk, 10) == 1
+    assert synced == [file]
+    assert await store.on_disk() == 1  # with nothing put before it
+    await store.close()
+
+
+async def test_who_waits_for_the_disk_alone_is_told_when_it_fails(path: Path, say, monkeypatch) -> None:
+    def to_disk(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    store = await Store.open(path)
+    monkeypatch.setattr(syncing, "to_disk", to_disk)
+    written, on_disk = store.commit(say(A, "x")), store.on_disk()
+    assert await written == 1
+    with pytest.raises(StoreError):
+        await on_disk
+    monkeypatch.undo()
+    await store.close()
+
+
 def _seen(fingerprint: str):
     from rappd.store.changes import Change
 
