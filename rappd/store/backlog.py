@@ -40,10 +40,10 @@ _decode = msgspec.msgpack.Decoder(list[_Item]).decode
 class Backlog:
     """For the writer's thread; ``is_behind`` and ``may_hold`` may be asked from any."""
 
-    def __init__(self, path: Path, tables: Tables, log: Log) -> None:
+    def __init__(self, path: Path, tables: Tables, log_file: Log) -> None:
         """Holds what an earlier process left. Raises ``StoreError``, ``sqlite3.Error`` and OSError."""
         self._tables = tables
-        self._log = log
+        self._log = log_file
         self._entries: list[tuple[int, Entry]] = []
         self._taken: set[Key] = set()
         self._answers: set[tuple[str, str]] = set()
@@ -52,7 +52,10 @@ class Backlog:
         self._is_stuck = False
         self.intake = Intake.open(path)
         if self.intake is None:
-            return  # another process writes as well: each writes into the tables directly
+            log.info(
+                "another process writes this record, too: what is written here goes into the tables at once"
+            )
+            return
         try:
             self._mark, carried = tables.carried()
             for number, payload in self.intake.left(self._mark, carried):

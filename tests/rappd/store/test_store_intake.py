@@ -486,9 +486,13 @@ def test_who_waits_for_a_file_that_is_removed_meanwhile_gets_the_next_one(
     found.close(remove=False)
 
 
-async def test_of_two_writers_one_has_the_file_and_the_other_does_without(store, path: Path, say) -> None:
+async def test_of_two_writers_one_has_the_file_and_the_other_does_without(
+    store, path: Path, say, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     other = await Store.open(path)
     assert other._writer._backlog.intake is None
+    assert "another process writes this record, too" in caplog.text
     await other.commit(say(B))
     assert _in_tables(path) == 1
     await other.close()
