@@ -49,7 +49,9 @@ def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lo
         port = wakes_where_it_was(lone, awake)
         assert on(port, "GET", "/health").json()["name"] == "awake"
         assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
-        assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
+        lone.daemon.wait_for(
+            lambda: [mark.name for mark in marks.iterdir()] == [f"{awake}.port"], 10, "one mark"
+        )
         end()
         assert closed(lone, port)
 
