@@ -195,6 +195,7 @@ class Gate:
         else:
             written = self._store.commit_reply(record, *key, strict=False)
             on_disk = self._store.on_disk()
+            on_disk.add_done_callback(asyncio.Future.exception)  # nobody waits for it where the commit fails
             await self._through(written)
             early(reply, on_disk)
             await self._through(on_disk)

@@ -112,8 +112,8 @@ class Store:
         return self._put(Reply(record, sender, id, verb), strict, Kept())
 
     def on_disk(self) -> asyncio.Future[int]:
-        """Gives the last ``seq`` once all that was put before is committed and on the disk, or raises like
-        ``commit``."""
+        """Gives the last ``seq`` once the disk has all that is committed of what was put before. Raises
+        ``StoreError``. (Whether anything of that was lost, its own ``commit`` tells.)"""
         return self._put(None, True, Kept())
 
     def change(self, change: Change, *, strict: bool = True) -> asyncio.Future[list[Row]]:

@@ -258,9 +258,9 @@ class Writer:
         kept: list[Entry] = []
         failed: Done = []
         for entry in batch:
-            item, waiter, _ = entry
+            item, waiter, waits_for_disk = entry
             lost = [thread for thread in threads_of(item) if thread in self._lost]
-            if item is None and waiter is not None and self._lost:
+            if item is None and waiter is not None and self._lost and not waits_for_disk:
                 failed.append((waiter, next(reversed(self._lost.values()))))
             elif not lost:
                 kept.append(entry)
