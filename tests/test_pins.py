@@ -1,0 +1,29 @@
+"""What is pinned can be had by everybody who may install rappd."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+
+import pytest
+from daemon_under_test import REPO
+from packaging.specifiers import SpecifierSet
+
+PINS = [line.partition("==")[::2] for line in (REPO / "constraints.txt").read_text().splitlines()]
+OLDEST = "3.11.0"
+
+
+def test_the_oldest_python_is_what_the_project_says() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    assert SpecifierSet(project["requires-python"]) == SpecifierSet(f">={OLDEST.removesuffix('.0')}")
+
+
+@pytest.mark.parametrize(("name", "version"), PINS, ids=[name for name, _ in PINS])
+def test_a_pin_is_there_for_the_oldest_python(name: str, version: str) -> None:
+    try:
+        pinned = distribution(name)
+    except PackageNotFoundError:
+        pytest.skip("comes with an extra that is not installed")
+    assert pinned.version == version
+    needs = pinned.metadata["Requires-Python"]
+    assert SpecifierSet(needs or "").contains(OLDEST), f"{name} {version} needs Python {needs}"
