@@ -1,11 +1,14 @@
-"""What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame."""
+"""What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame.
+
+Where one thing alone is under way, it goes out at once instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from aiohttp import WSMsgType
 
@@ -40,11 +43,20 @@ class Speaking:
         self._unsaid: deque[tuple[bytes, WSMsgType]] = deque()
         self._speaking: asyncio.Task[None] | None = None
 
-    def say(self, octets: bytes, *, binary: bool = False) -> None:
-        """Sends it soon, after all that was said before. ``binary``: in a binary frame, which is its own."""
+    def say(self, octets: bytes, *, binary: bool = False, alone: bool = False) -> None:
+        """Sends it soon, after all that was said before. ``binary``: in a binary frame, which is its own.
+        ``alone``: nothing else will be said in this round, so it need not wait for that."""
         self._unsaid.append((octets, WSMsgType.BINARY if binary else WSMsgType.TEXT))
-        if self._speaking is None:
-            self._speaking = asyncio.get_running_loop().create_task(self._speak())
+        if self._speaking is not None:
+            return
+        speaking = self._speak()
+        if alone:
+            try:
+                waits_for = speaking.send(None)
+            except StopIteration:
+                return
+            speaking = _going_on(speaking, waits_for)
+        self._speaking = asyncio.get_running_loop().create_task(speaking)
 
     async def room(self) -> None:
         """Returns when not too much is unsaid: a slow listener holds up who speaks."""
@@ -79,3 +91,15 @@ class Speaking:
             together.append(octets)
             self._unsaid.popleft()
         return (b"[%b]" % b",".join(together) if len(together) > 1 else first), kind
+
+
+async def _going_on(begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    """Ends what was begun outside of a task and has to wait (for a future, or for a round of the loop)."""
+    try:
+        while True:
+            await (asyncio.sleep(0) if waits_for is None else asyncio.wait({waits_for}))
+            waits_for = begun.send(None)
+    except StopIteration:
+        return
+    finally:
+        begun.close()

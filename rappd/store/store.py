@@ -64,6 +64,7 @@ class Store:
         self._closed = True
         self._writer.stop_taking()
         await asyncio.to_thread(self._finish)
+        self._writer.part()
 
     def thread(self, info: ThreadInfo) -> None:
         """Queues what is known of a thread; nothing is written when the record has it already."""

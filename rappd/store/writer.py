@@ -14,7 +14,7 @@ from typing import Any
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.backlog import Backlog
-from rappd.store.bell import Bell
+from rappd.store.bell import Bell, LoopBell
 from rappd.store.carrying import Carrying
 from rappd.store.changes import Item, bytes_of, threads_of
 from rappd.store.gathering import ENOUGH, Gathering
@@ -50,6 +50,8 @@ class Writer:
         self.gathering = Gathering(self._bell.ring)
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
+        self._results: deque[Done] = deque()
+        self._loop_bell = LoopBell(self._settle)
         self._untold: deque[tuple[Waiter, Any]] = deque()
         self._wanting: deque[Waiter] = deque()
         self._log = Log(path)
@@ -118,6 +120,10 @@ class Writer:
         self._log.close()
         self._keeper.close()
         self._tables.db.close()
+
+    def part(self) -> None:
+        """After ``finish``, on the loop: whoever waited was told."""
+        self._loop_bell.close()
 
     def _linger(self) -> None:
         self._rang = False
@@ -290,17 +296,20 @@ class Writer:
 
     def _deliver(self, results: Done) -> None:
         if results:
+            self._results.append(results)
             try:
-                results[0][0].get_loop().call_soon_threadsafe(self._settle, results)
+                self._loop_bell.ring(results[0][0].get_loop(), is_busy=not self.gathering.quiet)
             except RuntimeError:  # a closed loop has nobody left to tell
                 return
 
     # On the event loop again.
 
-    def _settle(self, results: Done) -> None:
-        self._untold += results
-        if len(self._untold) == len(results):
-            self._tell()
+    def _settle(self) -> None:
+        while self._results:
+            results = self._results.popleft()
+            self._untold += results
+            if len(self._untold) == len(results):
+                self._tell()
 
     def _tell(self) -> None:
         """In order, ``ENOUGH`` in one round of the loop: what these do next begins before the others go on."""
