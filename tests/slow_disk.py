@@ -25,19 +25,28 @@ syncing.to_disk = to_disk
 """
 
 
+def with_slow_disk(site: Path) -> dict[str, str]:
+    """The environment of a daemon whose disk ``hold_up`` can hold up; ``site`` is a folder for what that needs."""
+    site.mkdir(parents=True)
+    (site / "sitecustomize.py").write_text(_SITE)
+    return {"PYTHONPATH": f"{site}:{Path(__file__).parents[1]}"}
+
+
+def hold_up(home: Path, seconds: float) -> None:
+    """How long each sync of the daemon with that home waits from now on; 0 ends what waits, too."""
+    told = home / "slow-disk"
+    if seconds:
+        told.write_text(str(seconds))
+    else:
+        told.unlink(missing_ok=True)
+
+
 class SlowDisk(Machine):
     """``slow(seconds)`` from now on; ``slow(0)`` ends what waits, too."""
 
     def __init__(self, home: Path, name: str, **environment: Any) -> None:
-        site = home.parent / f"site of {name}"
-        site.mkdir(parents=True)
-        (site / "sitecustomize.py").write_text(_SITE)
-        super().__init__(home, name, PYTHONPATH=f"{site}:{Path(__file__).parents[1]}", **environment)
+        super().__init__(home, name, **with_slow_disk(home.parent / f"site of {name}"), **environment)
 
     def slow(self, seconds: float) -> None:
         """How long a sync waits."""
-        told = self.home / "slow-disk"
-        if seconds:
-            told.write_text(str(seconds))
-        else:
-            told.unlink(missing_ok=True)
+        hold_up(self.home, seconds)

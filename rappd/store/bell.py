@@ -44,6 +44,7 @@ class LoopBell:
     def __init__(self, heard: Callable[[], None]) -> None:
         self._heard = heard
         self._descriptor = -1
+        self._closed = False
 
     def ring(self, loop: asyncio.AbstractEventLoop, *, is_busy: bool) -> None:
         """From any thread; always for the same loop. Raises RuntimeError when it is closed."""
@@ -54,6 +55,7 @@ class LoopBell:
 
     def close(self) -> None:
         """On the loop, once nobody rings any more. Whoever rang was heard when it returns."""
+        self._closed = True
         if self._descriptor >= 0:
             asyncio.get_running_loop().remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -61,7 +63,7 @@ class LoopBell:
         self._heard()
 
     def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
-        if sys.platform == "linux" and self._descriptor < 0:
+        if sys.platform == "linux" and self._descriptor < 0 and not self._closed:
             self._descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             loop.add_reader(self._descriptor, self._read)
         self._heard()

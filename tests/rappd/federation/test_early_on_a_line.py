@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from tests.rappd.federation.conftest import House
 from tests.rappd.federation.plain_line import PlainLine, line_of
+from tests.slow_disk import hold_up, with_slow_disk
 
 BINARY, TEXT = aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT
 
@@ -32,17 +36,26 @@ async def _answers(line: PlainLine, ids: set[str]) -> tuple[dict[str, Any], set[
     return counting, early.keys() & ids
 
 
-async def test_an_answer_is_told_before_it_is_on_the_disk_and_then_that_it_is(house: House) -> None:
+async def test_an_answer_is_told_before_it_is_on_the_disk_and_then_that_it_is(
+    make: Callable[..., House], tmp_path: Path
+) -> None:
+    house = make(**with_slow_disk(tmp_path / "site")).start()
     mine = house.peer("early")
     async with line_of(mine, "rappd.3") as line:
         asked = mine.help("Counted", {"tell": "early"})
+        hold_up(house.daemon.home, 60)
         await line.send(asked)
-        counting, early = await _answers(line, {asked["id"]})
-        assert counting[asked["id"]]["data"]["result"] == "counted early"
-        assert early == {asked["id"]}
+        told = await asyncio.wait_for(line.receive(), 20)
+        assert told.type is BINARY
+        assert json.loads(told.data)["data"]["result"] == "counted early"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(line.receive(), 0.3)
+        hold_up(house.daemon.home, 0)
+        settled = await asyncio.wait_for(line.receive(), 20)
+        assert (settled.type, settled.data) == (BINARY, asked["id"].encode())
         await line.send(asked)  # from the record, where it is
         again, early = await _answers(line, {asked["id"]})
-        assert again == counting
+        assert again[asked["id"]] == json.loads(told.data)
         assert early == set()
         refused = mine.help("Nobody")
         await line.send(refused)
