@@ -113,7 +113,7 @@ class Line:
             self._early.expect(id, on_early)
         late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
         try:
-            self._speaking.say(envelope, alone=self._is_alone)
+            self._speaking.say(envelope)
             return await future
         finally:
             late.cancel()
@@ -126,13 +126,9 @@ class Line:
     async def tell(self, octets: bytes, *, binary: bool = False) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
         if not self._socket.closed:
-            self._speaking.say(octets, binary=binary, alone=self._is_alone)
+            alone = len(self._asked) + len(self._working) <= 1  # so nobody else has anything to say now
+            self._speaking.say(octets, binary=binary, alone=alone)
             await self._speaking.room()
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether one request at most is under way."""
-        return len(self._asked) + len(self._working) <= 1
 
     async def run(self) -> None:
         """Reads until the other side, or this one, ends the line."""

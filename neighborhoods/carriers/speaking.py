@@ -1,6 +1,6 @@
 """What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame.
 
-Where one thing alone is under way, it goes out at once instead.
+The answer to a request that is alone under way goes out at once instead.
 """
 
 from __future__ import annotations

@@ -33,48 +33,55 @@ async def test_what_is_said_at_once_goes_together_where_both_sides_take_that(pro
         assert [one.data["result"] for one in got] == list(range(250))
         assert [one.id for one in both.ends[0].sent] == [one.id for one in many]  # in their order
         frames = [len(both.ends[0].frames), len(both.ends[1].frames)]
-        # The first goes at once, then 32 in one.
-        assert frames == ([250, 250] if protocol == "rappd.1" else [9, 9])
+        assert frames == ([250, 250] if protocol == "rappd.1" else [8, 8])  # 32 in one
 
 
-async def test_one_request_alone_goes_out_before_the_next_round() -> None:
-    async with Both(like_a_daemon, like_a_daemon) as both:
-        sent: list[int] = []
+async def test_the_answer_to_one_request_alone_goes_out_in_the_same_round() -> None:
+    said_at_once: list[bool] = []
+
+    async def answer(envelope: Envelope) -> Envelope | None:
+        before = len(both.ends[1].sent)
+        asyncio.get_running_loop().call_soon(lambda: said_at_once.append(len(both.ends[1].sent) > before))
+        return envelope.reply(DONE, {"result": envelope.data["n"]})
+
+    async with Both(like_a_daemon, answer) as both:
         for n in range(3):
             one = asked(n=n)
-            asking = asyncio.ensure_future(both.here.ask(encode(one), one.id, wait=10))
-            await asyncio.sleep(0)  # its first step
-            sent.append(len(both.ends[0].sent))
-            assert (await asking).data["result"] == n
-        assert sent == [1, 2, 3]
+            assert (await both.here.ask(encode(one), one.id, wait=10)).data["result"] == n
+        assert said_at_once == [True] * 3
+        many = [asked(n=n) for n in range(3)]
+        got = await asyncio.gather(*(both.here.ask(encode(one), one.id, wait=10) for one in many))
+        assert [one.data["result"] for one in got] == [0, 1, 2]
+        assert said_at_once[3] is False
+        assert len(both.ends[1].frames) == 4
 
 
-async def test_one_request_alone_waits_for_room_and_goes_out_then() -> None:
+async def test_an_answer_alone_waits_for_room_and_goes_out_then_before_the_next() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
         go = asyncio.Event()
-        both.ends[0].before = go.wait
+        both.ends[1].before = go.wait
         first, second = asked(n=1), asked(n=2)
-        asking = [
-            asyncio.ensure_future(both.here.ask(encode(one), one.id, wait=10)) for one in (first, second)
-        ]
+        asking = [asyncio.ensure_future(both.here.ask(encode(first), first.id, wait=10))]
         await asyncio.sleep(0.05)
-        assert both.ends[0].sent == []
+        asking.append(asyncio.ensure_future(both.here.ask(encode(second), second.id, wait=10)))
+        await asyncio.sleep(0.05)
+        assert both.ends[1].sent == []
         go.set()
         assert [(await one).data["result"] for one in asking] == [1, 2]
-        assert [one.id for one in both.ends[0].sent] == [first.id, second.id]
+        assert [one.id for one in both.ends[1].sent] == [first.id, second.id]
 
 
-async def test_one_request_alone_on_a_line_that_broke_is_told_that_its_peer_is_away() -> None:
+async def test_an_answer_alone_on_a_line_that_broke_leaves_the_line_as_it_is() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
 
         async def broken() -> None:
             raise ConnectionResetError
 
-        both.ends[0].before = broken
+        both.ends[1].before = broken
         one = asked(n=1)
         with pytest.raises(PeerAway):
-            await both.here.ask(encode(one), one.id, wait=10)
-        both.ends[0].before = None
+            await both.here.ask(encode(one), one.id, wait=0.2)
+        both.ends[1].before = None
         two = asked(n=2)
         assert (await both.here.ask(encode(two), two.id, wait=10)).data["result"] == 2
 
@@ -84,7 +91,7 @@ async def test_one_frame_holds_no_more_than_is_taken() -> None:
         many = [asked(n="x" * 300_000) for _ in range(9)]
         got = await asyncio.gather(*(both.here.ask(encode(one), one.id, wait=10) for one in many))
         assert {len(one.data["result"]) for one in got} == {300_000}
-        assert [len(frame) < MAX_BYTES for frame in both.ends[0].frames] == [True] * 4  # the first at once
+        assert [len(frame) < MAX_BYTES for frame in both.ends[0].frames] == [True] * 3
 
 
 async def test_in_an_array_a_bad_envelope_spoils_no_other() -> None:
