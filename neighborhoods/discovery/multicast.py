@@ -51,11 +51,13 @@ class Air:
         self._zeroconf = AsyncZeroconf(interfaces=choice, ip_version=version)
         self._addresses = _addresses(interfaces)
         self._announced: AsyncServiceInfo | None = None
-        self._ear = _Ear(hearer)
+        self._ear = _Ear(self)
         self._zeroconf.zeroconf.async_add_listener(self._ear, None)
         self._asked: dict[str, None] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self._later: dict[str, asyncio.TimerHandle] = {}
+        self._heard_since: set[str] = set()
+        self._saying: asyncio.Future[Any] | None = None
         self._browser = self._browse()
 
     @property
@@ -72,11 +74,11 @@ class Air:
         if before is not None and wanted.port and before.name == self._name_given(wanted):
             info = self._info(wanted, before.name)
             self._announced = info
-            _in_background(await self._zeroconf.async_update_service(info))
+            self._say(await self._zeroconf.async_update_service(info))
             return
         if wanted.port:
             info = self._info(wanted, wanted.instance)
-            _in_background(await self._zeroconf.async_register_service(info, allow_name_change=True))
+            self._say(await self._zeroconf.async_register_service(info, allow_name_change=True))
             self._announced, self._base = info, wanted.instance
         else:
             self._announced = None
@@ -95,6 +97,11 @@ class Air:
         """Asks the network anew who is there."""
         await self._browser.async_cancel()
         self._browser = self._browse()
+
+    def heard_again(self, source: str) -> None:
+        """An announcement came once more: what it replaces leaves the cache a second later."""
+        self._hearer.on_heard(source)
+        self._read_soon(source)
 
     def ask(self, source: str) -> None:
         """Asks after one announcement: it is found again, or gone."""
@@ -127,14 +134,30 @@ class Air:
             self._hearer.on_gone(name)
             return
         self._read(name)
-        if name not in self._later and len(self._later) < _MOST_ASKED:
-            # An address that was left behind stays in the cache for another second.
+        self._read_soon(name)
+
+    def _read_soon(self, name: str) -> None:
+        # An address that was left behind stays in the cache for a second after the last that was heard.
+        if name == self.instance:
+            return  # what this machine says is only heard, never read back
+        if name in self._later:
+            self._heard_since.add(name)
+        elif len(self._later) < _MOST_ASKED:
             loop = asyncio.get_running_loop()
             self._later[name] = loop.call_later(1.5, self._read_later, name)
 
     def _read_later(self, name: str) -> None:
         self._later.pop(name, None)
         self._read(name)
+        if name in self._heard_since:
+            self._heard_since.discard(name)
+            self._read_soon(name)
+
+    def _say(self, sending: Awaitable[Any]) -> None:
+        # What was being repeated until now may name an address that is left: not after the new one.
+        if self._saying is not None:
+            self._saying.cancel()
+        self._saying = _in_background(sending)
 
     def _read(self, name: str) -> None:
         try:
@@ -181,8 +204,8 @@ class Air:
 class _Ear(RecordUpdateListener):
     """Hears announcements that repeat what is known: those the browser keeps to itself."""
 
-    def __init__(self, hearer: Hearer) -> None:
-        self._hearer = hearer
+    def __init__(self, air: Air) -> None:
+        self._air = air
 
     def async_update_records(self, zc: Zeroconf, now: float, records: list[RecordUpdate]) -> None:
         for update in records:
@@ -190,7 +213,7 @@ class _Ear(RecordUpdateListener):
             if record.type != _PTR or update.old is None or record.name.lower() != SERVICE:
                 continue
             if not record.is_expired(now):
-                self._hearer.on_heard(record.alias)  # type: ignore[attr-defined] # a pointer has one
+                self._air.heard_again(record.alias)  # type: ignore[attr-defined] # a pointer has one
 
     def async_update_records_complete(self) -> None:
         pass
@@ -216,11 +239,12 @@ def _addresses(interfaces: tuple[Interface, ...]) -> list[str]:
 _running: set[asyncio.Future[Any]] = set()
 
 
-def _in_background(sending: Awaitable[Any]) -> None:
+def _in_background(sending: Awaitable[Any]) -> asyncio.Future[Any]:
     """Lets the repetitions of an announcement run on, and keeps their failure from the log."""
     task = asyncio.ensure_future(sending)
     _running.add(task)
     task.add_done_callback(_settled)
+    return task
 
 
 def _settled(task: asyncio.Future[Any]) -> None:

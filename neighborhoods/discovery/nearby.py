@@ -167,11 +167,13 @@ class Nearby:
         await self._say(self._air, time.monotonic())
 
     async def _follow(self, air: Air, found: tuple[Interface, ...], changed: bool, now: float) -> None:
-        # An IPv6 address cannot be used for its first second or two: so twice more.
+        # Twice more: an IPv6 address cannot be used for its first second or two, and an address that was
+        # heard less than a second before another took its place stays with others until they hear that
+        # again (RFC 6762 section 10.2).
         self._again = 2 if changed else self._again - 1
         self._interfaces = found
         if not changed:
-            await air.follow(found, None)
+            await air.follow(found, self._said)
             return
         self._said_at, self._heard_itself = now, False
         await air.follow(found, self._said)

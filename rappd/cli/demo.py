@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -22,9 +18,15 @@ def demo(as_json: bool) -> None:
 
     They run on this machine for some seconds, in a temporary folder, and touch nothing of yours.
     """
+    from rappd.demo.interrupts import Interrupts
     from rappd.demo.story import tell
 
-    with _ends_well(), progress() as line, tempfile.TemporaryDirectory(prefix="rappd-demo-") as folder:
+    with (
+        Interrupts() as interrupts,
+        progress() as line,
+        tempfile.TemporaryDirectory(prefix="rappd-demo-") as folder,
+        interrupts.until_here(),
+    ):
 
         def told(what: str, detail: str) -> None:
             line.clear()
@@ -33,24 +35,9 @@ def demo(as_json: bool) -> None:
             line("…")
 
         line("Three machines are starting…", at_once=True)
-        counted = tell(Path(folder), told)
+        counted = tell(Path(folder), told, interrupts)
     if as_json:
         print_json({"demo": counted})
         return
     say()
     say(f"The same on your own machines: {command('rappd peers list')}")
-
-
-@contextmanager
-def _ends_well() -> Iterator[None]:
-    """To be told to end, or to lose the terminal, is like Ctrl-C: three daemons must not stay behind."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

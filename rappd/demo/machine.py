@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.cli.daemon import Daemon, Gone
+from rappd.demo.interrupts import Interrupts
 from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
 from rappd.ports import aside
@@ -114,25 +115,30 @@ class DemoMachine:
 
 
 @contextmanager
-def awake(machines: Sequence[DemoMachine]) -> Iterator[None]:
-    """They run as long as the block lasts, and none afterwards, whatever ended it."""
+def awake(machines: Sequence[DemoMachine], interrupts: Interrupts) -> Iterator[None]:
+    """They run as long as the block lasts, and none afterwards, whatever ended it.
+
+    Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
+    """
     try:
         for machine in machines:
-            machine.start()  # side by side: each takes seconds of one core
+            with interrupts.held():  # one that was begun must be known, or nobody ends it
+                machine.start()  # side by side: each takes seconds of one core
         for machine in machines:
             machine.wait_awake()
         yield
     finally:
-        _stop(machines)
+        _stop(machines, interrupts)
 
 
-def _stop(machines: Sequence[DemoMachine]) -> None:
+def _stop(machines: Sequence[DemoMachine], interrupts: Interrupts) -> None:
     try:
         for machine in machines:
             machine.ask_to_stop()
         until = time.monotonic() + STOP_SECONDS
-        for machine in machines:
-            machine.ended(until - time.monotonic())
-    finally:  # also when somebody who waits for this grows impatient
+        while time.monotonic() < until and not interrupts.hurried():
+            if all(machine.ended(0.05) for machine in machines):
+                break
+    finally:
         for machine in machines:
             machine.kill()

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rappd.demo.interrupts import Interrupts
 from rappd.demo.machine import DemoMachine, awake
 from rappd.errors import RappdError
 
@@ -58,13 +59,13 @@ class RainGaugeAgent(BasicAgent):
 """.replace("SECONDS", str(SLOW_SECONDS))
 
 
-def tell(folder: Path, say: Say) -> dict[str, Any]:
+def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     """Plays it in ``folder`` and returns what was counted. Raises ``RappdError``; nothing is left running."""
     desk, pi, shed = machines = [DemoMachine(folder, name) for name in ("desk", "pi", "shed")]
     pi.write_agent("thermometer_agent.py", _THERMOMETER)
     shed.write_agent("rain_gauge_agent.py", _GAUGE)
     started = time.monotonic()
-    with awake(machines):
+    with awake(machines, interrupts):
         say("Three machines are awake", ", ".join(one.name for one in machines))
         found = _find_each_other(desk, say)
         _pair(desk, pi)
@@ -72,7 +73,7 @@ def tell(folder: Path, say: Say) -> dict[str, Any]:
         say("desk trusts pi and shed, and they trust desk", "each checked the other's fingerprint")
         warm = desk.daemon.post("/call", {"peer": "pi", "agent": "Thermometer"})["call"]
         say(f"pi answers desk: {warm['result']}", f"{warm['seconds']:.2f} s")
-        calls = _pull_the_plug(desk, shed, say)
+        calls = _pull_the_plug(desk, shed, say, interrupts)
     return {"found": found, "calls": calls, "seconds": round(time.monotonic() - started, 1)}
 
 
@@ -87,7 +88,7 @@ def _find_each_other(desk: DemoMachine, say: Say) -> bool:
     return True
 
 
-def _pull_the_plug(desk: DemoMachine, shed: DemoMachine, say: Say) -> dict[str, Any]:
+def _pull_the_plug(desk: DemoMachine, shed: DemoMachine, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     days = [f"day {number}" for number in range(1, CALLS + 1)]
     first = _ask_gauge(desk, days[0])
     shed.kill()
@@ -96,7 +97,8 @@ def _pull_the_plug(desk: DemoMachine, shed: DemoMachine, say: Say) -> dict[str, 
         rest = list(at_once.map(lambda day: _ask_gauge(desk, day), days[1:]))
     waiting = [one for one in desk.daemon.get("/outbox?waiting=1")["outbox"] if one["to"] == "shed"]
     say(f"{len(waiting)} calls wait in desk's outbox", "nothing is lost, nobody has to remember")
-    shed.start()
+    with interrupts.held():
+        shed.start()
     shed.wait_awake()
     say("shed is back", "the queue goes by itself")
     ids = [one["id"] for one in (first, *rest)]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rappd.demo.machine import DemoMachine, awake
+from rappd.demo.interrupts import Interrupts
+from rappd.demo.machine import STOP_SECONDS, DemoMachine, awake
 from rappd.errors import RappdError
 from rappd.home import Home
 
@@ -17,9 +23,18 @@ class Interrupted(Exception):
     """Stands for whatever goes wrong in the middle."""
 
 
+@pytest.fixture(autouse=True)
+def handlers_as_before() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None:
     desk, pi = machines = [DemoMachine(tmp_path, name) for name in ("desk", "pi")]
-    with pytest.raises(Interrupted), awake(machines):
+    with pytest.raises(Interrupted), awake(machines, Interrupts()):
         assert desk.daemon.get("/operator/status")["node"].startswith("desk")
         assert pi.daemon.get("/peers")["self"]["name"] == "pi"
         assert not desk.ended(0)
@@ -28,9 +43,64 @@ def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None
     assert not any(machine.daemon.running() for machine in machines)
 
 
+def test_what_interrupts_while_one_starts_finds_it_known(tmp_path: Path) -> None:
+    class Slow(DemoMachine):
+        def start(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            super().start()
+
+    desk = Slow(tmp_path, "desk")
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
+        pytest.fail("it was interrupted before")
+    assert desk.ended(0) and not desk.daemon.running()
+    assert desk._process is not None, "it was started before anything was interrupted"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
+def test_only_the_first_of_many_interrupts_anything_and_none_the_tidying_up(number: signal.Signals) -> None:
+    tidied = 0
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
+        try:
+            with interrupts.until_here():
+                os.kill(os.getpid(), number)
+                pytest.fail("the first one interrupts")
+        finally:
+            assert not interrupts.hurried()
+            for _ in range(3):
+                os.kill(os.getpid(), number)
+                tidied += 1
+            assert interrupts.hurried()
+    assert tidied == 3
+    os.kill(os.getpid(), number)  # the process ends by the first, and its exit code says so
+    time.sleep(0.01)
+
+
+def test_after_a_good_end_the_tidying_up_is_not_interrupted_either() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        with interrupts.until_here():
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_path: Path) -> None:
+    desk = DemoMachine(tmp_path, "desk")
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
+        assert desk._process is not None
+        desk._process.send_signal(signal.SIGSTOP)  # it hears nothing of being asked to end
+        began = time.monotonic()
+        for wait in (0.1, 0.6):
+            threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()
+        time.sleep(60)
+    assert time.monotonic() - began < STOP_SECONDS - 2
+    assert desk.ended(0)
+
+
 def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) -> None:
     shed = DemoMachine(tmp_path, "shed")
-    with awake([shed]):
+    with awake([shed], Interrupts()):
         before = shed.daemon.get("/peers")
         shed.kill()
         assert shed.ended(0)
@@ -47,7 +117,7 @@ def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_a
     pi.home.create()
     held = Home(pi.home.root).hold()  # another daemon has that home
     try:
-        with pytest.raises(RappdError, match="pi ended at once") as refused, awake(machines):
+        with pytest.raises(RappdError, match="pi ended at once") as refused, awake(machines, Interrupts()):
             pytest.fail("pi cannot be awake")
     finally:
         held.release()

@@ -15,6 +15,7 @@ from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from neighborhoods.discovery.announcement import SERVICE
+from neighborhoods.discovery.interfaces import Interface
 from neighborhoods.discovery.nearby import Nearby
 from neighborhoods.discovery.sightings import Sightings
 
@@ -183,6 +184,51 @@ async def test_after_a_sleep_it_announces_itself_anew(make: Make, monkeypatch: p
     monkeypatch.setattr("neighborhoods.discovery.nearby.slept", lambda: 1e9)
     await until(lambda: fingerprint("pi") in heard)
     assert pi.trouble == desk.trouble == ""
+
+
+async def test_an_address_heard_just_before_the_next_one_is_forgotten(make: Make) -> None:
+    desk, pi = make("desk"), fingerprint("pi")
+    mover = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    try:
+        info = _at(pi, "127.0.0.2")
+        await mover.async_register_service(info, cooperating_responders=True)
+        await until(lambda: bool(desk.sightings.of(pi)))
+        # Less than a second after the first: by RFC 6762 section 10.2 that stays in the cache.
+        await (await mover.async_update_service(_at(pi, "127.0.0.3")))
+        await until(lambda: "127.0.0.3" in desk.sightings.of(pi)[0].addresses)
+        await asyncio.sleep(1.6)
+        # The same once more, now that a second has passed: nothing of it is new, and yet something goes.
+        await (await mover.async_update_service(_at(pi, "127.0.0.3")))
+        await until(lambda: desk.sightings.of(pi)[0].addresses == ("127.0.0.3",))
+    finally:
+        await mover.async_close()
+
+
+async def test_who_moves_right_after_announcing_itself_is_known_by_the_new_address_alone(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = make("desk")
+    where = Interface("lo", 1, ("127.0.0.1",))
+    monkeypatch.setattr(
+        Nearby, "_look", lambda self: (where if self is pi else Interface("lo", 1, ("127.0.0.1",)),)
+    )
+    pi = make("pi")
+    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    where = Interface("lo", 1, ("127.0.0.9",))
+    pi.announce()
+    await until(lambda: "127.0.0.9" in desk.sightings.of(fingerprint("pi"))[0].addresses)
+    await until(lambda: desk.sightings.of(fingerprint("pi"))[0].addresses == ("127.0.0.9",))
+
+
+def _at(who: str, address: str) -> AsyncServiceInfo:
+    return AsyncServiceInfo(
+        SERVICE,
+        f"mover_{who[:16]}.{SERVICE}",
+        port=7443,
+        properties={"v": "1", "id": who, "name": "mover"},
+        server=f"{who[:16]}.local.",
+        parsed_addresses=[address],
+    )
 
 
 async def test_closing_is_safe_at_any_moment(make: Make) -> None:
