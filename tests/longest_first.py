@@ -29,6 +29,7 @@ LONGEST = (
     "rappd/twins/test_twins_ports.py",
     "rappd/cli/test_cli_agents.py",
     "rappd/cli/test_cli_twins.py",
+    "rappd/cli/test_cli_twins_told.py",
     "rappd/test_twins_in_the_page.py",
     "rappd/cli/test_cli_outbox.py",
     "twins/checkpoints/test_going_back_killed.py",

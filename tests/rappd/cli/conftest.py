@@ -25,6 +25,14 @@ def kitchen(make_daemon: Callable[..., RunningDaemon], tmp_path: Path) -> Garden
 
 
 @pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A running daemon without a model. Tests of a module share it; each speaks of twins of its own."""
+    daemon = RunningDaemon(tmp_path_factory.mktemp("desk") / "home", RAPPD_NAME="desk").start()
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon with agents, a fault, conversations and a rapplication.
 
