@@ -61,7 +61,7 @@ def test_its_form_on_the_wire() -> None:
         ({"public_key": THEM.public, "fingerprint": THEM.fingerprint}, "connections"),
         ({"public_key": THEM.public}, "fingerprint"),
         ({"certificate": THEIRS.certificate}, "connections"),
-        ({"certificate": CERTIFICATE[:-1] + b"\0"}, "shows as its identity"),
+        ({"certificate": CERTIFICATE[:-1] + bytes([CERTIFICATE[-1] ^ 1])}, "shows as its identity"),
         ({"certificate": b"nothing"}, "cannot be read"),
         ({"sealing_key": OTHER_RECIPIENT}, "sealed with"),
         ({"sealing_signature": THEIRS.sealing_signature}, "sealed with"),
