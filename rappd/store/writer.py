@@ -9,19 +9,19 @@ import threading
 from collections import OrderedDict, deque
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.backlog import Backlog
-from rappd.store.bell import Bell, LoopBell
+from rappd.store.bell import Bell
 from rappd.store.carrying import Carrying
 from rappd.store.changes import Item, bytes_of, threads_of
-from rappd.store.gathering import ENOUGH, Gathering
+from rappd.store.gathering import Gathering
 from rappd.store.keeper import Keeper
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.syncing import Log, Syncable, Syncer
 from rappd.store.tables import Done, Entry, Tables, Waiter, Written
+from rappd.store.telling import Telling
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +50,7 @@ class Writer:
         self.gathering = Gathering(self._bell.ring)
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
-        self._results: deque[Done] = deque()
-        self._loop_bell = LoopBell(self._settle)
-        self._untold: deque[tuple[Waiter, Any]] = deque()
+        self._telling = Telling(self.gathering)
         self._wanting: deque[Waiter] = deque()
         self._log = Log(path)
         self._tables = Tables(path)
@@ -123,7 +121,7 @@ class Writer:
 
     def part(self) -> None:
         """After ``finish``, on the loop: whoever waited was told."""
-        self._loop_bell.close()
+        self._telling.close()
 
     def _linger(self) -> None:
         self._rang = False
@@ -181,7 +179,7 @@ class Writer:
         taken = self._backlog.take(batch, strict=self._strict)
         if taken is not None:
             done, to_sync = taken
-            self._deliver(done)
+            self._telling.deliver(done)
             if to_sync:
                 assert self._backlog.intake is not None
                 intake = self._backlog.intake
@@ -203,9 +201,9 @@ class Writer:
         try:
             self._carrying.catch_up()
         except StoreError as error:
-            self._deliver([(waiter, error) for waiter in waiting])
+            self._telling.deliver([(waiter, error) for waiter in waiting])
         else:
-            self._deliver([(waiter, True) for waiter in waiting])
+            self._telling.deliver([(waiter, True) for waiter in waiting])
 
     def _attempt(self, batch: list[Entry], *, one_by_one: bool = True) -> None:
         if self._lost:
@@ -234,7 +232,7 @@ class Writer:
         if written.pages:
             self._log.wrote()
             self._keeper.wrote(written.pages)
-        self._deliver(written.done)
+        self._telling.deliver(written.done)
         if written.to_sync:
             self._sync(written.to_sync, (self._log,))
             self._log.make_room()
@@ -257,7 +255,7 @@ class Writer:
                         self._lost.popitem(last=False)
                 else:
                     self._lost.pop(thread, None)
-        self._deliver(failed)
+        self._telling.deliver(failed)
 
     def _without_cut_off(self, batch: list[Entry]) -> list[Entry]:
         """The batch without the records whose predecessors are lost; the next who waits for them is told."""
@@ -274,7 +272,7 @@ class Writer:
                 failed.append((waiter, self._lost[lost[0]]))
                 for thread in lost:
                     self._lost.pop(thread, None)
-        self._deliver(failed)
+        self._telling.deliver(failed)
         return kept
 
     def _start_log_over(self) -> None:
@@ -292,36 +290,4 @@ class Writer:
             log.error("the record could not be synced to the disk: %s", error)
             told = connections.explain(error, self._path)
             results = [(waiter, told) for waiter, _ in results]
-        self._deliver(results)
-
-    def _deliver(self, results: Done) -> None:
-        if results:
-            self._results.append(results)
-            try:
-                self._loop_bell.ring(results[0][0].get_loop(), is_busy=not self.gathering.quiet)
-            except RuntimeError:  # a closed loop has nobody left to tell
-                return
-
-    # On the event loop again.
-
-    def _settle(self) -> None:
-        while self._results:
-            results = self._results.popleft()
-            self._untold += results
-            if len(self._untold) == len(results):
-                self._tell()
-
-    def _tell(self) -> None:
-        """In order, ``ENOUGH`` in one round of the loop: what these do next begins before the others go on."""
-        told = min(ENOUGH, len(self._untold))
-        self.gathering.answered(told)
-        for _ in range(told):
-            waiter, result = self._untold.popleft()
-            if waiter.done():  # cancelled meanwhile
-                continue
-            if isinstance(result, StoreError):
-                waiter.set_exception(result)
-            else:
-                waiter.set_result(result)
-        if self._untold:
-            asyncio.get_running_loop().call_soon(self._tell)
+        self._telling.deliver(results)
