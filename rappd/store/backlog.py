@@ -16,6 +16,7 @@ from rappd.errors import StoreError
 from rappd.store.changes import Beginning, Change, Key, Reply, Taking, came_before
 from rappd.store.intake import Intake
 from rappd.store.records import Record, ThreadInfo
+from rappd.store.seen import Seen
 from rappd.store.syncing import Log
 from rappd.store.tables import Done, Entry, Tables
 
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 CARRY_SECONDS = 0.02
 """Nothing is behind for longer."""
+LATELY_SECONDS = 1.0
+"""So long after the last was carried somebody looks whether there is more, and needs not be woken."""
 STUCK_SECONDS = 5.0
 MOST = 64
 """Entries behind after which they are carried, whenever that is."""
@@ -38,7 +41,7 @@ _decode = msgspec.msgpack.Decoder(list[_Item]).decode
 
 
 class Backlog:
-    """For the writer's thread; ``is_behind`` and ``may_hold`` may be asked from any."""
+    """For whoever has the writer's lock; ``is_behind`` and ``may_hold`` may be asked from any thread."""
 
     def __init__(self, path: Path, tables: Tables, log_file: Log) -> None:
         """Holds what an earlier process left. Raises ``StoreError``, ``sqlite3.Error`` and OSError."""
@@ -49,6 +52,7 @@ class Backlog:
         self._answers: set[tuple[str, str]] = set()
         self._rows = self._bytes = 0
         self._due = 0.0
+        self._carried_at = float("-inf")
         self._is_stuck = False
         self.intake = Intake.open(path)
         if self.intake is None:
@@ -82,8 +86,11 @@ class Backlog:
 
     @property
     def patience(self) -> float | None:
-        """Seconds until it is due; None while nothing is behind."""
-        return max(0.0, self._due - time.monotonic()) if self._entries else None
+        """Seconds until it is due; None while nothing is behind, and nothing was lately."""
+        now = time.monotonic()
+        if self._entries:
+            return max(0.0, self._due - now)
+        return CARRY_SECONDS if now < self._carried_at + LATELY_SECONDS else None
 
     @property
     def is_due(self) -> bool:
@@ -92,10 +99,15 @@ class Backlog:
             return not self._is_stuck
         return bool(self._entries) and time.monotonic() >= self._due
 
-    def take(self, batch: list[Entry], *, strict: bool) -> tuple[Done, Done] | None:
+    def take(self, batch: list[Entry], *, strict: bool, seen: Seen | None = None) -> tuple[Done, Done] | None:
         """Appends them to the file: who can be told now, and who once that is on the disk. None, and nothing done,
-        for what goes into the tables directly: changes, what came before, what is large."""
+        for what goes into the tables directly: changes, what came before, what is large.
+
+        With ``seen`` the tables are not asked: None for whatever would need them, too.
+        """
         if self.intake is None or self._is_stuck or len(batch) > MANY:
+            return None
+        if seen is not None and not (self._tables.knows_seq and self.intake.has_room):
             return None
         items: list[_Item] = []
         appended: list[list[Record]] = []
@@ -118,7 +130,7 @@ class Backlog:
         if size > MOST_BYTES or not self.intake.make_room():
             return None
         try:
-            if keys and self._came_before(keys):
+            if keys and self._came_before(keys, seen):
                 return None
             seq = self._tables.seq + self._rows
             if items:
@@ -155,6 +167,7 @@ class Backlog:
         self._answers = set()
         self._rows = self._bytes = 0
         self._is_stuck = False
+        self._carried_at = time.monotonic()
         if self.intake is not None and self.intake.is_full:
             try:
                 self._to_disk()
@@ -192,12 +205,12 @@ class Backlog:
             ):  # without a log all of it is in the tables' file, and was synced
                 self._log.sync()
 
-    def _came_before(self, keys: list[Key]) -> bool:
-        return (
-            not self._taken.isdisjoint(keys)
-            or len(set(keys)) < len(keys)
-            or came_before(self._tables.db, keys)
-        )
+    def _came_before(self, keys: list[Key], seen: Seen | None) -> bool:
+        if not self._taken.isdisjoint(keys) or len(set(keys)) < len(keys):
+            return True
+        if seen is not None:
+            return any(seen.may_hold(sender, id) for sender, id, _ in keys)
+        return came_before(self._tables.db, keys)
 
     def _add(self, number: int, items: list[_Item], appended: list[list[Record]]) -> None:
         if not self._entries:

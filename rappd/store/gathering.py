@@ -45,6 +45,11 @@ class Gathering:
             self._looks = LOOKS
             self._look_later()
 
+    def joins(self) -> None:
+        """Somebody waits who needs no writer to be woken."""
+        self._put += 1
+        self._waiting += 1
+
     @property
     def quiet(self) -> bool:
         """Whether few wait: then a commit more costs nobody anything."""

@@ -74,6 +74,16 @@ class Intake:
         """Whether it is time to ``start_over``."""
         return self._at >= FULL
 
+    @property
+    def has_room(self) -> bool:
+        """Whether ``make_room`` has nothing to do."""
+        return self._end - self._at >= RESERVE
+
+    @property
+    def synced_by_descriptor(self) -> int | None:
+        """What a sync of the file alone is enough for; None where ``sync`` has more to do."""
+        return self._descriptor if self._is_synced else None
+
     def left(self, mark: bytes, carried: int) -> list[tuple[int, bytes]]:
         """What an earlier process wrote that the tables, which have all up to ``carried``, do not have: numbers and
         payloads, in order. Raises OSError."""
@@ -118,11 +128,11 @@ class Intake:
     def make_room(self) -> bool:
         """Zeros ahead of what is used: a sync of a file that does not grow takes half as long, and on a full disk they
         are what ``give_room`` gives. False where the disk has no such reserve."""
-        if self._end - self._at < RESERVE:
+        if not self.has_room:
             with suppress(OSError):
                 for _ in range(ROOM // len(_ZEROS)):
                     self._end += os.pwrite(self._descriptor, _ZEROS, self._end)
-        return self._end - self._at >= RESERVE
+        return self.has_room
 
     def give_room(self) -> bool:
         """Gives the disk back what is not used yet, for the tables; False where that is nothing. Raises OSError."""

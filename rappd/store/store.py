@@ -63,6 +63,7 @@ class Store:
             return
         self._closed = True
         self._writer.stop_taking()
+        await self._writer.synced()
         await asyncio.to_thread(self._finish)
         self._writer.part()
 

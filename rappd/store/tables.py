@@ -41,7 +41,7 @@ _INSERT = Together("INSERT INTO events VALUES", 12)
 
 
 class Tables:
-    """For the writer's thread alone. Heads in memory run ahead of COMMIT; ``take_back`` after any error."""
+    """For whoever has the writer's lock. Heads in memory run ahead of COMMIT; ``take_back`` after any error."""
 
     def __init__(self, path: Path) -> None:
         self.db = connections.open_writing(path)
@@ -54,6 +54,11 @@ class Tables:
         if self._seq is None:
             self._seq = int(self.db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
         return self._seq
+
+    @property
+    def knows_seq(self) -> bool:
+        """Whether ``seq`` takes no look into the file."""
+        return self._seq is not None
 
     def carried(self) -> tuple[bytes, int]:
         """The mark of the intake that is theirs, and the number of the last frame in it that they have."""

@@ -22,13 +22,26 @@ class Telling:
         self._bell = LoopBell(self._settle)
 
     def deliver(self, results: Done) -> None:
-        """From any thread but the loop's; they are told soon."""
+        """From any thread: they are told soon."""
         if results:
             self._results.append(results)
             try:
                 self._bell.ring(results[0][0].get_loop(), is_busy=not self._gathering.quiet)
             except RuntimeError:  # a closed loop has nobody left to tell
                 return
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is to be told before who is told now. On the loop."""
+        return not self._results and not self._untold
+
+    def tell(self, results: Done) -> None:
+        """On the loop: now, or after all before."""
+        if self.is_idle:
+            self._untold += results
+            self._tell()
+        else:
+            self.deliver(results)
 
     def close(self) -> None:
         """On the loop, once nothing is delivered any more. Whoever waited is told, or will be in a moment."""

@@ -1,4 +1,7 @@
-"""The one writer: a thread that commits whatever has gathered since its last commit, as one transaction."""
+"""The one writer: a thread that commits whatever has gathered since its last commit, as one transaction.
+
+What few wait for the event loop appends to the intake itself.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
+import time
 from collections import OrderedDict, deque
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,10 +19,13 @@ from rappd.store import connections
 from rappd.store.backlog import Backlog
 from rappd.store.bell import Bell
 from rappd.store.carrying import Carrying
-from rappd.store.changes import Item, bytes_of, threads_of
+from rappd.store.changes import Item, Taking, bytes_of, threads_of
 from rappd.store.gathering import Gathering
+from rappd.store.intake import Intake
 from rappd.store.keeper import Keeper
+from rappd.store.kernel_sync import KernelSync
 from rappd.store.records import Record, ThreadInfo
+from rappd.store.seen import Seen
 from rappd.store.syncing import Log, Syncable, Syncer
 from rappd.store.tables import Done, Entry, Tables, Waiter, Written
 from rappd.store.telling import Telling
@@ -29,6 +36,8 @@ LINGER_SECONDS = 0.02
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
+SLOW_SECONDS, SLOW_FOR_SECONDS = 0.005, 60.0
+"""The loop appends nothing itself for so long after that took it longer than a disk that is not overloaded takes."""
 
 
 class Writer:
@@ -64,6 +73,12 @@ class Writer:
             self._carrying.catch_up()
             self._backlog.begin()
             opened.pop_all()
+        self._at_work = threading.Lock()  # who has it has the backlog and the tables
+        self._patience: float | None = None  # how long the thread sleeps
+        self._appended = False  # in this round of the loop
+        self._too_slow_until = 0.0
+        self._seen = Seen(path)
+        self._kernel = KernelSync(self._synced_by_kernel)
         self._syncer = Syncer(self._synced)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -77,12 +92,18 @@ class Writer:
         """
         if self._closed:
             raise StoreError("The record is closed.", do="`rappd start` opens it.")
-        self._pending.append((item, waiter, strict))
-        if waiter is not None:
-            self._rang = True
-        elif self._lingering is None:
-            self._linger()
-        self.gathering.put(waits=waiter is not None)
+        entry = (item, waiter, strict)
+        if waiter is None or not self.gathering.quiet or not self._append(entry):
+            self._pending.append(entry)
+            if waiter is not None:
+                self._rang = True
+            elif self._lingering is None:
+                self._linger()
+            self.gathering.put(waits=waiter is not None)
+        if isinstance(item, Taking):
+            self._seen.add(item.sender, item.id)
+        elif isinstance(item, Record) and item.answers:
+            self._seen.add(item.recipient, item.id)
 
     def hasten(self) -> None:
         """What was put without a waiter is written after the next round of the loop, in which what follows from
@@ -110,9 +131,14 @@ class Writer:
         self._closed = True
         self._bell.ring()
 
+    async def synced(self) -> None:
+        """After ``stop_taking``, on the loop: nothing that began there is under way any more."""
+        await self._kernel.finish()
+
     def finish(self) -> None:
         """After ``stop_taking``: waits until all is written, then closes the files. Blocks."""
         self._thread.join()
+        self._seen.close()
         self._syncer.close()
         self._backlog.close()
         self._log.close()
@@ -137,25 +163,81 @@ class Writer:
             self._bell.ring()
 
     def _hastened(self) -> None:
-        if self._pending:
+        if self._pending and not self._append():
             self._rang = True
             self._bell.ring()
+
+    def _append(self, *entry: Entry) -> bool:
+        """All that is pending, and what is put now, into the intake here and now: to wake the thread for that takes
+        longer, where few wait and it has nothing to do. False, and nothing done, for whatever could hold up the loop,
+        and for the second in one round of it: several at once are for the thread."""
+        batch = [*self._pending, *entry]
+        is_for_disk_only = len(batch) == 1 and batch[0][0] is None
+        began = time.monotonic()
+        if (
+            self._closed
+            or self._lost
+            or (self._appended and not is_for_disk_only)
+            or self._kernel.is_busy  # a file system may let nobody write what is on its way to the disk
+            or not self._telling.is_idle
+            or began < self._too_slow_until
+            or not self._at_work.acquire(blocking=False)
+        ):
+            return False
+        try:
+            taken = self._backlog.take(batch, strict=self._strict, seen=self._seen)
+            if time.monotonic() - began > SLOW_SECONDS:
+                self._too_slow_until = began + SLOW_FOR_SECONDS
+            if taken is None:
+                return False
+            self._pending.clear()
+            if self._patience is None or self._backlog.is_due:
+                self._bell.ring()  # the loop may be held up by others, and what is behind is to be carried
+        finally:
+            self._at_work.release()
+        if not self._appended:
+            self._appended = True
+            asyncio.get_running_loop().call_soon(self._next_round)
+        if entry:
+            self.gathering.joins()
+        done, to_sync = taken
+        if done:
+            self._telling.tell(done)
+        if to_sync:
+            self._sync_soon(to_sync)
+        return True
+
+    def _next_round(self) -> None:
+        self._appended = False
+
+    def _sync_soon(self, results: Done) -> None:
+        intake = self._backlog.intake
+        assert intake is not None
+        descriptor = None if self._log.is_behind else intake.synced_by_descriptor
+        if descriptor is None or not self._kernel.put(results, descriptor):
+            self._syncer.put(results, self._behind(intake))
 
     # From here on: the writer's own thread.
 
     def _run(self) -> None:
         while not self._closed or self._pending:
-            self._bell.wait(self._backlog.patience)
-            due = len(self._pending)  # who comes later rings again
-            while due > 0:
-                batch = self._gather()
-                due -= len(batch)
-                self._take(batch)
-                if self._keeper.log_is_long:
-                    self._start_log_over()
-            if self._wanting or self._backlog.is_due:
-                self._catch_up_for_all()
-        self._catch_up_for_all()
+            self._bell.wait(self._patience)
+            with self._at_work:
+                self._work()
+                self._patience = self._backlog.patience
+        with self._at_work:
+            self._catch_up_for_all()
+
+    def _work(self) -> None:
+        due = len(self._pending)  # who comes later rings again
+        while due > 0:
+            batch = self._gather()
+            due -= len(batch)
+            self._take(batch)
+            if self._keeper.log_is_long:
+                self._start_log_over()
+        if self._wanting or self._backlog.is_due:
+            self._catch_up_for_all()
 
     def _gather(self) -> list[Entry]:
         batch: list[Entry] = []
@@ -182,8 +264,7 @@ class Writer:
             self._telling.deliver(done)
             if to_sync:
                 assert self._backlog.intake is not None
-                intake = self._backlog.intake
-                self._sync(to_sync, (self._log, intake) if self._log.is_behind else (intake,))
+                self._sync(to_sync, self._behind(self._backlog.intake))
             return
         try:
             written = self._carrying.with_it(batch, strict=self._strict) if self._backlog.is_behind else None
@@ -237,6 +318,9 @@ class Writer:
             self._sync(written.to_sync, (self._log,))
             self._log.make_room()
 
+    def _behind(self, intake: Intake) -> tuple[Syncable, ...]:
+        return (self._log, intake) if self._log.is_behind else (intake,)
+
     def _sync(self, results: Done, files: tuple[Syncable, ...]) -> None:
         if self._pending or len(results) > 1:  # a sync takes longer than what waits here
             self._syncer.put(results, files)
@@ -286,8 +370,14 @@ class Writer:
         self._keeper.log_is_long = False
 
     def _synced(self, results: Done, error: OSError | None) -> None:
-        if error is not None:
-            log.error("the record could not be synced to the disk: %s", error)
-            told = connections.explain(error, self._path)
-            results = [(waiter, told) for waiter, _ in results]
-        self._telling.deliver(results)
+        self._telling.deliver(self._after_sync(results, error))
+
+    def _synced_by_kernel(self, results: Done, error: OSError | None) -> None:
+        self._telling.tell(self._after_sync(results, error))
+
+    def _after_sync(self, results: Done, error: OSError | None) -> Done:
+        if error is None:
+            return results
+        log.error("the record could not be synced to the disk: %s", error)
+        told = connections.explain(error, self._path)
+        return [(waiter, told) for waiter, _ in results]
