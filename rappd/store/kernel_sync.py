@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 MOST = 8
 """Under way at once."""
 _ERRNO_BITS = 1 << 64
+_REFUSED = (OSError, OverflowError, SystemError, ValueError)
+"""What caio makes of the kernel's errors."""
 
 
 class KernelSync:
@@ -61,7 +63,7 @@ class KernelSync:
         try:
             if self._context.submit(sync) != 1:
                 return False
-        except (OSError, SystemError):
+        except _REFUSED:
             return False
         self._under_way += 1
         # The kernel's worker has this thread's core: it passes the sync on to the disk now, not after this round.
@@ -83,7 +85,7 @@ class KernelSync:
             from caio import linux_aio
 
             context = linux_aio.Context(max_requests=MOST)
-        except (ImportError, OSError, SystemError) as error:
+        except (ImportError, *_REFUSED) as error:
             log.info("a thread waits for the disk: %s", error)
         else:
             os.set_inheritable(context.fileno, False)

@@ -18,7 +18,7 @@ from rappd.store.connections import open_reading
 
 log = logging.getLogger(__name__)
 
-SINCE = 1 << 20
+SINCE = 1 << 18
 """Envelopes since the start until the tables are asked needlessly more often than once in 200 times."""
 LEAST = 1 << 12
 ROWS, PAUSE_SECONDS = 500, 0.005

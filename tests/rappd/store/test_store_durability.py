@@ -39,7 +39,7 @@ class Disk:
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+def disk(monkeypatch: pytest.MonkeyPatch, threads_sync: None) -> Disk:
     """The writer's syncs alone: the keeper's own come too late to be seen."""
     disk = Disk()
     monkeypatch.setattr(syncing, "to_disk", disk.to_disk)
@@ -163,7 +163,9 @@ async def test_many_who_wait_for_the_disk_share_its_syncs(path, disk: Disk, say)
     assert len(disk.synced) <= 5
 
 
-async def test_other_commits_reach_the_disk_soon_by_themselves(path: Path, monkeypatch, say) -> None:
+async def test_other_commits_reach_the_disk_soon_by_themselves(
+    path: Path, monkeypatch, say, threads_sync
+) -> None:
     synced: list[str] = []
 
     def watched(descriptor: int) -> None:

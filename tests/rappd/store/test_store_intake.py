@@ -209,7 +209,7 @@ async def test_of_several_takings_at_once_one_that_came_before_is_told_how_far_i
 
 
 async def test_what_was_synced_survives_a_power_cut(
-    never_carried, path: Path, say, killed, monkeypatch
+    never_carried, path: Path, say, killed, monkeypatch, threads_sync
 ) -> None:
     """Of the tables' log there is what was synced last; of the intake, all of it was."""
     on_the_disk = b""
@@ -246,7 +246,7 @@ async def test_what_was_synced_survives_a_power_cut(
 
 @pytest.mark.parametrize(("body", "file"), [("x", "rappd.db-intake"), ("x" * 100_000, "rappd.db-wal")])
 async def test_who_waits_for_the_disk_alone_waits_for_what_was_put_before(
-    path: Path, say, monkeypatch, body: str, file: str
+    path: Path, say, monkeypatch, threads_sync, body: str, file: str
 ) -> None:
     synced: list[str] = []
     go = threading.Event()
@@ -271,7 +271,9 @@ async def test_who_waits_for_the_disk_alone_waits_for_what_was_put_before(
     await store.close()
 
 
-async def test_who_waits_for_the_disk_alone_is_told_when_it_fails(path: Path, say, monkeypatch) -> None:
+async def test_who_waits_for_the_disk_alone_is_told_when_it_fails(
+    path: Path, say, monkeypatch, threads_sync
+) -> None:
     def to_disk(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
