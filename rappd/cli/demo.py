@@ -21,12 +21,7 @@ def demo(as_json: bool) -> None:
     from rappd.demo.interrupts import Interrupts
     from rappd.demo.story import tell
 
-    with (
-        Interrupts() as interrupts,
-        progress() as line,
-        tempfile.TemporaryDirectory(prefix="rappd-demo-") as folder,
-        interrupts.until_here(),
-    ):
+    with Interrupts() as interrupts, progress() as line:
 
         def told(what: str, detail: str) -> None:
             line.clear()
@@ -34,8 +29,11 @@ def demo(as_json: bool) -> None:
                 say(f"{mark('good')} {what}{dim(f'  {detail}') if detail else ''}")
             line("…")
 
-        line("Three machines are starting…", at_once=True)
-        counted = tell(Path(folder), told, interrupts)
+        with interrupts.held():  # one that was made must be known, or nobody removes it
+            made = tempfile.TemporaryDirectory(prefix="rappd-demo-")
+        with made as folder, interrupts.until_here():
+            line("Three machines are starting…", at_once=True)
+            counted = tell(Path(folder), told, interrupts)
     if as_json:
         print_json({"demo": counted})
         return

@@ -121,24 +121,24 @@ def awake(machines: Sequence[DemoMachine], interrupts: Interrupts) -> Iterator[N
     Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
     """
     try:
-        for machine in machines:
-            with interrupts.held():  # one that was begun must be known, or nobody ends it
-                machine.start()  # side by side: each takes seconds of one core
-        for machine in machines:
-            machine.wait_awake()
-        yield
-    finally:
-        _stop(machines, interrupts)
-
-
-def _stop(machines: Sequence[DemoMachine], interrupts: Interrupts) -> None:
-    try:
-        for machine in machines:
-            machine.ask_to_stop()
-        until = time.monotonic() + STOP_SECONDS
-        while time.monotonic() < until and not interrupts.hurried():
-            if all(machine.ended(0.05) for machine in machines):
-                break
-    finally:
+        try:
+            for machine in machines:
+                with interrupts.held():  # one that was begun must be known, or nobody ends it
+                    machine.start()  # side by side: each takes seconds of one core
+            for machine in machines:
+                machine.wait_awake()
+            yield
+        finally:
+            _ask_to_stop(machines, interrupts)
+    finally:  # whatever interrupted that, and wherever
         for machine in machines:
             machine.kill()
+
+
+def _ask_to_stop(machines: Sequence[DemoMachine], interrupts: Interrupts) -> None:
+    for machine in machines:
+        machine.ask_to_stop()
+    until = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < until and not interrupts.hurried():
+        if all(machine.ended(0.05) for machine in machines):
+            break

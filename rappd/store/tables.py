@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,14 +121,14 @@ class Tables:
     def _pages(self, batch: list[Entry], heads: list[Head], size: int, answers: int, *, mixed: bool) -> int:
         """About how many a commit touches: what is found by a random key, or lies far back, has one of its own."""
         pages = _ENDS + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
-        pages += min(answers, self.seq // _ANSWERS_A_PAGE + 1)
+        pages += _different(answers, self.seq // _ANSWERS_A_PAGE + 1)
         near = self._heads.newest - _NEIGHBOURS
         described = far = 0
         for head in heads:
             far += head.number < near
             if head.news is not None:
                 described = 2
-        pages += min(far, near // _THREADS_A_PAGE + 1)
+        pages += _different(far, near // _THREADS_A_PAGE + 1)
         if mixed:
             pages += 1
             for item, _, _ in batch:
@@ -164,6 +165,11 @@ class Tables:
         if carried is not None:
             db.execute("UPDATE intake SET carried = ?", (carried,))
         db.execute("COMMIT")
+
+
+def _different(count: int, pages: int) -> int:
+    """How many of so many pages are touched by so many rows that lie anywhere."""
+    return round(pages * -math.expm1(-count / pages)) if count else 0
 
 
 def _threads(entries: list[Entry]) -> set[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from rappd.cli.demo import demo
+from rappd.demo import machine
 from rappd.demo.interrupts import Interrupts
 from rappd.demo.machine import STOP_SECONDS, DemoMachine, awake
 from rappd.errors import RappdError
@@ -96,6 +101,37 @@ def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_p
         time.sleep(60)
     assert time.monotonic() - began < STOP_SECONDS - 2
     assert desk.ended(0)
+
+
+def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    desk = DemoMachine(tmp_path, "desk")
+    monkeypatch.setattr(machine, "_ask_to_stop", interrupted)
+    with pytest.raises(KeyboardInterrupt), awake([desk], Interrupts()):
+        assert not desk.ended(0)
+    assert desk.ended(0)
+
+
+def test_what_interrupts_while_the_folder_is_made_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def mkdtemp(suffix: str | None, prefix: str | None, dir: str | None) -> str:
+        made.append(really(suffix, prefix, tmp_path))
+        os.kill(os.getpid(), signal.SIGINT)
+        return str(made[-1])
+
+    really = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
+    found = CliRunner().invoke(demo, ["--json"])
+    gc.collect()
+    assert (found.exit_code, len(made)) == (1, 1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) -> None:
