@@ -18,6 +18,7 @@ HEAVY = (
     "uvloop",
     "prometheus_client",
     "asyncinotify",
+    "caio",
 )
 
 
