@@ -36,7 +36,7 @@ LINGER_SECONDS = 0.02
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
-SLOW_SECONDS, SLOW_FOR_SECONDS = 0.005, 60.0
+SLOW_SECONDS, SLOW_FOR_SECONDS = 0.02, 10.0
 """The loop appends nothing itself for so long after that took it longer than a disk that is not overloaded takes."""
 
 
@@ -176,15 +176,15 @@ class Writer:
         began = time.monotonic()
         if (
             self._closed
-            or self._lost
             or (self._appended and not is_for_disk_only)
             or self._kernel.is_busy  # a file system may let nobody write what is on its way to the disk
-            or not self._telling.is_idle
             or began < self._too_slow_until
             or not self._at_work.acquire(blocking=False)
         ):
             return False
         try:
+            if self._lost or not self._telling.is_idle:
+                return False
             taken = self._backlog.take(batch, strict=self._strict, seen=self._seen)
             if time.monotonic() - began > SLOW_SECONDS:
                 self._too_slow_until = began + SLOW_FOR_SECONDS

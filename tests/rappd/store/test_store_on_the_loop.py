@@ -193,6 +193,31 @@ async def test_a_lost_record_is_told_to_who_waits_next_on_its_thread(awake: Stor
     assert await awake.commit(say(A)) == 2
 
 
+async def test_one_that_is_lost_at_the_last_moment_is_told_too(awake: Store, say, monkeypatch) -> None:
+    """The thread loses it while it has the tables, and gives them back."""
+
+    class Lock:
+        locked = awake._writer._at_work.locked
+
+        def acquire(self, blocking: bool = True) -> bool:
+            if not blocking:
+                awake._writer._lost[A] = StoreError("lost")
+            return really.acquire(blocking)
+
+        def release(self) -> None:
+            really.release()
+
+        __enter__ = acquire
+
+        def __exit__(self, *_: object) -> None:
+            self.release()
+
+    really = awake._writer._at_work
+    monkeypatch.setattr(awake._writer, "_at_work", Lock())
+    with pytest.raises(StoreError, match="lost"):
+        await awake.commit(say(A))
+
+
 async def test_what_is_appended_is_carried_although_the_loop_is_held_up(path: Path, say) -> None:
     store = await Store.open(path)
     for turn in range(3):
