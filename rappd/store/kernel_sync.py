@@ -49,8 +49,6 @@ class KernelSync:
                 self._opening = threading.Thread(target=self._open, name="store-kernel-sync", daemon=True)
                 self._opening.start()  # to import it takes long
             return False
-        from caio import linux_aio
-
         if not self._is_heard:
             asyncio.get_running_loop().add_reader(self._context.fileno, self._hear)
             self._is_heard = True
@@ -58,7 +56,7 @@ class KernelSync:
         def over(result: int) -> None:
             self._over(waiting, result)
 
-        sync = linux_aio.Operation.fdsync(descriptor)
+        sync = self._sync_of(descriptor)
         sync.set_callback(over)
         try:
             if self._context.submit(sync) != 1:
@@ -89,6 +87,7 @@ class KernelSync:
             log.info("a thread waits for the disk: %s", error)
         else:
             os.set_inheritable(context.fileno, False)
+            self._sync_of = linux_aio.Operation.fdsync
             self._context = context
 
     def _hear(self) -> None:

@@ -79,16 +79,13 @@ async def test_what_the_disk_says_is_told(
     told: Told, descriptor: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync = await _ready(told, descriptor)
-    from caio import linux_aio
 
-    class Fails:
-        @staticmethod
-        def fdsync(descriptor: int) -> Any:
-            return types.SimpleNamespace(
-                set_callback=lambda over: asyncio.get_running_loop().call_soon(over, -5 % 2**64)
-            )
+    def fails(descriptor: int) -> Any:
+        return types.SimpleNamespace(
+            set_callback=lambda over: asyncio.get_running_loop().call_soon(over, -5 % 2**64)
+        )
 
-    monkeypatch.setattr(linux_aio, "Operation", Fails)
+    monkeypatch.setattr(sync, "_sync_of", fails)
     monkeypatch.setattr(
         sync, "_context", types.SimpleNamespace(submit=lambda one: 1, fileno=sync._context.fileno)
     )
