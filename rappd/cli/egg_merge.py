@@ -140,11 +140,14 @@ def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None
 
     if len(files) < 2:
         raise Mistyped("A state and its deltas are needed.", do="rappd egg merge --deltas STATE DELTA…")
-    state, set_aside = add_deltas(files[0], files[1:])
-    for one in set_aside:
+    added = add_deltas(files[0], files[1:])
+    for one in added.set_aside:
         told = f"frame {one['frame']} of {one['stream_id']}: a fuller delta of the same moment stood for it."
         tell("note", told, stream=sys.stderr)
-    _write(state, into, force)
+    for frame, streams in added.left_out.items():
+        told = f"frame {frame}: its snapshot lacks {', '.join(streams)} now; give all of a frame's deltas together."
+        tell("note", told, stream=sys.stderr)
+    _write(added.state, into, force)
 
 
 def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envelopes.keys import IdentityKey
 from twins.cartridges.documents import MAX_BYTES, Document, parse
@@ -16,6 +16,9 @@ from twins.eggs.opening.sniffing import open_egg
 from twins.eggs.packing.forms import Form, Maker
 from twins.errors import BadCartridge, NoSuchFile
 from twins.importer.signers import Signers
+
+if TYPE_CHECKING:
+    from twins.merge.deltas import Added
 
 
 def merge_eggs(
@@ -84,15 +87,11 @@ def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Docume
     return joined.document, [{"at": at, "lost": lost} for at, lost in joined.contradictions]
 
 
-def add_deltas(state: Path, deltas: Sequence[Path]) -> tuple[Document, list[Document]]:
-    """The state with the deltas in it, and the deltas that a fuller one of the same moment stood for.
-
-    Raises ``BadCartridge``.
-    """
+def add_deltas(state: Path, deltas: Sequence[Path]) -> Added:
+    """The state with the deltas in it, and what of them is not. Raises ``BadCartridge``."""
     from twins.merge.deltas import add
 
-    added = add(_document(state), [_document(path) for path in deltas])
-    return added.state, added.set_aside
+    return add(_document(state), [_document(path) for path in deltas])
 
 
 def _document(path: Path) -> Document:

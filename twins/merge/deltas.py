@@ -10,7 +10,8 @@ soul_files_updated[], observations{}, _meta{frame, node_id, timestamp}}``. The s
                reactions, discussions_engaged, soul_files_updated, observations[]}, the last 200 frames
 
 Keys of the state that are not named here stay. Adding the same deltas again changes nothing. A frame's
-snapshot is made of the deltas given for it, so all of a frame's are to be given together.
+snapshot is made of the deltas given for it, so all of a frame's are to be given together: a stream that the
+snapshot had, and that has no delta now, is told.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twins.cartridges.documents import Document, canonical
-from twins.cartridges.fields import COUNT, LIST, OBJECT, TEXT, check
+from twins.cartridges.fields import COUNT, LIST, OBJECT, TEXT, Is, check, is_count
 from twins.cartridges.moments import moment
 from twins.eggs.archive.names import safe_component
 
@@ -45,19 +46,31 @@ FIELDS = {
     "_meta": OBJECT,
     "_meta.timestamp": TEXT.or_null(),
 }
+STATE = {
+    "posts": LIST,
+    "counts": OBJECT,
+    "counts.posts": COUNT,
+    "snapshots": Is(
+        "a list of objects with a frame, a whole number, and the names of its streams",
+        lambda value: isinstance(value, list) and all(map(_is_snapshot, value)),
+    ),
+}
 _SETS = ("agents_activated", "discussions_engaged", "soul_files_updated")
 
 
 @dataclass(slots=True)
 class Added:
-    """The state with the deltas in it, and the deltas that another one of the same moment stood for."""
+    """The state with the deltas in it, the deltas that another one of the same moment stood for, and the streams,
+    by their frame, that a snapshot had and has no more."""
 
     state: Document
     set_aside: list[Document]
+    left_out: dict[int, list[str]]
 
 
 def add(state: Document, deltas: Iterable[Document]) -> Added:
     """Adds deltas, in whatever order they come; the given ones stay untouched. Raises ``BadCartridge``."""
+    check(state, STATE, required=(), name="The state")
     kept, set_aside = collapse(deltas)
     new = copy.deepcopy(state)
     posts: list[Any] = new.setdefault("posts", [])
@@ -69,10 +82,11 @@ def add(state: Document, deltas: Iterable[Document]) -> Added:
     frames: dict[int, list[Document]] = defaultdict(list)
     for delta in kept:
         frames[delta["frame"]].append(delta)
-    replaced = [one for one in new.get("snapshots", []) if one["frame"] not in frames]
-    replaced += [_snapshot(number, inside) for number, inside in frames.items()]
-    new["snapshots"] = sorted(replaced, key=lambda one: one["frame"])[-MAX_SNAPSHOTS:]
-    return Added(new, set_aside)
+    before = {one["frame"]: one for one in new.get("snapshots", [])}
+    now = {number: _snapshot(number, inside) for number, inside in frames.items()}
+    snapshots = {**before, **now}
+    new["snapshots"] = [snapshots[number] for number in sorted(snapshots)[-MAX_SNAPSHOTS:]]
+    return Added(new, set_aside, _left_out(before, now, set_aside))
 
 
 def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]]:
@@ -120,6 +134,28 @@ def _snapshot(number: int, deltas: list[Document]) -> Document:
         if delta.get("observations")
     ]
     return copy.deepcopy(snapshot)
+
+
+def _is_snapshot(value: Any) -> bool:
+    if not isinstance(value, dict) or not is_count(value.get("frame")):
+        return False
+    streams = value.get("streams", [])
+    return isinstance(streams, list) and all(isinstance(one, str) for one in streams)
+
+
+def _left_out(
+    before: dict[int, Document], now: dict[int, Document], set_aside: list[Document]
+) -> dict[int, list[str]]:
+    known = {(one["frame"], one["stream_id"]) for one in set_aside}
+    found = {
+        number: [
+            stream
+            for stream in before[number].get("streams", [])
+            if stream not in now[number]["streams"] and (number, stream) not in known
+        ]
+        for number in sorted(before.keys() & now.keys())
+    }
+    return {number: streams for number, streams in found.items() if streams}
 
 
 def _posts(deltas: list[Document]) -> list[Any]:

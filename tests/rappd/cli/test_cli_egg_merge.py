@@ -329,6 +329,11 @@ def test_deltas_are_added_once_in_whatever_order(papers: Papers) -> None:
     assert sorted(post["number"] for post in found["posts"]) == [1, 2, 3]
     assert (found["counts"]["posts"], found["mine"]) == (3, 1)
     assert added(papers.file("state.json", first), one, two, thin)[0] == first
+    late = added(papers.file("state.json", first), one)[1]
+    assert "frame 7: its snapshot lacks b now; give all of a frame's deltas together" in late
+    broken = papers.daemon.cli("egg", "merge", "--deltas", papers.file("broken.json", {"posts": 7}), one)
+    assert broken.returncode == 5, broken
+    assert "The state cannot be loaded: posts is not a list" in broken.stderr
     bad = papers.file("bad.json", {"frame": -1})
     assert papers.daemon.cli("egg", "merge", "--deltas", state, bad).returncode == 5
     assert papers.daemon.cli("egg", "merge", "--deltas", state).returncode == 2

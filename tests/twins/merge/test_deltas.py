@@ -87,6 +87,33 @@ def test_what_is_no_delta_is_refused(broken: Document) -> None:
         add({}, [{**delta(), **broken} if broken else {}])
 
 
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        ({"posts": 7}, "posts"),
+        ({"counts": []}, "counts"),
+        ({"counts": {"posts": "x"}}, "counts.posts"),
+        ({"snapshots": {}}, "snapshots"),
+        ({"snapshots": [3]}, "snapshots"),
+        ({"snapshots": [{"frame": "7"}]}, "snapshots"),
+        ({"snapshots": [{"frame": 7, "streams": [[]]}]}, "snapshots"),
+    ],
+)
+def test_what_is_no_state_is_refused(broken: Document, named: str) -> None:
+    with pytest.raises(BadCartridge, match=f"The state cannot be loaded: {named} is not"):
+        add(broken, [delta()])
+
+
+def test_a_stream_that_a_snapshot_no_longer_has_is_told() -> None:
+    first, second = delta(stream="s1"), delta(stream="s2", at="2026-03-01T11:00:00Z")
+    both = add({}, [first, second])
+    assert both.left_out == {}
+    assert add(both.state, [delta(frame=8), first, second]).left_out == {}
+    alone = add(both.state, [first])
+    assert alone.left_out == {7: ["s2"]}
+    assert alone.state["snapshots"][0]["streams"] == ["s1"]
+
+
 def test_a_delta_names_its_file_and_leads_nowhere_else() -> None:
     assert file_name(delta()) == "frame-7-s1.json"
     for stream in ("../x", "a/b", "\0", "x" * 400):
