@@ -82,6 +82,13 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
     raise no_agent(rows, name)
 
 
+def file_in(folder: Path, name: str) -> str | None:
+    """The file in an agents folder that a person means by its name, with ``_agent.py`` or without; None when there
+    is none."""
+    there = {path.name for path in folder.glob("*.py") if path.is_file()}
+    return next((file for file in (name, f"{name}_agent.py") if file in there), None)
+
+
 def agent_of(rows: list[dict[str, Any]], name: str) -> str:
     """The agent that is called so, or that the file of that name holds; ``""``: the file holds none."""
     found = _named(rows, name)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.agent_rows import agent_rows, file_of, no_agent, show_rows
+from rappd.cli.agent_rows import agent_rows, file_in, file_of, no_agent, show_rows
 from rappd.cli.agent_tests import failed, run_tests, show_tests
 from rappd.cli.approving import approve
 from rappd.cli.daemon import Answered, Daemon
@@ -204,11 +204,7 @@ def _place(home: Home, filename: str, content: bytes, reason: str) -> str:
 
 def _file_here(home: Home, name: str) -> str:
     """The file that a person means, with the daemon down; only a name that is no file's costs workers."""
-    folder = _workspace(home).agents
-    for file in (name, f"{name}_agent.py"):
-        if file.endswith(".py") and (folder / file).is_file():
-            return file
-    return file_of(agent_rows(home, Daemon(home)), name)
+    return file_in(_workspace(home).agents, name) or file_of(agent_rows(home, Daemon(home)), name)
 
 
 def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:

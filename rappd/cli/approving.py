@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.agent_rows import agent_rows, file_of
+from rappd.cli.agent_rows import agent_rows, file_in, file_of
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import tilde
 from rappd.cli.screen import arrow, command, dim, mark, print_json, say, tame
@@ -82,10 +82,9 @@ def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[
 
 
 def _unheld(home: Home, whose: _Whose, name: str) -> str:
-    folder, daemon = whose.workspace.agents, Daemon(home)
-    for file in (name, f"{name}_agent.py"):
-        if file.endswith(".py") and (folder / file).is_file():
-            return file
+    daemon = Daemon(home)
+    if file := file_in(whose.workspace.agents, name):
+        return file
     if not whose.key:
         return file_of(agent_rows(home, daemon), name)
     files = daemon.get(f"{whose.door}/agents")["files"] if daemon.running() else []

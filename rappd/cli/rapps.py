@@ -51,8 +51,7 @@ def list_(as_json: bool) -> None:
 @_JSON
 def install(rapp: str, as_json: bool) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
-    path = Path(rapp)
-    name = str(path.absolute()) if path.exists() and ("/" in rapp or rapp.endswith(".zip")) else rapp
+    name = str(Path(rapp).absolute()) if "/" in rapp or rapp.endswith(".zip") else rapp
     daemon = Daemon(Home.here())
     found = daemon.post("/rapps/install", {"id": name})
     rows = daemon.get("/rapps")["rapps"]

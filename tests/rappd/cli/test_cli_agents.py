@@ -200,6 +200,23 @@ def test_removing_asks_nothing_and_needs_no_terminal(idle: RunningDaemon) -> Non
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
+def test_a_name_that_is_no_files_in_the_folder_is_told_as_not_found(idle: RunningDaemon, up: bool) -> None:
+    idle.drop("weather_agent.py", agent_source("Weather"))
+    beside = idle.home / "brainstem" / "beside_agent.py"
+    beside.write_text(agent_source("Beside"))
+    if up:
+        idle.start()
+    for verb in ("remove", "approve"):
+        for name in ("a" * 5000, "../beside_agent.py", "../beside", str(beside)):
+            done = idle.cli("agents", verb, "--json", "--", name)
+            assert done.returncode == 4, done
+            assert json.loads(done.stderr)["code"] == "not_found"
+    assert beside.is_file()
+    if up:
+        assert idle.cli("rapps", "install", "--", f"{'a' * 5000}.zip").returncode == 4
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool) -> None:
     if up:
         idle.start()
