@@ -83,9 +83,9 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def file_in(folder: Path, name: str) -> str | None:
-    """The file in an agents folder that a person means by its name, with ``_agent.py`` or without; None when there
-    is none."""
-    there = {path.name for path in folder.glob("*.py") if path.is_file()}
+    """The file in an agents folder that a person means by its path in there, with ``_agent.py`` or without; None when
+    there is none. Compared and not looked up: a name may be too long for a file, or lead out of the folder."""
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if path.is_file()}
     return next((file for file in (name, f"{name}_agent.py") if file in there), None)
 
 

@@ -216,6 +216,18 @@ def test_a_name_that_is_no_files_in_the_folder_is_told_as_not_found(idle: Runnin
         assert idle.cli("rapps", "install", "--", f"{'a' * 5000}.zip").returncode == 4
 
 
+def test_what_lies_deeper_in_the_folder_is_found_by_its_path(idle: RunningDaemon) -> None:
+    idle.drop("weather_agent.py", agent_source("Weather"))
+    kitchen = idle.agents / "kitchen"
+    kitchen.mkdir()
+    (kitchen / "tea_agent.py").write_text(agent_source("Tea"))
+    (kitchen / "notes.py").write_text("no agent\n")
+    for name in ("kitchen/tea", "kitchen/notes.py"):
+        done = idle.cli("agents", "remove", name)
+        assert done.returncode == 0, done
+    assert list(kitchen.glob("*.py")) == []
+
+
 @pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool) -> None:
     if up:
