@@ -43,6 +43,7 @@ from rappd.tenants import Tenants
 from rappd.transcript.frames import RestoredConversations
 from rappd.unheard import Unheard
 from rappd.upgrading import settle_in
+from rappd.workplace import sandbox_wish
 from twins.importer.holding import Held
 from twins.lifecycle.trash import told
 from twins.rappid import label
@@ -74,7 +75,7 @@ class House:
         self.thinking = Thinking(
             thinking_settings(settings, home), OfflineBrain(), remember=self._remember_model
         )
-        self.workforce = Workforce(on_output=self._worker_said)
+        self.workforce = Workforce(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("door.open_surface")
         self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
         workspace = Workspace.at(

@@ -78,7 +78,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
     from rappd.quarantine import Quarantine
-    from rappd.workplace import LIBRARY, crew_plan, folders_of
+    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish
     from twins.importer.holding import Held
     from twins.sources import Sources
 
@@ -90,7 +90,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
 
     async def run() -> T:
         telling = asyncio.create_task(_keep_telling(tell, what))
-        workforce = Workforce(on_output=lambda crew, pid, line: None)
+        workforce = Workforce(on_output=lambda crew, pid, line: None, sandbox=sandbox_wish(settings))
         try:
             await workforce.start()
             crew = workforce.crew("offline", crew_plan(workspace, settings, home.root, os.environ))

@@ -10,7 +10,8 @@ import msgspec
 import agents.library
 from agents.listed import Folder
 from agents.worker.plan import CrewPlan, Limits
-from rappd.settings.load import Settings, worker_environment
+from agents.worker.sandbox import MOUNT_NAMESPACE
+from rappd.settings.load import Settings, check, worker_environment
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -57,6 +58,13 @@ def crew_plan(
         limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
         max_workers=max(1, settings.number("agents.workers")),
     )
+
+
+def sandbox_wish(settings: Settings) -> str:
+    """The kind of sandbox that ``agents.sandbox`` asks for. Raises ``Mistyped`` for any other text."""
+    value = settings.value("agents.sandbox")
+    wish = check(value.setting, value.text)
+    return MOUNT_NAMESPACE if wish == "namespace" else wish
 
 
 def origin_of(source: str) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from fixtures.ordinary_account import nobody_python
+from fixtures.sandboxed_daemon import sandboxed_daemon
 from hypothesis import settings
 from longest_first import longest_first
+
+__all__ = ["nobody_python", "sandboxed_daemon"]  # fixtures for every test
 
 # How long an example takes says more about the machine than about the code; a test that hangs has its timeout.
 settings.register_profile("rappd", deadline=None)

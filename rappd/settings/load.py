@@ -101,6 +101,11 @@ def check(setting: Setting, text: str) -> str:
         if text.lower() not in _ON | _OFF:
             raise Mistyped(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
         return "on" if text.lower() in _ON else "off"
+    if setting.kind == "choice" and text not in setting.choices:
+        raise Mistyped(
+            f"{setting.name} is one of: {', '.join(setting.choices)}.",
+            do=f"rappd config set {setting.name} {setting.default}",
+        )
     if setting.kind == "number":
         if not (text.isascii() and text.isdecimal() and len(text) < 12):
             raise Mistyped(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "number", "switch", "list", "prices"]
+Kind = Literal["text", "number", "switch", "list", "prices", "choice"]
 
 
 @dataclass(slots=True, frozen=True)
 class Setting:
     """One setting: its dotted name in ``rappd.toml``, its environment variable, and its default.
 
-    ``live`` settings take effect at once in a running daemon, others at its next start.
+    ``live`` settings take effect at once in a running daemon, others at its next start. A ``choice``
+    is one of ``choices``.
     """
 
     name: str
@@ -22,7 +23,10 @@ class Setting:
     help: str
     secret: bool = False
     live: bool = False
+    choices: tuple[str, ...] = ()
 
+
+SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
     Setting("port", "PORT", "number", "7071", "Port of the loopback door."),
@@ -52,6 +56,7 @@ SETTINGS = (
     Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once."),
     Setting("agents.install_packages", "RAPPD_INSTALL_PACKAGES", "switch", "on", "Install packages that agents declare.", live=True),
     Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True),
+    Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
     Setting("door.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True),
     Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),

@@ -10,20 +10,17 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
+from fixtures.ordinary_account import NOBODY
 
 from agents.worker import landlock
 
-PROJECT = Path(__file__).parents[3]
-NOBODY = 65534
 BEGINNING = """
 import asyncio, json, os, sys, time
 from pathlib import Path
@@ -57,37 +54,8 @@ async def main():
 Play = Callable[[str], Any]
 
 
-@pytest.fixture(scope="module")
-def python() -> Iterator[Path]:
-    """A Python of this version that ``nobody`` may run, with the same packages."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to become another account")
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for folder in (Path(sys.base_prefix) / "bin", Path("/usr/local/bin"), Path("/usr/bin")):
-        base = folder / name
-        if _runs_as_nobody(base):
-            break
-    else:
-        pytest.skip(f"no {name} here that other accounts may run")
-    folder = Path(tempfile.mkdtemp(prefix="rappd-python-"))
-    folder.chmod(0o755)
-    subprocess.run([base, "-m", "venv", "--without-pip", folder], check=True)
-    packages = Path(orjson.__file__).parent.parent
-    path_file = folder / "lib" / name / "site-packages" / "here.pth"
-    path_file.write_text(f"{packages}\n{PROJECT}\n")
-    yield folder / "bin" / "python"
-    shutil.rmtree(folder)
-
-
-def _runs_as_nobody(python: Path) -> bool:
-    try:
-        return subprocess.run([python, "-c", ""], user=NOBODY, group=NOBODY, check=False).returncode == 0
-    except OSError:
-        return False
-
-
 @pytest.fixture(params=["mount namespace", "landlock"])
-def play(request: pytest.FixtureRequest, python: Path) -> Iterator[Play]:
+def play(request: pytest.FixtureRequest, nobody_python: Path) -> Iterator[Play]:
     """Runs ``async def scene(workforce, crew)`` as nobody and returns its answer."""
     folder = Path(tempfile.mkdtemp(prefix="rappd-nobody-"))
     os.chown(folder, NOBODY, NOBODY)
@@ -96,7 +64,7 @@ def play(request: pytest.FixtureRequest, python: Path) -> Iterator[Play]:
         program = folder / "scene.py"
         program.write_text(BEGINNING + textwrap.dedent(scene) + "\nasyncio.run(main())\n")
         done = subprocess.run(
-            [python, program, folder, request.param],
+            [nobody_python, program, folder, request.param],
             user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env={"PATH": "/usr/bin:/bin", "DAEMON_TOKEN": "sesame"},
             capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
@@ -199,7 +167,7 @@ def test_several_workers_and_crews(play: Play) -> None:
     assert workers > 1
 
 
-def test_where_user_namespaces_are_closed_landlock_is_found(python: Path) -> None:
+def test_where_user_namespaces_are_closed_landlock_is_found(nobody_python: Path) -> None:
     program = """
 import asyncio, ctypes, os, sys
 from pathlib import Path
@@ -229,7 +197,7 @@ asyncio.run(main())
         file.flush()
         os.fchmod(file.fileno(), 0o644)
         done = subprocess.run(
-            [python, file.name], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+            [nobody_python, file.name], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     if "no user namespaces here" in done.stderr:
@@ -238,7 +206,7 @@ asyncio.run(main())
     assert "Traceback" not in done.stderr
 
 
-def test_a_protected_process_is_closed_to_its_own_account(python: Path) -> None:
+def test_a_protected_process_is_closed_to_its_own_account(nobody_python: Path) -> None:
     program = """
 import os, time
 from pathlib import Path
@@ -266,7 +234,7 @@ for protected in (False, True):
 print(answers)
 """
     done = subprocess.run(
-        [python, "-c", program],
+        [nobody_python, "-c", program],
         user=NOBODY,
         group=NOBODY,
         capture_output=True,
