@@ -39,9 +39,11 @@ from twins.places import TwinPlaces, alone
 from twins.rappid import same
 from twins.twin import Twin
 from twins.workspace import Workspace
+from twins.workspace_env import FILE as ENV
 
-_STAYS = frozenset({IDENTITY, BONDS, CONVERSATIONS})
-"""Members that no going back touches: who the twin is, what it lived through, and the record's own."""
+_STAYS = frozenset({IDENTITY, BONDS, CONVERSATIONS, ENV})
+"""Members that no going back touches: the twin's identity and bonds, the conversations, and variables of
+agents: a checkpoint has none, unless somebody else made it."""
 _HISTORY = f"{MEMORY}/soul_history"
 _MAX_DEPTH = 200
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})

@@ -17,7 +17,7 @@ from twins.eggs.opened import Destination, Opened, Part, Role
 from twins.errors import BadEgg
 from twins.importer.ground import Ground
 from twins.importer.holding import Held
-from twins.importer.permissions import reaches_for
+from twins.importer.permissions import reaches_for, variables_of
 from twins.importer.rules import Category, category_of, role_here, runs, to_threads, why_never
 from twins.importer.walking import NOTHING, Kind, Walks, walks
 
@@ -50,7 +50,7 @@ class Standing(StrEnum):
 class Row:
     """One part of the egg: ``name`` in the egg, ``target`` below the destination.
 
-    ``why`` says so for what is kept or refused. ``held``: it is code that waits for approval. ``same``:
+    ``why`` says so for what is kept or refused. ``held``: it is code, or a ``.env``, that waits for approval. ``same``:
     the very bytes are there already. ``old``: SHA-256 of what is there; ``new``: of the part, for code.
     """
 
@@ -84,7 +84,7 @@ class Row:
 class Plan:
     """What hatching would do. ``digest`` changes when the egg, the options or any touched file does.
 
-    ``reaches``: what each code file would reach for, by target.
+    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
     """
 
     opened: Opened = field(repr=False)
@@ -95,6 +95,7 @@ class Plan:
     signer_name: str
     digest: str
     reaches: dict[str, list[str]]
+    variables: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def of(self, action: Action) -> list[Row]:
         """The rows of one action."""
@@ -143,6 +144,7 @@ class Plan:
             "overwrite": sorted(self.overwrite),
             **groups,
             "permissions": [{"path": path, "wants": wants} for path, wants in self.reaches.items() if wants],
+            "variables": [{"path": path, **found} for path, found in self.variables.items()],
             "notes": list(opened.notes),
             "answer": opened.answer,
             "digest": self.digest,
@@ -167,7 +169,7 @@ def make_plan(
     with walks(_ROOT) as opened_walks:
         rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
     digest = _digest(opened, ground, chosen, standing, rows)
-    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches)
+    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
 
 
 def answer_plan(opened: Opened, ground: Ground, standing: Standing) -> Plan:
@@ -183,6 +185,7 @@ class _Rows:
         self, opened: Opened, ground: Ground, overwrite: frozenset[Category], standing: Standing, held: Held
     ) -> None:
         self.reaches: dict[str, list[str]] = {}
+        self.variables: dict[str, dict[str, Any]] = {}
         self._destination = opened.destination
         self._ground = ground
         # The soul of an empty brainstem is nobody's.
@@ -235,6 +238,8 @@ class _Rows:
         digest = hashlib.sha256(code).hexdigest()
         if part.target.endswith(".py"):
             self.reaches[part.target] = reaches_for(code)
+        elif row.role is Role.ENV:
+            self.variables[part.target] = variables_of(code)
         # This home signs whatever it packs, quarantined code too: that is no approval.
         held = not self._trusted or (self._by_self and self._held.holds_content(digest))
         return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)

@@ -54,7 +54,7 @@ def pack(
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
-        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory)
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
         if held is not None:
             load.leave_held(held)
             _check_item(load, form)
@@ -96,6 +96,7 @@ def _gathered(
     item: str,
     conversations: ConversationSource | None,
     exclude_memory: bool,
+    is_held: IsHeld | None,
 ) -> Load:
     if form.needs_item != bool(item):
         raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
@@ -113,6 +114,7 @@ def _gathered(
         conversations=conversations,
         exclude_memory=exclude_memory,
         published_only=form is Form.ORGANISM,
+        is_held=is_held,
     )
     if form is Form.RAPP1_ORGANISM:
         in_nfc(load)
