@@ -177,7 +177,8 @@ _PEM = re.compile(
 )
 _SSH2 = re.compile(rb"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----\s[\s\S]{0,600}?[A-Za-z0-9+/]{24}")
 
-AZURE = (b"AccountKey=", b"SharedAccessKey=", b"sig=")
+AZURE = (b"AccountKey=", b"SharedAccessKey=")
+"""How Azure's keys begin; text is looked at for ``sig=`` besides."""
 _AZURE_KEY = re.compile(rb"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{40,}={0,2}(?![A-Za-z0-9])")
 _AZURE_SIGNATURE = re.compile(rb"sig=(?:[A-Za-z0-9_-]|%2[BFbf]|[+/]){40,}(?:%3[Dd]|=){1,2}")
 

@@ -48,6 +48,8 @@ _SNIFFED = 8192
 _RUNS = bytes(ord("x") if octet in RUN else ord(" ") for octet in range(256))
 _NEEDLE = b"x" * LEAST_RUN
 _WITH_K = re.compile(rb"k(?:e[yn]|ie)")
+_AFTER_PIN = frozenset(bytes((octet,)) for octet in b" :=-\"'\\sc")
+_AFTER_CODE = frozenset((b" ", b":", b"="))
 _DIGIT = re.compile(rb"[0-9]")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LEAST_WIDE = 8  # signs from which on text in UTF-16 is told without a mark
@@ -251,10 +253,14 @@ def _told(content: bytes, lower: bytes) -> Iterator[_Spot]:
     for at in _all(lower, b"phrase"):
         yield from _of(spoken_words(content, at), "words of a wallet")
     for at in _all(lower, b"pin"):
+        if lower[at + 3 : at + 4] not in _AFTER_PIN or lower[at - 1 : at].isalpha():
+            continue
         yield from _of(spoken_number(content, at), "PIN")
     for at in _all(lower, b"geheimzahl"):
         yield from _of(spoken_number(content, at), "PIN")
     for at in _all(lower, b"code"):
+        if lower[at + 4 : at + 5] not in _AFTER_CODE:
+            continue
         yield from _of(spoken_code(content, at), "code")
 
 

@@ -37,7 +37,11 @@ _NO_KEY = re.compile(
 )
 
 _NAME = re.compile(
-    rb"passw(?:or)?d|passwd|passwort|passw|passp(?:hrase)?|passcode|pwd|secret|token|credential", re.I
+    rb"pass(?=[_-]?[0-9]{0,2}\Z)|passw(?:or)?d|passwd|passwort|passw|passp(?:hrase)?|passcode|pwd|secret|token|credential",
+    re.I,
+)
+_BEFORE_PASS = re.compile(
+    rb"(?:\A|[^A-Za-z0-9]|(?i:db|user|my|smtp|mail|imap|ftp|admin|root|wifi|http|proxy|mqtt))\Z"
 )
 _ASSIGNED = re.compile(
     rb"""(?P<name>[A-Za-z0-9_-]{0,48})(?P<close>\\?["'`]?\]?)[ \t]{0,8}
@@ -96,6 +100,8 @@ def assigned(content: bytes, at: int, kind: str, *, code: bool) -> tuple[int, in
     """
     match = _ASSIGNED.match(content, at)
     if match is None or not _NAME.match(match["name"]) or _ABOUT.search(match["name"]):
+        return None
+    if len(match["name"]) == 4 and not _BEFORE_PASS.search(content[max(0, at - 6) : at]):
         return None
     return _literal(content, at, match, kind, code)
 

@@ -139,6 +139,8 @@ TEXTS: list[tuple[str, str, str]] = [
     ("secret", f'[auth]\nsigning_key = "{drawn(44)}"\n', f'public_key = "{drawn(44)}"\n'),
     ("secret", f"credentials: {drawn(24)}\n", "credentials: see the safe\n"),
     ("password", "password = hunter2 ; of the router\n", "password = required ; of the router\n"),
+    ("password", "DB_PASS=hunter2\n", "BYPASS=hunter2\n"),
+    ("password", "smtppass: hunter2\n", "compass: north7b\n"),
     ("password", "DATABASE_URL=postgres://me:hunter2@db/x\n", "DATABASE_URL=postgres://me@db/x\n"),
     ("password", 'note: "wifi pwd: Sunny7day"\n', 'note: "the pwd command"\n'),
     ("password", 'passphrase = "four quiet brown owls"\n', 'passphrase = "to be chosen"\n'),
@@ -167,7 +169,9 @@ def found(text: str | bytes, path: str = "notes.md") -> list[str]:
     return [hit.what for hit in scan.findings]
 
 
-@pytest.mark.parametrize(("what", "secret", "near"), SHAPES, ids=[f"{n} {one[0]}" for n, one in enumerate(SHAPES)])
+@pytest.mark.parametrize(
+    ("what", "secret", "near"), SHAPES, ids=[f"{n} {one[0]}" for n, one in enumerate(SHAPES)]
+)
 def test_shape_is_found_and_near_miss_is_not(what: str, secret: str, near: str) -> None:
     for around in ("{}", "first\n{}\nlast", 'x = "{}"', "(key: {})", r"said\n{}"):
         for path in ("notes.md", MEMORY, "x_agent.py"):
@@ -182,7 +186,9 @@ def test_every_maker_has_a_shape_tested() -> None:
     assert {maker.what for maker in MAKERS} - tested == {"sign-in key (JWE)"}
 
 
-@pytest.mark.parametrize(("what", "text", "near"), TEXTS, ids=[f"{n} {one[0]}" for n, one in enumerate(TEXTS)])
+@pytest.mark.parametrize(
+    ("what", "text", "near"), TEXTS, ids=[f"{n} {one[0]}" for n, one in enumerate(TEXTS)]
+)
 def test_named_secret_is_found_and_near_miss_is_not(what: str, text: str, near: str) -> None:
     for path in ("notes.md", "conf.ini", MEMORY):
         assert found("first\n" + text + "last\n", path) == [what], path
