@@ -22,6 +22,7 @@ from twins.eggs.packing.rapplications import Rapplication
 from twins.eggs.packing.secret_scan import SecretScan
 from twins.eggs.packing.single_agents import one_agent
 from twins.eggs.packing.staged_file import settled, staged_file
+from twins.eggs.packing.unread_kinds import unread_kinds
 from twins.eggs.packing.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFile, TwinConflict
 from twins.identity_file import utc
@@ -77,6 +78,7 @@ def pack(
         left_out=tuple(load.left_out),
         allowed=passing.allowed,
         signature=_sign_beside(target, digest, moment, key) if form.is_rapp1 else None,
+        unread=unread_kinds(hashes),
     )
 
 

@@ -72,6 +72,35 @@ FILES = [
         "server (1).key",
         "server.key (1)",
     ),
+    *("credentials.json", "credentials", "secrets.json", "secrets.yaml", "app-secrets.toml", "wallet.dat"),
+    *("service-account.json", "service_account_prod.json", "client_secret_12.apps.json", "kubeconfig"),
+    *(
+        "prod.kubeconfig",
+        "terraform.tfstate",
+        "terraform.tfstate.backup",
+        "prod.tfvars",
+        "prod.auto.tfvars.json",
+    ),
+    *(
+        "office.ovpn",
+        "Login Data",
+        "Cookies",
+        "cookies.txt",
+        "key4.db",
+        "logins.json",
+        ".pgpass",
+        ".htpasswd",
+    ),
+    *("id_ecdsa", "x.jks", "x.keystore", "x.ppk", "x.kdbx", "x.p8", "office.mobileconfig", "secring.gpg"),
+    *(
+        "shadow",
+        "UTC--2026-11-21T09-40-00.0Z--4f2a",
+        "login.keychain-db",
+        ".dockercfg",
+        ".my.cnf",
+        "wg0.conf",
+    ),
+    *("application_default_credentials.json", "x-firebase-adminsdk-1.json", ".vault-token", "x.rdp"),
 ]
 FOLDERS = [
     *(
