@@ -91,6 +91,8 @@ def pack(
         say(f"  {tilde(done['signature'])} {dim('is its signature')}")
     if unread := in_words(done["unread"]):
         say(dim(f"  not looked into for secrets: {unread}"))
+    for one in done["odd_names"][:_SHOWN]:
+        say(f"{mark('note')} {tame(one['path'])} is packed, and nobody will install it: {tame(one['why'])}")
     for one in done["left_out"][:_SHOWN]:
         say(dim(f"  left out: {tame(one['path'])} {one['why']}"))
     if len(done["left_out"]) > _SHOWN:

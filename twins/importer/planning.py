@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,14 +13,14 @@ from typing import Any
 
 import orjson
 
-from twins.eggs.archive.names import NameSet, safe_path
+from twins.eggs.archive.names import NameSet, folded, safe_path
 from twins.eggs.opened import Destination, Opened, Part, Role
 from twins.errors import BadEgg
 from twins.importer.ground import Ground
 from twins.importer.holding import Held
 from twins.importer.permissions import reaches_for, variables_of
 from twins.importer.rules import Category, category_of, role_here, runs, to_threads, why_never
-from twins.importer.walking import NOTHING, Kind, Walks, walks
+from twins.importer.walking import NOTHING, Kind, Walk, Walks, walks
 
 _ROOT = Path("/")
 
@@ -195,6 +196,7 @@ class _Rows:
         self._by_self = standing is Standing.SELF
         self._held = held
         self._name = opened.name
+        self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def row(self, part: Part, opened_walks: Walks) -> Row:
         role = role_here(part, self._destination)
@@ -209,6 +211,8 @@ class _Rows:
             return row(Action.CREATE)
         base, path = self._ground.locate(part.target)
         walk = opened_walks[str(base)]
+        if not self._ground.new and (present := self._spelled_otherwise(str(base), walk, path)):
+            return row(Action.REFUSE, f"{present} is there, and some disks take both for one name")
         found = NOTHING if self._ground.new else walk.find(path)
         match found.kind:
             case Kind.NOTHING:
@@ -231,6 +235,20 @@ class _Rows:
             case _:
                 return row(Action.REFUSE, "something that is no file is there")
 
+    def _spelled_otherwise(self, base: str, walk: Walk, path: str) -> str:
+        """A path that is there and is the same as ``path`` on some disk, but spelled otherwise; "" for none."""
+        above = ""
+        for name in path.split("/"):
+            names = self._names.get((base, above))
+            if names is None:
+                names = self._names[base, above] = _by_folded(walk, above)
+            if name not in names.get(folded(name), (name,)):
+                return "/".join(filter(None, (above, names[folded(name)][0])))
+            if not names:
+                return ""
+            above = f"{above}/{name}" if above else name
+        return ""
+
     def _written(self, row: Row, part: Part) -> Row:
         if not runs(row.role, self._destination):
             return row
@@ -243,6 +261,19 @@ class _Rows:
         # This home signs whatever it packs, quarantined code too: that is no approval.
         held = not self._trusted or (self._by_self and self._held.holds_content(digest))
         return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)
+
+
+def _by_folded(walk: Walk, folder: str) -> dict[str, list[str]]:
+    """The names in a folder by what all their spellings have in common; empty when it is no folder."""
+    found: dict[str, list[str]] = {}
+    try:
+        with os.scandir(walk.folder(folder)) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError:
+        return found
+    for name in names:
+        found.setdefault(folded(name), []).append(name)
+    return found
 
 
 def _is_trusted(opened: Opened, standing: Standing) -> bool:

@@ -9,6 +9,7 @@ from twins.eggs.archive.names import folded
 from twins.eggs.opened import Destination, Part, Role
 from twins.eggs.opening.places import is_code
 from twins.identity_file import FILE as IDENTITY_FILE
+from twins.portable_names import why_not_portable
 from twins.workspace_env import MAX_BYTES as MAX_ENV_BYTES
 
 RECEIPT_FILE = "HATCH_RECEIPT.json"
@@ -92,6 +93,8 @@ def category_of(target: str, role: Role) -> Category | None:
 
 def why_never(part: Part, role: Role, destination: Destination) -> str:
     """Why a part is not placed anywhere, whatever lies there; "" when it may be."""
+    if why := why_not_portable(part.target):
+        return why
     path = folded(part.target)
     first = path.partition("/")[0]
     if first == folded(RECEIPT_FILE):

@@ -26,6 +26,7 @@ from twins.eggs.packing.unread_kinds import unread_kinds
 from twins.eggs.packing.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFile, TwinConflict
 from twins.identity_file import utc
+from twins.portable_names import why_not_portable
 from twins.workspace import Workspace, write_atomically
 
 
@@ -79,6 +80,7 @@ def pack(
         allowed=passing.allowed,
         signature=_sign_beside(target, digest, moment, key) if form.is_rapp1 else None,
         unread=unread_kinds(hashes),
+        odd_names={one.path: why for one in load.members if (why := why_not_portable(one.name))},
     )
 
 
