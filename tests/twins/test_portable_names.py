@@ -66,9 +66,17 @@ def test_what_is_taken_stays_one_plain_file_on_windows(path: str) -> None:
 
 @given(st.text(min_size=1, max_size=12))
 def test_spellings_that_some_disk_joins_are_one(name: str) -> None:
-    for other in (name.upper(), name.lower(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name), name + "."):
+    for other in (
+        name.upper(),
+        name.lower(),
+        unicodedata.normalize("NFC", name),
+        unicodedata.normalize("NFD", name),
+        name + ".",
+    ):
         if folded(other) != folded(name):
-            assert name.casefold() != other.casefold()  # upper and lower are no inverses of each other everywhere
+            assert (
+                name.casefold() != other.casefold()
+            )  # upper and lower are no inverses of each other everywhere
         elif other != name:
             assert other_spelling(name, ["x-y-z", other]) == other
     assert other_spelling(name, [name]) == ""

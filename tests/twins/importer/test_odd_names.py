@@ -13,7 +13,16 @@ from twins.eggs.opened import Destination
 from twins.importer.planning import Action
 from twins.portable_names import folded
 
-ODD = ["agents/CON.py", "agents/x.py.", "agents/x.py:evil", ".brainstem_data/nul", ".brainstem_data/a?.md", "agents/aux/x.py", "notes /x", "GARDEN~1"]
+ODD = [
+    "agents/CON.py",
+    "agents/x.py.",
+    "agents/x.py:evil",
+    ".brainstem_data/nul",
+    ".brainstem_data/a?.md",
+    "agents/aux/x.py",
+    "notes /x",
+    "GARDEN~1",
+]
 
 
 @pytest.mark.parametrize("target", ODD)
@@ -69,7 +78,9 @@ def test_odd_name_is_refused_in_the_brainstem_too(home: AHome) -> None:
     assert done.plan.of(Action.REFUSE)[0].target.startswith("services/con.py"), "COM1_service.py is no device"
 
 
-_NAME = st.sampled_from(["a", "A", "b", "é", "e\u0301", "É", "ss", "ß", "x.md", "X.MD", "nul", "q?", "t.", "t"])
+_NAME = st.sampled_from(
+    ["a", "A", "b", "é", "e\u0301", "É", "ss", "ß", "x.md", "X.MD", "nul", "q?", "t.", "t"]
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -92,17 +103,27 @@ def test_no_two_names_that_some_disk_joins_lie_side_by_side(
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             continue
     try:
-        home.importer().hatch(egg(GARDENER, *(part(f".brainstem_data/m/{path}", b"theirs") for path in there)))
+        home.importer().hatch(
+            egg(GARDENER, *(part(f".brainstem_data/m/{path}", b"theirs") for path in there))
+        )
     except HostileEgg:
         return
     folder = home.twin / ".brainstem_data/m"
-    came = [p for p in folder.rglob("*") if p.is_file() and p.read_bytes() == b"theirs"] if folder.exists() else []
+    came = (
+        [p for p in folder.rglob("*") if p.is_file() and p.read_bytes() == b"theirs"]
+        if folder.exists()
+        else []
+    )
     for path in came:
         for level in (path, *path.parents):
             if level == folder:
                 break
             same = [one for one in level.parent.iterdir() if folded(one.name) == folded(level.name)]
-            assert same == [level] or level in {Path(home.twin / one) for one in laid} or _was_here(level, laid, home)
+            assert (
+                same == [level]
+                or level in {Path(home.twin / one) for one in laid}
+                or _was_here(level, laid, home)
+            )
 
 
 def _was_here(folder: Path, laid: set[str], home: AHome) -> bool:

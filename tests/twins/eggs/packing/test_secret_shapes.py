@@ -252,3 +252,14 @@ def test_hostile_text_takes_linear_time(text: str, path: str) -> None:
     begin = time.process_time()
     found(text, path)
     assert time.process_time() - begin < 4, "a quarter of a megabyte"
+
+
+def test_kinds_that_nobody_looks_into_are_counted() -> None:
+    from twins.eggs.packing.unread_kinds import in_words, unread_kinds
+
+    kinds = unread_kinds(
+        ["a.png", "b.JPG", "data/x.zip", "y.pdf", "soul.md", "z.enc", "memory.db", "agents/x.py"]
+    )
+    assert kinds == {"picture": 2, "archive": 1, "document": 1, "encrypted file": 1}
+    assert in_words(kinds) == "2 pictures, 1 archive, 1 document, 1 encrypted file"
+    assert in_words({}) == ""
