@@ -23,11 +23,17 @@ from rappd.cli.peer_screens import trouble_of, way_out
 from rappd.cli.phrases import count, size, tilde
 from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
+from rappd.offline import workspace_of
 from rappd.ports import another, holder, is_free
+from rappd.quarantine import Quarantine
 from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
 from rappd.store.catching_up import catch_up
+from rappd.workspace_variables import env_file_state
+from twins.importer.holding import Held
+from twins.listing import scan
+from twins.places import TwinPlaces
 from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
@@ -205,6 +211,30 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Agents", "good", what)
 
 
+def _variables(visit: _Visit) -> Iterator[Finding]:
+    """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
+    home = visit.home
+    held = Held(home.held, home.root)
+    workspaces = [("brainstem", "", workspace_of(home, visit.settings))]
+    workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinPlaces(home.root)).twins]
+    for name, key, workspace in workspaces:
+        state = env_file_state(workspace, Quarantine(held, workspace))
+        if state.problem:
+            yield Finding("Variables", "bad", f"{name}: {state.problem[0].rstrip('.')}", state.problem[1])
+        elif state.held:
+            twin = f" --twin {key[:12]}" if key else ""
+            what = f"{name}: its .env waits for approval, and agents have none of it"
+            yield Finding(
+                "Variables",
+                "note",
+                what,
+                f"read {tilde(workspace.env_file)}, then: rappd agents approve .env{twin}",
+            )
+        if state.left_out:
+            what = f"{name}: its .env sets what is never taken from it: {', '.join(state.left_out[:8])}"
+            yield Finding("Variables", "note", what, f"remove it from {tilde(workspace.env_file)}")
+
+
 def _thinking(visit: _Visit) -> Iterator[Finding]:
     settings, home = visit.settings, visit.home
     provider = visit.health.get("provider", {})
@@ -373,6 +403,7 @@ _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Key", _key),
     ("Record", _store),
     ("Agents", _agents),
+    ("Variables", _variables),
     ("Thinking", _thinking),
     ("Workers", _sandbox),
     ("Door", _door),

@@ -15,6 +15,7 @@ import orjson
 from rappd.errors import Mistyped, RappdError
 from rappd.settings.load import Settings
 from twins.agent_files import proper_name
+from twins.portable_names import folded
 from twins.sources import Offered
 
 MAX_BYTES = 5 << 20
@@ -120,7 +121,7 @@ def _one_per_file(offered: list[Offered]) -> list[Offered]:
     """The first of those that would become the same file."""
     kept: dict[str, Offered] = {}
     for one in offered:
-        kept.setdefault(proper_name(f"{one.id}.py"), one)
+        kept.setdefault(folded(proper_name(f"{one.id}.py")), one)
     return list(kept.values())
 
 

@@ -93,8 +93,9 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
         workforce = Workforce(on_output=lambda crew, pid, line: None, sandbox=sandbox_wish(settings))
         try:
             await workforce.start()
-            crew = workforce.crew("offline", crew_plan(workspace, settings, home.root, os.environ))
             quarantine = Quarantine(Held(home.held, home.root), workspace)
+            plan = crew_plan(workspace, settings, home.root, os.environ, quarantine)
+            crew = workforce.crew("offline", plan)
             await asyncio.to_thread(quarantine.look)
             crew.standing = quarantine.standing
             roster = Roster(

@@ -12,6 +12,8 @@ from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
 from twins.agent_files import sha256
 from twins.errors import BadFile
+from twins.workspace_env import FILE as ENV_FILE
+from twins.workspace_env import masked
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant
@@ -123,6 +125,16 @@ class Structure:
         if waiting is not None:
             filename = waiting.path.removeprefix("agents/")
             await asyncio.to_thread(self._tenant.held.release, waiting.file, waiting.sha256)
+            if filename == ENV_FILE:
+                await self._tenant.reload_variables()
+                text = f"{filename} is approved; agents have its variables from their next call on."
+                return {
+                    "status": "ok",
+                    "file": filename,
+                    "sha256": waiting.sha256,
+                    "message": text,
+                    "agents": [],
+                }
             await self._tenant.roster.forget(YOURS, filename)
             await self._tenant.refresh()
             report = self._report(filename)
@@ -153,8 +165,11 @@ class Structure:
     def _waiting(self, name: str) -> HeldFile | None:
         return named(held_files(self._tenant.held, self._tenant.workspace), name)
 
-    async def source(self, name: str) -> dict[str, Any]:
-        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too."""
+    async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
+        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too.
+
+        Of a quarantined ``.env`` the names alone, unless ``with_values``.
+        """
         state = self._state(name)
         if state is not None:
             file, path, origin = state.file.rel, state.file.path, state.origin
@@ -163,9 +178,10 @@ class Structure:
         else:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
         content = await asyncio.to_thread(path.read_bytes)
+        is_masked = file == ENV_FILE and not with_values
         return {
             "file": file,
-            "source": content.decode("utf-8", "replace"),
+            "source": masked(content) if is_masked else content.decode("utf-8", "replace"),
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from agents.running import AgentRunner, Crews
 from agents.service_index import ServiceIndex
 from agents.services import Reply
 from agents.thinking.choose import Thinking
+from agents.worker.plan import CrewPlan
 from agents.worker.workforce import Workforce
 from envelopes.keys import agent_id
 from rappd.callbacks import Callbacks
@@ -112,13 +114,9 @@ class Tenant:
         self._gate = gate
         self._install_lock = asyncio.Lock()
         self._may_install = settings.on("agents.install_packages")
-        plan = crew_plan(workspace, settings, private_root, os.environ)
-        self._crew = workforce.crew(name, plan)
-        self._crews = Crews(
-            everyday=self._crew,
-            trusted=workforce.crew(f"{name}:trusted", plan),
-            single=workforce.crew(f"{name}:single", replace(plan, one_worker=True)),
-        )
+        self._plan = partial(crew_plan, workspace, settings, private_root, os.environ, self._quarantine)
+        self._crews = self._crews_by(self._plan())
+        self._crew = self._crews.everyday
         self._crews.go_by(self._quarantine.standing)
         self.roster = Roster(
             crew=self._crew,
@@ -152,6 +150,10 @@ class Tenant:
         changes = await self.roster.refresh()
         self.ready.set()
         return changes
+
+    async def reload_variables(self) -> None:
+        """Reads the workspace's ``.env`` anew; where it changed, later calls get workers that have it."""
+        self._crews_by(await asyncio.to_thread(self._plan))
 
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
@@ -257,6 +259,14 @@ class Tenant:
             self._glanced = now
             if await asyncio.to_thread(self._glance_at_disk):
                 await self.refresh()
+
+    def _crews_by(self, plan: CrewPlan) -> Crews:
+        crew = self._workforce.crew
+        return Crews(
+            everyday=crew(self.name, plan),
+            trusted=crew(f"{self.name}:trusted", plan),
+            single=crew(f"{self.name}:single", replace(plan, one_worker=True)),
+        )
 
     def _glance_at_disk(self) -> bool:
         """Whether agents have to be looked at, too."""

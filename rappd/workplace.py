@@ -11,7 +11,9 @@ import agents.library
 from agents.listed import Folder
 from agents.worker.plan import CrewPlan, Limits
 from agents.worker.sandbox import MOUNT_NAMESPACE
+from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
+from rappd.workspace_variables import worker_variables
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -42,9 +44,13 @@ class Modes(msgspec.Struct):
 
 
 def crew_plan(
-    workspace: Workspace, settings: Settings, private_root: Path, environment: Mapping[str, str]
+    workspace: Workspace,
+    settings: Settings,
+    private_root: Path,
+    environment: Mapping[str, str],
+    quarantine: Quarantine,
 ) -> CrewPlan:
-    """How the workers of a workspace are started."""
+    """How the workers of a workspace are started. Reads its ``.env``, unless that is held."""
     return CrewPlan(
         workspace=workspace.root,
         settings={
@@ -53,7 +59,7 @@ def crew_plan(
             "data_dir": str(workspace.data),
             "deps_dir": str(workspace.deps),
         },
-        env=worker_environment(environment, workspace.environment()),
+        env=worker_environment(environment, worker_variables(workspace, quarantine)),
         private_root=private_root,
         limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
         max_workers=max(1, settings.number("agents.workers")),

@@ -16,6 +16,7 @@ import orjson
 
 from agents.discovery import CARTRIDGE, LISPY
 from twins.errors import BadFile, NoSuchFile
+from twins.portable_names import other_spelling, shown, why_not_portable
 from twins.workspace import Workspace, write_atomically
 
 MAX_BYTES = 5 << 20
@@ -63,6 +64,7 @@ class AgentFiles:
                 f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
             )
         check_syntax(name, content)
+        self._check_name(name)
         staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
         write_atomically(staged, content)
         return name, staged
@@ -100,6 +102,7 @@ class AgentFiles:
         target = self._inside(name)
         if target.exists():
             raise BadFile(f"{name} exists again; the removed one stays kept.", do="Remove the new one first.")
+        self._check_name(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         (folder / "file").replace(target)
         return name
@@ -150,6 +153,20 @@ class AgentFiles:
         assert self._approved is not None
         self._approved[digest] = {"file": filename, "at": int(time.time())}
         write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
+
+    def _check_name(self, filename: str) -> None:
+        """Raises ``BadFile`` for a name that some system cannot hold beside what is there."""
+        if why := why_not_portable(filename):
+            raise BadFile(f"{why[0].upper()}{why[1:]}; nothing was written.", do="Choose another name.")
+        folder = self._workspace.agents
+        for name in filename.split("/"):
+            present = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+            if other := other_spelling(name, present):
+                raise BadFile(
+                    f"{shown(other)} is there, and some disks take {shown(name)} for the same file.",
+                    do="Choose another name.",
+                )
+            folder /= name
 
     def _generations(self, filename: str) -> Path:
         return self._workspace.kept / "generations" / filename.replace("/", "__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import orjson
 
 from twins.agent_files import proper_name, sha256
 from twins.errors import BadFile, NoSuchFile
+from twins.portable_names import other_spelling, why_no_component
 from twins.workspace import Workspace, write_atomically
 
 
@@ -60,6 +62,8 @@ class Sources:
     def connect(self, name: str, offered: list[Offered]) -> Source:
         """Remembers a source; what was enabled of it stays enabled."""
         state = self._load()
+        if name not in state:
+            _check_folder(name, state)
         entry = state.setdefault(name, _complete({}))
         entry["offered"] = [
             {"id": one.id, "name": one.name, "description": one.description, "location": one.location}
@@ -81,7 +85,14 @@ class Sources:
         if all(one.id != agent_id for one in source.offered):
             raise NoSuchFile(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
         digest = sha256(content)
-        write_atomically(source.folder / proper_name(f"{agent_id}.py"), content)
+        file = proper_name(f"{agent_id}.py")
+        others = (proper_name(f"{one}.py") for one in source.fetched)
+        if other := other_spelling(file, others):
+            raise BadFile(
+                f"{other} is enabled, and some disks take {file} for the same file.",
+                do="Disable that one first.",
+            )
+        write_atomically(source.folder / file, content)
         entry = self._load()[name]
         entry["sha256"][agent_id] = digest
         entry["enabled_agents"] = sorted(entry["sha256"])
@@ -134,6 +145,18 @@ def _complete(entry: dict[str, Any]) -> dict[str, Any]:
     entry["enabled_agents"] = sorted(entry["sha256"])
     entry.setdefault("offered", [])
     return entry
+
+
+def _check_folder(name: str, connected: Iterable[str]) -> None:
+    """Raises ``BadFile`` for a source whose folder some system cannot hold beside those of the others."""
+    folder = _folder_name(name)
+    if why := why_no_component(folder):
+        raise BadFile(f"{name[:120]} cannot be connected: {why}.", do="Fork it under another name.")
+    if other_spelling(folder, map(_folder_name, connected)):
+        raise BadFile(
+            f"A source that differs from {name[:120]} in its spelling alone is connected.",
+            do="Disconnect that one first.",
+        )
 
 
 def _folder_name(name: str) -> str:

@@ -80,14 +80,6 @@ class Workspace:
         if not self.soul.exists():
             write_atomically(self.soul, DEFAULT_SOUL.encode())
 
-    def environment(self) -> dict[str, str]:
-        """The variables of the workspace's ``.env``; a missing file is an empty one."""
-        if not self.env_file.exists():
-            return {}
-        from dotenv import dotenv_values  # most workspaces have no .env, and every start would pay for it
-
-        return {key: value for key, value in dotenv_values(self.env_file).items() if value is not None}
-
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half."""

@@ -131,10 +131,14 @@ def unknown_names(home: Home) -> list[str]:
     return [name for name in _read_toml(home) if name not in BY_NAME]
 
 
+SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if setting.secret), *OTHER_SECRETS})
+"""Variables that no worker gets, neither from the daemon's environment nor from a workspace's ``.env``."""
+
+
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """What workers see: the host's environment less provider tokens, then the workspace's ``.env``."""
-    hidden = {setting.variable for setting in SETTINGS if setting.secret} | set(OTHER_SECRETS)
-    return {**{key: text for key, text in environment.items() if key not in hidden}, **own}
+    """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables
+    as ``twins.workspace_env`` let them pass."""
+    return {**{key: text for key, text in environment.items() if key not in SECRET_VARIABLES}, **own}
 
 
 def _read_toml(home: Home) -> dict[str, str]:
