@@ -16,6 +16,7 @@ from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
+from rappd.anchoring import Anchoring
 from rappd.errors import NotFound, Refused
 from rappd.gate import Gate
 from rappd.home import Home, machine_name
@@ -103,6 +104,7 @@ class House:
         self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)
         self.legacy = LegacyVerbs(lambda: self.settings, self.set)
         self.reaching = self.host.others = Reaching(self.machines, self.calls)
+        self.anchoring = Anchoring(home.database, identity, store)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)
 
@@ -110,7 +112,9 @@ class House:
     async def open(cls, home: Home, settings: Settings) -> House:
         """Opens the store and everything above it; the doors come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        return cls(home, settings, home.identity(), store)
+        house = cls(home, settings, home.identity(), store)
+        await house.anchoring.start()
+        return house
 
     @property
     def node(self) -> str:
@@ -198,6 +202,7 @@ class House:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workforce.close()
         await self.thinking.close()
+        await self.anchoring.close()
         await self.store.close()
 
     def _tenant(
@@ -302,6 +307,7 @@ def describe(house: House) -> dict[str, Any]:
         "home": str(house.home.root),
         "machines": _machines(house),
         "sandbox": house.workforce.sandbox_report(),
+        "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
     }
 
 
