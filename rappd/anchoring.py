@@ -57,8 +57,10 @@ class Anchoring:
         await self._work(self._opened)
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="anchoring")
 
-    async def advance(self) -> AnchorReport:
-        """Signs what came since the last anchor, now."""
+    async def advance(self, *, settled: bool = False) -> AnchorReport:
+        """Signs what came since the last anchor, now. ``settled``: all that was queued is written first."""
+        if settled and not await self._settled():
+            return self.report
         await self._work(lambda: self._opened_anchorer().advance())
         return self.report
 
@@ -67,12 +69,7 @@ class Anchoring:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        try:
-            await self._store.flush()
-            await self._store.counts()  # returns once the tables have what was acknowledged
-        except Problem as problem:
-            log.warning("no closing anchor was signed: %s", problem)
-        else:
+        if await self._settled():
             await self._work(lambda: self._opened_anchorer().advance(closed=True))
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close_files)
         self._thread.shutdown()
@@ -87,6 +84,15 @@ class Anchoring:
     def problems(self) -> list[str]:
         """What is wrong with the log or its anchors, for screens."""
         return [*self.report.problems, *([self.trouble] if self.trouble else [])]
+
+    async def _settled(self) -> bool:
+        try:
+            await self._store.flush()
+            await self._store.counts()  # returns once the tables have what was acknowledged
+        except Problem as problem:
+            log.warning("no anchor was signed: %s", problem)
+            return False
+        return True
 
     async def _keep(self) -> None:
         while True:

@@ -97,14 +97,16 @@ class House:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
-        self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
+        self.anchoring = Anchoring(home.database, identity, store)
+        self.machines = Machines(
+            home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
+        )
         self.activity.machines = self.machines.looks
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
         self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)
         self.legacy = LegacyVerbs(lambda: self.settings, self.set)
         self.reaching = self.host.others = Reaching(self.machines, self.calls)
-        self.anchoring = Anchoring(home.database, identity, store)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)
 
@@ -195,6 +197,7 @@ class House:
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.live.close()
+        await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
         await self.machines.close()
         await self.eggs.close()
         for task in list(self._background):

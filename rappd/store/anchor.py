@@ -76,26 +76,20 @@ class AnchorReport:
         }
 
 
-def check(database: Path, public: bytes) -> AnchorReport:
+def check(db: sqlite3.Connection, file: AnchorFile, public: bytes) -> AnchorReport:
     """Compares the database with its newest anchor by counters and totals alone. Reads a handful of rows.
 
-    ``public`` is the identity key. Raises ``StoreError`` when a file cannot be read.
+    ``public`` is the identity key. Raises ``StoreError`` or ``sqlite3.Error`` when a file cannot be read.
     """
-    with AnchorFile(database.with_name(NAME)) as file, in_words(database):
-        db = open_reading(database)
-        try:
-            for _ in range(_TRIES):
-                body = file.newest()
-                events, counter = db.execute(_STATE).fetchone()
-                if file.newest() == body:  # else another was signed in between
-                    break
-            restored = file.restored
-        finally:
-            db.close()
+    for _ in range(_TRIES):
+        body = file.newest()
+        events, counter = db.execute(_STATE).fetchone()
+        if file.newest() == body:  # else another was signed in between
+            break
     report = AnchorReport(events=events)
     report.anchor = _trusted(body, public, report)
     if not report.problems:
-        _compare_totals(report, counter, restored=restored)
+        _compare_totals(report, counter, restored=file.restored)
     return report
 
 

@@ -53,11 +53,12 @@ class Witnessed(NamedTuple):
 class AnchorFile:
     """One process writes; any number may read. Every method raises ``StoreError`` when the file is of no use."""
 
-    def __init__(self, path: Path, *, writing: bool = False) -> None:
-        """A missing file reads as an empty one; ``writing`` creates it."""
+    def __init__(self, path: Path, *, writing: bool = False, traceless: bool = False) -> None:
+        """A missing file reads as an empty one; ``writing`` creates it. ``traceless``: for one short look, which
+        makes no file beside it."""
         self.path = path
         with in_words(path):
-            self._db = _open(path, writing=writing)
+            self._db = _open(path, writing=writing, traceless=traceless)
 
     def __enter__(self) -> AnchorFile:
         return self
@@ -174,14 +175,15 @@ class AnchorFile:
             return self._db.execute(statement, values).fetchall()
 
 
-def _open(path: Path, *, writing: bool) -> sqlite3.Connection:
+def _open(path: Path, *, writing: bool, traceless: bool) -> sqlite3.Connection:
     if writing:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
     if not writing:
         if path.exists():
-            db = _connected(f"{path.absolute().as_uri()}?mode=ro")
+            alone = traceless and not path.with_name(f"{path.name}-wal").exists()
+            db = _connected(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}")
             try:
                 if _has_tables(db):
                     return db
