@@ -47,11 +47,11 @@ def verify(peers: bool, as_json: bool) -> int:
         say(f"{mark('good')} {wrapped(f'{what}; {_anchored(report)}.', 2)}")
     for problem in report.problems[:_SHOWN]:
         tell("bad", str(problem))
+    if report.anchored is not None:
+        _more(report, report.anchored, peers=peers)
     if not report.whole:
         more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
         say(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
-    if report.anchored is not None:
-        _more(report.anchored, peers=peers)
     return 0 if report.whole else 1
 
 
@@ -158,7 +158,7 @@ def _anchored(report: VerifyReport) -> str:
     return f"{text}; witnesses: {', '.join(names)}" if names else text
 
 
-def _more(anchored: Anchored, *, peers: bool) -> None:
+def _more(report: VerifyReport, anchored: Anchored, *, peers: bool) -> None:
     since = anchored.since
     if since is not None:
         day = time.strftime("%d %b %Y", time.localtime(since.at / 1e6)).lstrip("0")
@@ -170,7 +170,7 @@ def _more(anchored: Anchored, *, peers: bool) -> None:
             )
             text = f"{how} on {day}: what was signed before is not compared."
             say(f"{mark('note')} {wrapped(text, 2)}")
-        else:
+        elif report.whole:
             say(dim(f"  Anchored since {day}."))
     for one in anchored.witnesses:
         if one.trouble:
