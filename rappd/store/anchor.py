@@ -89,7 +89,7 @@ def check(db: sqlite3.Connection, file: AnchorFile, public: bytes) -> AnchorRepo
     report = AnchorReport(events=events)
     report.anchor = _trusted(body, public, report)
     if not report.problems:
-        _compare_totals(report, counter, restored=file.restored)
+        _compare_totals(report, counter, file, restored=file.restored)
     return report
 
 
@@ -181,21 +181,26 @@ class Anchorer:
                     self._read(report, restored=restored)
                 report.anchor = self._newest
                 if not report.problems:
-                    _compare_totals(report, counter, restored=restored)
+                    _compare_totals(report, counter, self._file, restored=restored)
                 if report.problems:
-                    return report
+                    return self._contradicted(report)
                 if self._newest is None:
                     return self._sign_anew(
                         "restored" if restored else "first", events, counter, None, closed=closed
                     )
                 if events > self._newest.events or closed or opening:
                     self._sign_next(report, counter, closed=closed, note="restored" if restored else "")
-                return report
+                return self._contradicted(report) if report.problems else report
             except BaseException:
                 self._root = None  # memory may be ahead of the file
                 raise
             finally:
                 self._db.execute("COMMIT")
+
+    def _contradicted(self, report: AnchorReport) -> AnchorReport:
+        """Keeps what was found: more events come, and hide it from a comparison of totals."""
+        self._file.mark_contradicted(report.problems[0])
+        return report
 
     def _read(self, report: AnchorReport, *, restored: bool) -> None:
         """Reads the newest anchor and the hashes of what it covers."""
@@ -293,8 +298,11 @@ def _trusted(body: dict[str, Any] | None, public: bytes, report: AnchorReport) -
         return None
 
 
-def _compare_totals(report: AnchorReport, counter: int, *, restored: bool) -> None:
+def _compare_totals(report: AnchorReport, counter: int, file: AnchorFile, *, restored: bool) -> None:
     anchor = report.anchor
+    if before := file.contradicted:
+        report.problems.append(before)
+        return
     if counter > (anchor.counter if anchor else 0) and not restored:
         there = f"ends at anchor {anchor.counter}" if anchor else "is gone"
         report.problems.append(f"{NAME} {there}, and the database knows of anchor {counter}")

@@ -110,17 +110,26 @@ class AnchorFile:
                     f"DELETE FROM anchors WHERE {which} AND counter NOT IN"  # noqa: S608 - constants
                     f" (SELECT counter FROM anchors WHERE {which} ORDER BY counter DESC LIMIT {KEPT})"
                 )
-            self._db.execute("DELETE FROM marks WHERE name = 'restored'")
+            self._db.execute("DELETE FROM marks")
 
     def mark_restored(self, backup: str) -> None:
         """Notes that this home came from a backup made at ``backup``; the next anchor says so."""
-        with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO marks VALUES('restored', ?)", (backup,))
+        self._mark("restored", backup)
+
+    def mark_contradicted(self, what: str) -> None:
+        """Notes how the event log contradicted the newest anchor when that was first seen."""
+        if not self.contradicted:
+            self._mark("contradicted", what)
 
     @property
     def restored(self) -> bool:
         """The home came from a backup and no anchor was signed since."""
-        return bool(self._rows("SELECT 1 FROM marks WHERE name = 'restored'"))
+        return bool(self._marked("restored"))
+
+    @property
+    def contradicted(self) -> str:
+        """How the event log contradicted the newest anchor when that was first seen, "" when it does not."""
+        return self._marked("contradicted")
 
     def witnessed(self, node: str = "") -> list[Witnessed]:
         """Peers' anchors, of one node or of all, in the order in which they came."""
@@ -157,6 +166,14 @@ class AnchorFile:
         finally:
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("COMMIT")
+
+    def _mark(self, name: str, value: str) -> None:
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO marks VALUES(?, ?)", (name, value))
+
+    def _marked(self, name: str) -> str:
+        rows = self._rows("SELECT value FROM marks WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else ""
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

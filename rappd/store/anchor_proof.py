@@ -80,6 +80,7 @@ class AnchorProof:
             self._body = bodies[-1] if bodies else None
             self._buckets = list(file.buckets())
             self._restored = file.restored
+            self._contradicted_before = file.contradicted
         self._own = self._chained(bodies)
         for anchor in self._own:
             self._hold(anchor, "")
@@ -169,10 +170,13 @@ class AnchorProof:
         if counter > last and not self._restored:
             there = f"ends at anchor {last}" if now else "is gone"
             self._add(f"{NAME} {there}, and the database knows of anchor {counter}")
+        if self._contradicted_before:
+            self._differs = True
+            self._add(f"rappd found, and signed nothing since: {self._contradicted_before}")
         newest = self.newest
         if newest is not None and newest.closed and now == self._body and events > newest.events:
             self._differs = True
-            if not self._restored:
+            if not self._restored and not self._contradicted_before:
                 self._add(f"{events - newest.events} events were put in while rappd was stopped")
 
     def _contradicted(self, anchor: Anchor, source: str, what: str) -> None:
