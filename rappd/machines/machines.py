@@ -282,7 +282,7 @@ class Machines(Parts):
         return await self.carrier.probe(peer, encode(hello), wait=wait)
 
     async def _hand_anchors(self) -> None:
-        """At a clean stop: those that are on a line get the newest anchor, if that takes no time."""
+        """At a clean stop: those that are here get the newest anchor, if that takes no time."""
 
         async def hand(peer: Peer, offer: dict[str, Any]) -> None:
             with contextlib.suppress(Problem):
@@ -291,7 +291,8 @@ class Machines(Parts):
         offers = [
             (peer, offer)
             for peer in self.book.all()
-            if self.carrier.has_line(peer.fingerprint) and (offer := self.witness.offer(peer, now=True))
+            if self.presence.presence(peer.fingerprint).state == "here"
+            and (offer := self.witness.offer(peer, now=True))
         ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PARTING_SECONDS):

@@ -21,6 +21,7 @@ from neighborhoods.book import PeerBook
 from neighborhoods.peer import Peer
 from rappd.anchoring import Anchoring
 from rappd.errors import NotFound
+from rappd.limits import RateLimit, TooMany
 from rappd.store.anchor_file import AnchorFile, Witnessed
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ log = logging.getLogger(__name__)
 CAPABILITY = "ANCHOR"
 HANDED_EVERY = 60.0
 """Seconds between two anchors that are handed to one peer."""
-TAKEN_EVERY = 5.0
-"""Seconds between two anchors that are taken from one peer."""
+TAKEN_A_MINUTE = 12
+"""Anchors that are looked at, of one peer."""
 LATEST, DAYS, FAULTS = 8, 30, 16
 """Kept of each peer: the latest, one for each of the last days, and those that contradict earlier ones."""
 
@@ -47,7 +48,7 @@ class AnchorWitness:
         self._book = book
         self._kept: dict[str, list[Witnessed]] = {}
         self._handed: dict[str, tuple[float, str]] = {}
-        self._taken_at: dict[str, float] = {}
+        self._taking = RateLimit(TAKEN_A_MINUTE, 60)
         self._writing: set[asyncio.Task[None]] = set()
         self._ready = False
 
@@ -150,28 +151,24 @@ class AnchorWitness:
 
     def _take(self, peer: Peer, value: Any) -> None:
         node = peer.fingerprint
+        kept = self._kept.setdefault(node, [])
+        if any(one.body == value for one in kept):
+            return
         try:
+            self._taking.take(node)
             if len(orjson.dumps(value)) > LARGEST:
                 raise BadAnchorError("The anchor is too large.")
             anchor = read_anchor(value, peer.public_key)
-        except (BadAnchorError, orjson.JSONEncodeError) as error:
+        except (BadAnchorError, TooMany, orjson.JSONEncodeError) as error:
             log.warning("security: %s sent an anchor that was not taken: %s", peer.name, error)
-            return
-        kept = self._kept.setdefault(node, [])
-        if any(one.body == value for one in kept):
             return
         fault = _fault(anchor, [one for one in kept if not one.fault])
         if fault is None:
             return
-        now = time.monotonic()
         if fault:
             if sum(bool(one.fault) for one in kept) >= FAULTS:
                 return
             log.error("security: %s sent anchor %d of its event log, %s", peer.name, anchor.counter, fault)
-        elif now - self._taken_at.get(node, -TAKEN_EVERY) < TAKEN_EVERY:
-            return
-        else:
-            self._taken_at[node] = now
         new = Witnessed(0, node, anchor.counter, time.time_ns() // 1000, fault, anchor.to_json())
         kept.append(new)
         self._write(node, new)
