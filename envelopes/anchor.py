@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import re
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, Literal
@@ -26,6 +26,7 @@ BUCKET = 64
 Note = Literal["", "first", "restored", "accepted"]
 """Reasons for an anchor that need not continue the one before it."""
 
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII).fullmatch
 _ABSENT = bytes(ENTRY_BYTES)
 
 
@@ -139,11 +140,9 @@ def parts(octets: bytes) -> tuple[bytes, int, bytes, bytes]:
 
 def thread_key(thread: str) -> bytes:
     """16 bytes that stand for a thread's id: the UUID itself; of any other text, a hash."""
-    try:
-        found = uuid.UUID(thread)
-    except ValueError:
-        return sha256(thread.encode("utf-8", "surrogatepass")).digest()[:16]
-    return found.bytes if str(found) == thread else sha256(thread.encode()).digest()[:16]
+    if _UUID(thread):
+        return bytes.fromhex(thread.replace("-", ""))
+    return sha256(thread.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def names_hash(workspace: str, caller: str, title: str) -> bytes:

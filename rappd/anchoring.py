@@ -22,9 +22,10 @@ from rappd.store.store import Store
 log = logging.getLogger(__name__)
 
 EVENTS = 1_000
-"""An anchor is signed once so many events came, at most once a second."""
+"""An anchor is signed once so many events came, and at least ``LEAST_SECONDS`` after the one before it."""
 SECONDS = 10.0
 """Or once so many seconds passed and anything came."""
+LEAST_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 
 _KNOWN = "UPDATE anchored SET counter = ?, events = ?"
@@ -101,7 +102,8 @@ class Anchoring:
             if events is None or self.report.problems or (anchor and events <= anchor.events):
                 continue
             came = events - (anchor.events if anchor else 0)
-            if came >= EVENTS or time.monotonic() - self._signed_at >= self._seconds:
+            waited = time.monotonic() - self._signed_at
+            if waited >= self._seconds or (came >= EVENTS and waited >= LEAST_SECONDS):
                 await self.advance()
 
     async def _work(self, work: Callable[[], AnchorReport]) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from envelopes.anchor import (
     Anchor,
     BadAnchorError,
@@ -25,6 +27,7 @@ from envelopes.anchor import (
     sign_anchor,
     thread_key,
 )
+from envelopes.chain import GENESIS
 from envelopes.keys import IdentityKey
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import in_words, open_reading
@@ -34,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _LISTED = 20
 _TRIES = 5
+_AT_ONCE = 500
 
 _COLUMNS = """threads.number, threads.id, workspace, caller, title, coalesce(late_titles.count, 0),
     threads.count, threads.head"""
@@ -42,6 +46,7 @@ _ROW = f"SELECT {_COLUMNS} FROM threads {_TITLES}"  # noqa: S608 - constants
 _TOUCHED = f"{_ROW} WHERE threads.number IN (SELECT DISTINCT thread FROM events WHERE seq > ?)"  # noqa: S608
 _ALL = f"{_ROW} WHERE threads.count > 0"
 _BY_NUMBER = f"{_ROW} WHERE threads.number = ?"
+_SOME = f"{_ROW} WHERE threads.number IN (SELECT value FROM json_each(?))"  # noqa: S608
 _BY_ID = f"{_ROW} WHERE (substr(threads.id, 25), threads.id) = (substr(?1, 25), ?1)"
 _STATE = "SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT counter FROM anchored)"
 
@@ -334,8 +339,10 @@ def entries_at(
     db: sqlite3.Connection, ends: dict[int, tuple[int, bytes]], numbers: set[int]
 ) -> Iterator[tuple[int, bytes]]:
     """The entries of these threads when each ended with the event ``ends[number]``: (n, hash)."""
-    for number in numbers:
-        row = db.execute(_BY_NUMBER, (number,)).fetchone()
-        count, head = ends[number]
-        if row is not None and len(head) == 32:
-            yield number, entry(row[1], count, head, _names_at(row, count))
+    waiting = sorted(numbers)
+    for first in range(0, len(waiting), _AT_ONCE):
+        some = orjson.dumps(waiting[first : first + _AT_ONCE]).decode()
+        for row in db.execute(_SOME, (some,)).fetchall():
+            count, head = ends[row[0]]
+            if len(head) == len(GENESIS):
+                yield row[0], entry(row[1], count, head, _names_at(row, count))
