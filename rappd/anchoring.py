@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from envelopes.anchor import Anchor
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from rappd.store.anchor import Anchorer, AnchorReport
@@ -49,14 +48,13 @@ class Anchoring:
         self.report = AnchorReport()
         self.trouble = ""
         """The reason why anchors cannot be written, "" for none."""
-        self.signed: Callable[[Anchor], None] = lambda anchor: None
-        """Called after each anchor."""
 
     async def start(self) -> None:
-        """Checks the log against its newest anchor and signs that it is open. Returns before anything is
-        appended, and never fails: what is wrong is in ``report`` and ``trouble``."""
-        await self._work(self._opened)
-        self._task = asyncio.get_running_loop().create_task(self._keep(), name="anchoring")
+        """Checks the log against its newest anchor and signs that it is open. Nothing may be appended before it
+        returns. It never fails: what is wrong is in ``report`` and ``trouble``. The first anchor of a long log is
+        signed afterwards."""
+        opened = await self._work(self._opened_if_quick)
+        self._task = asyncio.get_running_loop().create_task(self._keep(opened=opened), name="anchoring")
 
     async def advance(self, *, settled: bool = False) -> AnchorReport:
         """Signs what came since the last anchor, now. ``settled``: all that was queued is written first."""
@@ -95,7 +93,9 @@ class Anchoring:
             return False
         return True
 
-    async def _keep(self) -> None:
+    async def _keep(self, *, opened: bool) -> None:
+        if not opened:
+            await self._work(self._opened)
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             events, anchor = self._store.last_seq, self.report.anchor
@@ -106,14 +106,16 @@ class Anchoring:
             if waited >= self._seconds or (came >= EVENTS and waited >= LEAST_SECONDS):
                 await self.advance()
 
-    async def _work(self, work: Callable[[], AnchorReport]) -> None:
+    async def _work(self, work: Callable[[], AnchorReport | None]) -> bool:
         try:
             report = await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except Problem as problem:
             self._signed_at = time.monotonic()  # tries again later
             self.trouble = f"anchors cannot be written: {problem}"
             log.error("%s", self.trouble)
-            return
+            return True
+        if report is None:
+            return False
         self.report, self.trouble = report, ""
         self._tell(report)
         if report.signed and report.anchor is not None:
@@ -122,13 +124,16 @@ class Anchoring:
                 Change(_KNOWN, (report.anchor.counter, report.anchor.events)), strict=False
             )
             known.add_done_callback(partial(_noted, report.anchor.counter))
-            self.signed(report.anchor)
+        return True
 
     def _tell(self, report: AnchorReport) -> None:
         told = "; ".join(report.problems)
         if told and told != self._told:
             log.error("security: the event log does not match its anchor: %s", told)
         self._told = told
+
+    def _opened_if_quick(self) -> AnchorReport | None:
+        return None if self._opened_anchorer().is_new else self._opened()
 
     def _opened(self) -> AnchorReport:
         return self._opened_anchorer().open_log()

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 _LISTED = 20
 _TRIES = 5
 _AT_ONCE = 500
+_MANY = 20_000
 
 _COLUMNS = """threads.number, threads.id, workspace, caller, title, coalesce(late_titles.count, 0),
     threads.count, threads.head"""
@@ -94,7 +95,7 @@ def check(db: sqlite3.Connection, file: AnchorFile, public: bytes) -> AnchorRepo
     report = AnchorReport(events=events)
     report.anchor = _trusted(body, public, report)
     if not report.problems:
-        _compare_totals(report, counter, file, restored=file.restored)
+        _compare_totals(report, counter, file, at_start=events, restored=file.restored)
     return report
 
 
@@ -139,6 +140,14 @@ class Anchorer:
         self._db = open_reading(database)
         self._newest: Anchor | None = None
         self._root: EventRoot | None = None
+        self._at_start: int | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """There are no anchors yet, and so many events that signing the first takes a while."""
+        with in_words(self._database):
+            events: int = self._db.execute(_STATE).fetchone()[0]
+        return events > _MANY and self._file.newest() is None
 
     @property
     def file(self) -> AnchorFile:
@@ -181,12 +190,14 @@ class Anchorer:
             try:
                 events, counter = self._db.execute(_STATE).fetchone()
                 report = AnchorReport(events=events)
+                if opening and self._at_start is None:
+                    self._at_start = events
                 restored = opening and self._file.restored
                 if self._root is None:
                     self._read(report, restored=restored)
                 report.anchor = self._newest
                 if not report.problems:
-                    _compare_totals(report, counter, self._file, restored=restored)
+                    _compare_totals(report, counter, self._file, at_start=self._at_start, restored=restored)
                 if report.problems:
                     return self._contradicted(report)
                 if self._newest is None:
@@ -303,7 +314,10 @@ def _trusted(body: dict[str, Any] | None, public: bytes, report: AnchorReport) -
         return None
 
 
-def _compare_totals(report: AnchorReport, counter: int, file: AnchorFile, *, restored: bool) -> None:
+def _compare_totals(
+    report: AnchorReport, counter: int, file: AnchorFile, *, at_start: int | None, restored: bool
+) -> None:
+    """``at_start``: number of events before the daemon appended any, None where it is not known."""
     anchor = report.anchor
     if before := file.contradicted:
         report.problems.append(before)
@@ -319,8 +333,8 @@ def _compare_totals(report: AnchorReport, counter: int, file: AnchorFile, *, res
             f"the database is behind its anchor: {report.events} of {anchor.events} events are there,"
             f" {gone} are gone"
         )
-    elif anchor.closed and report.events > anchor.events and not restored:
-        more = report.events - anchor.events
+    elif anchor.closed and at_start is not None and at_start > anchor.events and not restored:
+        more = at_start - anchor.events
         report.problems.append(f"{more} events were put in while rappd was stopped")
 
 

@@ -13,7 +13,9 @@ import pytest
 from forged_log import FORGERIES, forge
 
 from envelopes.keys import IdentityKey
+from rappd.anchoring import Anchoring
 from rappd.errors import StoreError
+from rappd.store import anchor
 from rappd.store.anchor import Anchorer, check
 from rappd.store.anchor_file import KEPT, NAME, AnchorFile
 from rappd.store.anchor_proof import AnchorProof, Witness
@@ -176,3 +178,42 @@ async def test_witness_of_another_key_is_named(store: Store, path: Path, anchore
     found = verified(path, witness)
     assert found.whole
     assert witness.trouble == "sent anchors that this machine did not sign"
+
+
+async def test_start_without_an_anchor_is_no_alarm_later(
+    store: Store, path: Path, say, anchorer: Anchorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when the daemon starts; it appends later, and then there is room."""
+    anchorer.advance(closed=True)
+    again = Anchorer(path, KEY)
+
+    def fails(*_: object, **__: object) -> None:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnchorFile, "save", fails)
+        with pytest.raises(StoreError):
+            again.open_log()
+    await store.commit(say(THREADS[0]))
+    await store.counts()
+    report = again.advance()
+    again.close()
+    assert (report.problems, report.signed) == ([], True)
+
+
+async def test_first_anchor_of_a_long_log_does_not_delay_the_start(
+    store: Store, path: Path, say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anchor, "_MANY", 3)
+    for thread in THREADS[:5]:
+        await store.commit(say(thread))
+    await store.counts()
+    anchoring = Anchoring(path, KEY, store)
+    await anchoring.start()
+    assert anchoring.report.anchor is None
+    async with asyncio.timeout(10):
+        while anchoring.report.anchor is None:
+            await asyncio.sleep(0.01)
+    assert anchoring.report.anchor.note == "first"
+    await anchoring.close()
+    assert verified(path).whole
