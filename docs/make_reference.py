@@ -35,6 +35,7 @@ DO = {
     "agent_raised": "Look at the line in the agent's file, fix and save; it reloads by itself.",
     "ambiguous": "Type more of the name or id.",
     "away": "Nothing: a call waits and goes by itself. `rappd peers list` shows who is here.",
+    "bad_anchor": "Update rappd on the other machine, or look why its event log was signed by another key.",
     "bad_address": "Write it as HOST or HOST:PORT.",
     "bad_body": "Send what [the route](routes.md) takes.",
     "bad_capability": "Type what the message proposes.",

@@ -29,7 +29,10 @@ from rappd.quarantine import Quarantine
 from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
+from rappd.store.anchor import check as check_anchor
+from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.catching_up import catch_up
+from rappd.store.schema import VERSION, version_of
 from rappd.workspace_variables import env_file_state
 from twins.importer.holding import Held
 from twins.listing import scan
@@ -171,6 +174,7 @@ def _store(visit: _Visit) -> Iterator[Finding]:
     connection = sqlite3.connect(where, uri=True, timeout=2)
     try:
         catch_up(path, connection)
+        anchor = _anchor_problems(visit, connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except sqlite3.DatabaseError as error:
@@ -180,8 +184,23 @@ def _store(visit: _Visit) -> Iterator[Finding]:
         connection.close()
     if verdict == "ok":
         yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
+        for what in anchor:
+            yield Finding("Record", "bad", what, "rappd threads verify")
     else:
         yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
+
+
+def _anchor_problems(visit: _Visit, db: sqlite3.Connection) -> list[str]:
+    """How the event log contradicts its newest anchor; a daemon that is awake knows more."""
+    if visit.status:
+        return list(visit.status["anchor"]["problems"])
+    if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:
+        return []
+    try:
+        with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:
+            return check_anchor(db, file, visit.home.identity().public).problems
+    except Problem as problem:
+        return [str(problem).rstrip(".")]
 
 
 def _agents(visit: _Visit) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
+from rappd.anchoring import Anchoring
 from rappd.errors import NotFound, Refused
 from rappd.gate import Gate
 from rappd.home import Home, machine_name
@@ -96,7 +97,10 @@ class House:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
-        self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
+        self.anchoring = Anchoring(home.database, identity, store)
+        self.machines = Machines(
+            home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
+        )
         self.activity.machines = self.machines.looks
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
@@ -110,7 +114,9 @@ class House:
     async def open(cls, home: Home, settings: Settings) -> House:
         """Opens the store and everything above it; the doors come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        return cls(home, settings, home.identity(), store)
+        house = cls(home, settings, home.identity(), store)
+        await house.anchoring.start()
+        return house
 
     @property
     def node(self) -> str:
@@ -191,6 +197,7 @@ class House:
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.live.close()
+        await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
         await self.machines.close()
         await self.eggs.close()
         for task in list(self._background):
@@ -198,6 +205,7 @@ class House:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workforce.close()
         await self.thinking.close()
+        await self.anchoring.close()
         await self.store.close()
 
     def _tenant(
@@ -302,6 +310,7 @@ def describe(house: House) -> dict[str, Any]:
         "home": str(house.home.root),
         "machines": _machines(house),
         "sandbox": house.workforce.sandbox_report(),
+        "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
     }
 
 

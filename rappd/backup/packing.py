@@ -16,7 +16,7 @@ import orjson
 
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
-from rappd.backup.contents import DATABASE, SCRATCH, walk
+from rappd.backup.contents import ANCHORS, DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import Conflict
 from rappd.store.catching_up import catch_up
@@ -85,10 +85,11 @@ def back_up(
             done += written.size
             if progress is not None:
                 progress(done, max(whole, done))
-        record = _record(home / DATABASE, Path(folder))
-        if record is not None:
-            written = writer.add(HOME + DATABASE, record)
-            hashes[written.name] = written.sha256
+        for name in (ANCHORS, DATABASE):  # in this order, so that the anchors never cover more than is there
+            copy = _copied(home / name, Path(folder))
+            if copy is not None:
+                written = writer.add(HOME + name, copy)
+                hashes[written.name] = written.sha256
         if passphrase:
             written = writer.add(SEALED, seal(_bundle(home, secret), passphrase))
             hashes[written.name] = written.sha256
@@ -137,11 +138,11 @@ def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
     return plain, secret, left
 
 
-def _record(database: Path, folder: Path) -> Path | None:
-    """A copy of the record from one moment, taken while it may be written to."""
+def _copied(database: Path, folder: Path) -> Path | None:
+    """A copy of a database from one moment, taken while it may be written to."""
     if not database.exists():
         return None
-    copy = folder / DATABASE
+    copy = folder / database.name
     try:
         with (
             closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,

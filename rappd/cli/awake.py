@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.phrases import count, tilde
-from rappd.cli.screen import command, dim, mark, print_json, say, terminal_width
+from rappd.cli.screen import command, dim, mark, print_json, say, tell, terminal_width
 from rappd.cli.tables import cells, middle
 
 _VALUES = 12  # the column where values begin
@@ -24,6 +24,11 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _first_screen(found, attached=attached)
     else:
         _later_line(found)
+    if problems := found["anchor"]["problems"]:
+        tell(
+            "bad",
+            f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
+        )
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
