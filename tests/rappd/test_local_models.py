@@ -30,7 +30,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.answer({{"data": [{{"id": "llama3"}}]}})
     def do_POST(self):
         asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        self.answer({{"model": "llama3", "choices": [{{"index": 0, "message": {{"role": "assistant", "content": "I am the model"}}}}]}})
+        message = {{"role": "assistant", "content": "I am the model"}}
+        self.answer({{"model": "llama3", "choices": [{{"index": 0, "message": message}}]}})
 server = http.server.ThreadingHTTPServer(("127.0.0.1", {port}), Model)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 until = time.monotonic() + 25

@@ -76,12 +76,14 @@ def test_worker_at_another_address_does_no_harm() -> None:
 
 
 def test_accepted_connection_is_found_after_its_listener_closed() -> None:
-    with _started(PARENT, LISTENS, "127.0.0.1", "accept") as (parent, port):
-        with socket.create_connection(("127.0.0.1", port)) as ours:
-            assert parent.stdout is not None
-            assert parent.stdout.readline() == "accepted\n"
-            assert not worker_serves(parent.pid, ("127.0.0.1", port)), "nobody listens any more"
-            assert worker_serves(parent.pid, ("127.0.0.1", port), ours.getsockname())
+    with (
+        _started(PARENT, LISTENS, "127.0.0.1", "accept") as (parent, port),
+        socket.create_connection(("127.0.0.1", port)) as ours,
+    ):
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "accepted\n"
+        assert not worker_serves(parent.pid, ("127.0.0.1", port)), "nobody listens any more"
+        assert worker_serves(parent.pid, ("127.0.0.1", port), ours.getsockname())
 
 
 def test_check_takes_a_few_milliseconds() -> None:
