@@ -185,7 +185,8 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
         faults = visit.health["quarantined"]
         for fault in faults:
             line = f" line {fault['line']}" if fault.get("line") else ""
-            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", "rappd agents list")
+            do = "fix and save" if fault["file"].startswith("services/") else "rappd agents list"
+            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", do)
         if not faults:
             yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return

@@ -44,7 +44,8 @@ return json.dumps(asked)
 AS_CHILD = """
 import subprocess, sys, textwrap
 code = {code!r}
-left = subprocess.Popen([sys.executable, "-c", "def run():\\n" + textwrap.indent(code, "    ") + "\\nprint(run())"], stdout=subprocess.PIPE, start_new_session=True)
+program = "def run():\\n" + textwrap.indent(code, "    ") + "\\nprint(run())"
+left = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
 return left.communicate(timeout=28)[0].decode()
 """
 HIDDEN = """

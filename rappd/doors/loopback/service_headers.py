@@ -8,8 +8,8 @@ from collections.abc import Mapping
 ALLOWED = frozenset(
     {
         *("content-type", "content-disposition", "content-language", "content-encoding", "content-range"),
-        *("accept-ranges", "age", "allow", "cache-control", "etag", "expires", "last-modified", "pragma"),
-        *("retry-after", "vary", "warning", "www-authenticate"),
+        *("accept-ranges", "age", "allow", "cache-control", "etag", "expires", "last-modified"),
+        *("retry-after", "vary"),
     }
 )
 """What describes the answer itself. Beside these: ``X-`` headers of a service's own, and ``Location``."""
