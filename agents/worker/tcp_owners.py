@@ -50,6 +50,12 @@ def worker_serves(template_pid: int, server: Address, client: Address | None = N
     return not accounts.isdisjoint(serving.values())
 
 
+def account_of(local: Address, remote: Address) -> int | None:
+    """The account that opened the connection whose own end is ``local``; None when it cannot be told."""
+    ends = tuple((_plain(ipaddress.ip_address(host)), port) for host, port in (local, remote))
+    return next((found.uid for found in _sockets() if (found.local, found.remote) == ends), None)
+
+
 def _serving(server: Address, client: Address | None) -> Iterator[_Socket]:
     host, port = server
     wanted = {_plain(ipaddress.ip_address(text)) for text in _LOOPBACK_NAMES.get(host, (host,))}

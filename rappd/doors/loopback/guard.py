@@ -15,6 +15,7 @@ from agents.worker.ancestry import is_worker_process
 from envelopes.problem import Problem
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import HOSTS
 from rappd.errors import Refused
 from rappd.passage import Caller
@@ -98,7 +99,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 
     async def checked(request: web.Request) -> web.StreamResponse:
         if not is_operator(request):
-            request.app[HOUSE].failed_authentication.take(request.remote or "")
+            request.app[HOUSE].failed_authentication.take(await source_of(request))
             raise NotOperator
         return await handler(request)
 
