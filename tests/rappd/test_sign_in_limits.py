@@ -83,7 +83,9 @@ def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> 
         hammered = daemon.run_code(HAMMERS.format(port=daemon.port), "Hammer")
         assert hammered["ok"], hammered
         seen = json.loads(hammered["result"])
-        assert seen["/operator/session"][0] + seen["/threads"][0] == 30, f"positive control: it was heard {seen}"
+        assert seen["/operator/session"][0] + seen["/threads"][0] == 30, (
+            f"positive control: it was heard {seen}"
+        )
         assert seen["/operator/session"][1] + seen["/threads"][1] == 90
         assert seen["/voice/config"][1] > 0
         assert _session(daemon, key) == 200
