@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from agents.errors import AgentError
 from agents.thinking.addresses import on_this_machine
 
 Address = tuple[str, int]
@@ -17,10 +16,8 @@ WorkerServes = Callable[[Address, Address | None], bool]
 _CONNECTED = "connection.connect_tcp.complete"  # an event of the HTTP library's ``trace`` extension
 
 
-class WorkerServesError(AgentError):
+class WorkerServesError(ConnectionError):
     """A worker, or a program that it started, listens where a model server is expected."""
-
-    code = "worker_serves"
 
 
 def request_hook(worker_serves: WorkerServes) -> Callable[[Any], Awaitable[None]]:

@@ -160,8 +160,11 @@ OFFERED = {
 
 
 async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
-    offer = (200, {"offered": OFFERED, "refused": []})
-    site.desk.scripted["GET /models/local"] = [offer, (200, {"offered": None, "refused": []})]
+    def found() -> Any:
+        used = any(body for _, body in site.desk.requests("/models/local"))
+        return {"offered": None if used else OFFERED, "refused": []}
+
+    site.desk.scripted["GET /models/local"] = [(200, found)]
     site.desk.scripted["POST /models/local"] = [(200, {"status": "ok", "server": OFFERED["server"]})]
     async with site.opened() as page:
         question = page.locator("#offer .offer")
