@@ -51,6 +51,9 @@ from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+_FIRST_LOOK_SECONDS = 0.5
+"""The start waits so long, and no longer, to tell of a model server on this machine."""
+
 
 class House:
     """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
@@ -144,6 +147,7 @@ class House:
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
+        await self.thinking.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._wake_twins())
         from rappd.watching import watch
 

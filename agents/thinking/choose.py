@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -193,6 +195,13 @@ class Thinking:
     def start(self) -> None:
         """Begins to look for a model in the background: at once, then every 30 s while there is none."""
         self._seating.start()
+
+    async def first_look(self, within: float) -> None:
+        """Waits until servers of this machine were looked for once, ``within`` seconds at most."""
+        if self._seating.settings.local_servers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._seating.looked.wait()
 
     async def look(self) -> None:
         """Looks once, now, for local servers and a GitHub token."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ from agents.thinking.openai_sdk import Azure, OpenAIServer
 from agents.thinking.seat import Seat
 from agents.thinking.server_check import WorkerServes, is_served_by_worker
 from agents.thinking.settings import ThinkingSettings
+
+log = logging.getLogger(__name__)
 
 _FALLBACK_MODEL = "gpt-4o"
 _LISTING_SECONDS = 5.0
@@ -108,7 +111,12 @@ class Seating:
             if settings.use_local or one.label == settings.accepted_local:
                 self.offered = None
                 return one
-        self.offered = found[0] if found else None
+        before, self.offered = self.offered, found[0] if found else None
+        if self.offered is not None and self.offered != before:
+            # The start screen tells of one that the first look found.
+            level = logging.WARNING if self.looked.is_set() else logging.INFO
+            where = self.offered.url.removeprefix("http://")
+            log.log(level, "A model server answers at %s. Use it: rappd models use local", where)
         return None
 
     def silent(self, seat: Seat) -> None:
