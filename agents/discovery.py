@@ -12,6 +12,7 @@ SUFFIX = "_agent.py"
 LISPY = ".lispy"
 CARTRIDGE = ".lispy.json"
 BASE = "basic_agent.py"
+SERVICE_SUFFIXES = ("_service.py", "_organ.py")
 
 Stamp = tuple[int, int, int]
 """(modified in ns, size in bytes, inode): two equal stamps mean the same version of a file."""
@@ -39,7 +40,7 @@ def find_agent_files(agents_dir: Path) -> list[AgentFile]:
 
 def find_service_files(services_dir: Path) -> list[AgentFile]:
     """Every ``*_service.py`` and ``*_organ.py``, under the same rules (RAPP v1 §18.8)."""
-    return _find(services_dir, ("_service.py", "_organ.py"))
+    return _find(services_dir, SERVICE_SUFFIXES)
 
 
 def find_sense_files(senses_dir: Path) -> list[AgentFile]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import base64
+import errno
 import logging
+import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -23,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _SUFFIXES = ("_service", "_organ")
+LARGEST = 512 << 10
+"""Bytes of a service file: reading its name takes some 600 bytes of memory for each."""
 
 
 class ServiceFailed(AgentError):
@@ -50,22 +55,57 @@ class Reply:
         return cls(found["status"], dict(found["headers"]), base64.b64decode(found["body"]))
 
 
-def service_name(path: Path, *, unless: str = "") -> str:
-    """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``.
+class ServiceFault(NamedTuple):
+    """A service file that cannot be used as it is: its path, why, and the line where that is known."""
 
-    Read from the text, nothing is run. A file that cannot be read is ``unless``, or goes by its stem.
+    path: Path
+    reason: str
+    line: int | None = None
+
+
+def read_service(path: Path) -> bytes:
+    """The text of a service file. Raises ``OSError`` for links, pipes and the like, and for huge files."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 10} KB")
+    return text
+
+
+def inspect_service(path: Path, *, unless: str = "") -> tuple[str, ServiceFault | None]:
+    """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``; and its fault.
+
+    Read from the text, nothing is run. A file that cannot be read is called ``unless``, or goes by its stem.
     """
+    fault = None
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return unless or _stem(path)
+        return _name_in(ast.parse(read_service(path))) or _stem(path), None
+    except OSError as error:
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        fault = ServiceFault(path, reason)
+    except SyntaxError as error:
+        fault = ServiceFault(path, error.msg or "invalid syntax", error.lineno)
+    except (ValueError, RecursionError, MemoryError, SystemError) as error:
+        fault = ServiceFault(path, str(error) or "it is nested too deeply")
+    return unless or _stem(path), fault
+
+
+def service_name(path: Path, *, unless: str = "") -> str:
+    """The name alone, as ``inspect_service`` finds it."""
+    return inspect_service(path, unless=unless)[0]
+
+
+def _name_in(tree: ast.Module) -> str:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "name" for target in targets):
             value = getattr(node, "value", None)
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
                 return value.value
-    return _stem(path)
+    return ""
 
 
 class Services:

@@ -23,6 +23,7 @@ from rappd.cli.peer_screens import trouble_of, way_out
 from rappd.cli.phrases import count, size, tilde
 from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
+from rappd.local_models import local_urls
 from rappd.offline import workspace_of
 from rappd.ports import another, holder, is_free
 from rappd.quarantine import Quarantine
@@ -209,7 +210,8 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
         faults = visit.health["quarantined"]
         for fault in faults:
             line = f" line {fault['line']}" if fault.get("line") else ""
-            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", "rappd agents list")
+            do = "fix and save" if fault["file"].startswith("services/") else "rappd agents list"
+            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", do)
         if not faults:
             yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return
@@ -256,6 +258,9 @@ def _variables(visit: _Visit) -> Iterator[Finding]:
 
 def _thinking(visit: _Visit) -> Iterator[Finding]:
     settings, home = visit.settings, visit.home
+    for server in visit.status.get("local_models", {}).get("refused", ()):
+        what = f"{server} is an agent's process that poses as a model server; it is not used"
+        yield Finding("Thinking", "bad", what, "remove the agent that you do not know, then restart rappd")
     provider = visit.health.get("provider", {})
     if provider.get("state") == "ready":
         yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
@@ -265,8 +270,11 @@ def _thinking(visit: _Visit) -> Iterator[Finding]:
         yield from _model_server(settings.text("provider.url"))
     elif settings.text("azure.endpoint"):
         yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
-    elif settings.on("provider.local") and (found := _local_model()):
-        yield Finding("Thinking", "good", f"{found} answers on this machine")
+    elif offered := visit.status.get("local_models", {}).get("offered"):
+        what = f"{offered['name']} ({offered['model']}) answers at {offered['where']} and waits for your yes"
+        yield Finding("Thinking", "note", what, "rappd models use local")
+    elif not visit.status and (found := _local_model(settings)):
+        yield found
     elif settings.text("github.token") or (home.keys / "github_token.json").exists():
         yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
     else:
@@ -394,13 +402,21 @@ def _user_namespaces() -> bool:
     return allowed != "0" and (not switch.exists() or switch.read_text().strip() == "1")
 
 
-def _local_model() -> str:
+def _local_model(settings: Settings) -> Finding | None:
+    """The model server of this machine that would be used, or waits for a yes, once rappd runs."""
     import asyncio
 
     from agents.thinking import local_servers
 
-    found = asyncio.run(local_servers.find(local_servers.USUAL, within=1.0))
-    return f"{found.name}, {found.models[0]}," if found else ""
+    found = asyncio.run(local_servers.find(local_urls(settings), within=1.0))
+    accepted = settings.text("provider.local_server")
+    for one in found:
+        if one.label == accepted or settings.choice("provider.local") == "on":
+            return Finding("Thinking", "good", f"{one.name}, {one.models[0]}, answers on this machine")
+    if not found:
+        return None
+    what = f"{found[0].name} ({found[0].models[0]}) answers on this machine and waits for your yes"
+    return Finding("Thinking", "note", what, "rappd start, then rappd models use local")
 
 
 def _listens(host: str, port: int) -> bool:

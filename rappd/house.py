@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 from agents.listed import Change
-from agents.thinking import local_servers
 from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
@@ -22,6 +21,7 @@ from rappd.gate import Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.local_models import WorkerServerCheck, describe_local, local_urls, offered_server
 from rappd.machines.machines import Machines
 from rappd.machines.reaching import Reaching
 from rappd.operations.calls import CallVerbs
@@ -52,6 +52,9 @@ from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+_FIRST_LOOK_SECONDS = 0.5
+"""The start waits so long, and no longer, to tell of a model server on this machine."""
+
 
 class House:
     """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
@@ -74,7 +77,10 @@ class House:
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)
         self.thinking = Thinking(
-            thinking_settings(settings, home), OfflineBrain(), remember=self._remember_model
+            thinking_settings(settings, home),
+            OfflineBrain(),
+            remember=self._remember_model,
+            worker_serves=WorkerServerCheck(lambda: self.template_pid),
         )
         self.workforce = Workforce(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("door.open_surface")
@@ -147,6 +153,7 @@ class House:
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
+        await self.thinking.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._wake_twins())
         from rappd.watching import watch
 
@@ -193,6 +200,17 @@ class House:
             await self.thinking.configure(after)
         for tenant in self.tenants.all():
             tenant.apply(self.settings)
+
+    async def use_local_server(self, server: str = "") -> str:
+        """Takes the model server that was found on this machine, as its owner said; returns its label.
+
+        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``Conflict``.
+        """
+        label = await offered_server(self.thinking, server)
+        await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
+        await self.reload_settings()
+        await self.thinking.look()
+        return label
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
@@ -304,6 +322,7 @@ def describe(house: House) -> dict[str, Any]:
         "provider": thinking.name,
         "model": thinking.model,
         "has_model": house.thinking.has_model,
+        "local_models": describe_local(house.thinking),
         "agents": len(house.host.roster.serving()),
         "unavailable": len(house.host.roster.unavailable()),
         "agents_path": str(house.host.workspace.agents),
@@ -323,7 +342,6 @@ def _machines(house: House) -> dict[str, Any]:
 
 def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
     """The settings that concern the model."""
-    local = local_servers.USUAL if settings.on("provider.local") else ()
     return ThinkingSettings(
         provider_url=settings.text("provider.url"),
         api_key=settings.text("provider.key"),
@@ -340,6 +358,8 @@ def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
         price_in=settings.text("provider.price_in_per_million"),
         price_out=settings.text("provider.price_out_per_million"),
         fake=settings.on("llm_fake"),
-        local_servers=local,
+        local_servers=local_urls(settings),
+        use_local=settings.choice("provider.local") == "on",
+        accepted_local=settings.text("provider.local_server"),
         state_dir=home.keys,
     )

@@ -20,7 +20,7 @@ from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
 from agents.running import AgentRunner, Crews
 from agents.service_index import ServiceIndex
-from agents.services import Reply
+from agents.services import Reply, ServiceFailed, ServiceFault, read_service
 from agents.thinking.choose import Thinking
 from agents.worker.plan import CrewPlan
 from agents.worker.workforce import Workforce
@@ -215,6 +215,10 @@ class Tenant:
         )
         return Reply.from_json(found)
 
+    async def service_faults(self) -> list[ServiceFault]:
+        """Service files that cannot be used as they are."""
+        return await asyncio.to_thread(self._services.faults)
+
     async def workers_answer(self) -> bool:
         """Whether a worker can be had, and answers."""
         try:
@@ -277,7 +281,15 @@ class Tenant:
         """The file of a service, and why it is held."""
         self._quarantine.look()
         file = self._services.find(name)
-        return file, self._quarantine.why(file, sha256(file.read_bytes())) if file else ""
+        if file is None:
+            return None, ""
+        try:
+            return file, self._quarantine.why(file, sha256(read_service(file)))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ServiceFailed(
+                f"{file.name} cannot be read: {reason}", do="Put a plain file there."
+            ) from error
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)

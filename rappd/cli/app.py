@@ -20,6 +20,7 @@ VERBS = {
     "status": ("rappd.cli.running:status", "Is it running, and what does it think with?"),
     "doctor": ("rappd.cli.doctor:doctor", "Look for problems; each comes with its fix."),
     "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
+    "models": ("rappd.cli.models:models", "See which model answers, and choose another."),
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
     "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from rappd.cli.awake import door, thinking, way_over_ssh
+from rappd.cli.awake import door, local_models, thinking, way_over_ssh
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import count, tilde
 from rappd.cli.progress import progress
@@ -78,6 +78,7 @@ def status(as_json: bool) -> None:
     machines = found["machines"]
     say(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
     say(f"  Data      {tilde(found['home'])}")
+    local_models(found)
     say()
     say(f"Open the page: {command('rappd open')}")
     say(f"Stop it:       {command('rappd stop')}")

@@ -74,6 +74,12 @@ class Settings:
         """A switch. Anything that is not clearly "on" is off."""
         return self.text(name).lower() in _ON
 
+    def choice(self, name: str) -> str:
+        """One of a setting's choices; any other text falls back to the default."""
+        value = self._values[name]
+        found = _as_choice(value.setting, value.text.strip())
+        return found if found in value.setting.choices else value.setting.default
+
     def number(self, name: str) -> int:
         """A number; one that cannot be read, or is no port, falls back to the default (as published
         servers do)."""
@@ -101,7 +107,7 @@ def check(setting: Setting, text: str) -> str:
         if text.lower() not in _ON | _OFF:
             raise Mistyped(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
         return "on" if text.lower() in _ON else "off"
-    if setting.kind == "choice" and text not in setting.choices:
+    if setting.kind == "choice" and (text := _as_choice(setting, text)) not in setting.choices:
         raise Mistyped(
             f"{setting.name} is one of: {', '.join(setting.choices)}.",
             do=f"rappd config set {setting.name} {setting.default}",
@@ -124,6 +130,15 @@ def check(setting: Setting, text: str) -> str:
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
             ) from None
     return text
+
+
+def _as_choice(setting: Setting, text: str) -> str:
+    """A choice between on, off and more also takes the other words of a switch: it may have been one."""
+    if text in setting.choices or not {"on", "off"} <= set(setting.choices):
+        return text
+    if text.lower() in _ON:
+        return "on"
+    return "off" if text.lower() in _OFF else text
 
 
 def unknown_names(home: Home) -> list[str]:

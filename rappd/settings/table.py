@@ -26,6 +26,7 @@ class Setting:
     choices: tuple[str, ...] = ()
 
 
+LOCAL_MODELS = ("ask", "on", "off")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
@@ -42,7 +43,9 @@ SETTINGS = (
     Setting("provider.price_in_per_million", "RAPPD_PRICE_IN", "prices", "", "USD for a million tokens read, or MODEL=USD by comma.", live=True),
     Setting("provider.price_out_per_million", "RAPPD_PRICE_OUT", "prices", "", "The same for tokens written. Empty: no cost is told.", live=True),
     Setting("model", "RAPPD_MODEL", "text", "", "The model picked on a screen; empty is automatic.", live=True),
-    Setting("provider.local", "RAPPD_LOCAL_MODELS", "switch", "on", "Use a model server found on this machine.", live=True),
+    Setting("provider.local", "RAPPD_LOCAL_MODELS", "choice", "ask", "A model server found here: ask, on, off.", live=True, choices=LOCAL_MODELS),
+    Setting("provider.local_ports", "RAPPD_LOCAL_PORTS", "list", "11434,8080,8000,1234", "Ports where one is looked for.", live=True),
+    Setting("provider.local_server", "RAPPD_LOCAL_SERVER", "text", "", "The one found that you said yes to.", live=True),
     Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
     Setting("github.model", "GITHUB_MODEL", "text", "gpt-4o", "Model to ask GitHub Copilot for.", live=True),
     Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "text", "", "Azure OpenAI resource.", live=True),

@@ -16,6 +16,7 @@ from rappd.doors.loopback import (
     health,
     http_tools,
     legacy,
+    local_models,
     models,
     modes,
     openapi,
@@ -38,7 +39,7 @@ def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
-    tables += [twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

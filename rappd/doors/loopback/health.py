@@ -37,7 +37,7 @@ async def health(request: web.Request) -> web.Response:
             "twin_mode": host.modes.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
-            "quarantined": [*quarantined(host), *await _bad_senses(host)],
+            "quarantined": [*quarantined(host), *await _bad_senses(host), *await _bad_services(host)],
             "copilot": house.thinking.copilot_state,
             "token": "present" if house.thinking.copilot_state else "none",
             "provider": {
@@ -108,6 +108,20 @@ async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
             "last_good": fault.last_good,
         }
         for fault in sensed.faults
+    ]
+
+
+async def _bad_services(tenant: Tenant) -> list[dict[str, Any]]:
+    """The same of files of services."""
+    return [
+        {
+            "file": f"services/{fault.path.name}",
+            "class": "",
+            "reason": fault.reason,
+            "line": fault.line,
+            "last_good": False,
+        }
+        for fault in await tenant.service_faults()
     ]
 
 
