@@ -18,6 +18,7 @@ from agents.awaiting import settled
 from agents.discovery import Stamp, stamp_of
 from agents.errors import AgentError
 from agents.loading import execute
+from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +51,13 @@ class Reply:
         return cls(found["status"], dict(found["headers"]), base64.b64decode(found["body"]))
 
 
-def service_name(path: Path, *, unless: str = "") -> str:
+def service_name(path: Path, *, unless: str = "", files: SafeTree | None = None) -> str:
     """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``.
 
     Read from the text, nothing is run. A file that cannot be read is ``unless``, or goes by its stem.
     """
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse((files or SafeTree(path.parent)).read(path if files else path.name))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return unless or _stem(path)
     for node in tree.body:

@@ -189,12 +189,14 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
             yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return
     settings = visit.settings
-    folder = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path")).agents
-    files = find_agent_files(folder) if folder.is_dir() else []
+    workspace = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path"))
+    files = find_agent_files(workspace.agents, workspace.files)
     broken = 0
     for file in files:
         try:
-            ast.parse(file.path.read_bytes())
+            ast.parse(file.content())
+        except OSError:  # it went away, or became a link
+            continue
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""

@@ -63,4 +63,4 @@ async def signature(request: web.Request) -> web.Response:
 async def _shelf(request: web.Request) -> CartridgeShelf:
     shelf: type[CartridgeShelf] = (await load("rappd.operations.cartridge_shelf")).CartridgeShelf
     house = request.app[HOUSE]
-    return shelf(house.home, house.host.workspace.agents)
+    return shelf(house.home, house.host.workspace)

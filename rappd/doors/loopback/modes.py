@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
@@ -57,7 +56,7 @@ async def voice_config(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     password = request.query.get("password") or _kept_password(request)
     house.failed_authentication.take("voice")
-    return ok(await asyncio.to_thread(voice_file.read, tenant_of(request).workspace.root, password))
+    return ok(await in_file_pool(voice_file.read, tenant_of(request).workspace.root, password))
 
 
 @routes.post("/voice/config")
@@ -68,14 +67,14 @@ async def set_voice_config(request: web.Request) -> web.Response:
     password = body.pop("_password", "") or house.settings.text("voice_zip_password")
     if not isinstance(password, str):
         raise BadBody("_password must be a string", do="Send the password as text.")
-    await asyncio.to_thread(voice_file.write, tenant_of(request).workspace.root, password, body)
+    await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
 
 
 @routes.post("/voice/export")
 async def export_voice(request: web.Request) -> web.Response:
     """The encrypted voice settings as a download."""
-    content = await asyncio.to_thread(voice_file.content, tenant_of(request).workspace.root)
+    content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
     return web.Response(
         body=content,
         content_type="application/zip",
@@ -91,7 +90,7 @@ async def import_voice(request: web.Request) -> web.Response:
     fields: dict[str, str] = {}
     _, content = await upload(request, fields=fields)
     password = fields.get("password") or house.settings.text("voice_zip_password")
-    return ok(await asyncio.to_thread(voice_file.take, tenant_of(request).workspace.root, password, content))
+    return ok(await in_file_pool(voice_file.take, tenant_of(request).workspace.root, password, content))
 
 
 def _kept_password(request: web.Request) -> str:
