@@ -25,7 +25,10 @@ class ServiceIndex:
             known = self._names.get(file.path)
             if known is None or known[0] != file.stamp:
                 earlier = known[1] if known else ""
-                known = self._names[file.path] = (file.stamp, service_name(file.path, unless=earlier, files=self._files))
+                known = self._names[file.path] = (
+                    file.stamp,
+                    service_name(file.path, unless=earlier, files=self._files),
+                )
             if known[1] == name:
                 found = file.path
         return found

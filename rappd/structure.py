@@ -78,7 +78,9 @@ class Structure:
         async with self._lock:
             name, staged = await in_file_pool(files.stage, filename, content)
             try:
-                outcome = await self._tenant.describe(await in_file_pool(_reference, self._tenant.workspace.files, name, staged))
+                outcome = await self._tenant.describe(
+                    await in_file_pool(_reference, self._tenant.workspace.files, name, staged)
+                )
                 _refuse_unloadable(name, outcome)
                 before = self._state(name)
                 if before is not None and not replace:

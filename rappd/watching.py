@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 
 if TYPE_CHECKING:
     from asyncinotify import Event, Inotify

@@ -78,6 +78,9 @@ def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     files = workspace.files
     return [
         Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
-        *(Folder(origin_of(source.name), source.folder, source.enabled, files=files) for source in sources.all()),
+        *(
+            Folder(origin_of(source.name), source.folder, source.enabled, files=files)
+            for source in sources.all()
+        ),
         Folder(YOURS, workspace.agents, files=files),
     ]

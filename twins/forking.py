@@ -128,10 +128,9 @@ class _Copying:
 
     def _file(self, handle: int, name: str, target: Path) -> str:
         descriptor, found = open_regular(handle, (name,))
-        with os.fdopen(descriptor, "rb") as source:
-            with target.open("xb") as copy:
-                shutil.copyfileobj(source, copy, _CHUNK)
-                os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
+        with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy, _CHUNK)
+            os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
         self.files += 1
         return ""

@@ -150,7 +150,9 @@ def _keep(workspace: Workspace, content: bytes, reason: str, now: datetime) -> P
             try:
                 files.write_durably(target, content)
             except UnsafeFileError as error:
-                raise BadFile("soul_history is a link; nothing was changed.", do="Remove the link.") from error
+                raise BadFile(
+                    "soul_history is a link; nothing was changed.", do="Remove the link."
+                ) from error
             return target
         count += 1
 

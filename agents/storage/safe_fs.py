@@ -266,7 +266,9 @@ class SafeTree:
                 return root, ()
             if text.startswith(start.rstrip("/") + "/"):
                 return root, _parts(text[len(start.rstrip("/")) + 1 :])
-        raise UnsafeFileError(f"{text} lies outside {self.root.name}; it was not opened.", do="Move it there.")
+        raise UnsafeFileError(
+            f"{text} lies outside {self.root.name}; it was not opened.", do="Move it there."
+        )
 
     @contextmanager
     def _folder(self, root: Path, parts: Parts) -> Iterator[int]:

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from rappd.backup.contents import DATABASE, SCRATCH, walk
@@ -78,7 +79,7 @@ def back_up(
             try:
                 mode = files.stat_file(path).st_mode
                 written = writer.add(HOME + path, files.pieces(path))
-            except FileNotFoundError:  # an agent took it away meanwhile
+            except (FileNotFoundError, UnsafeFileError):  # an agent took it away meanwhile, or changed it
                 left.append((path, "went while the backup was made"))
                 continue
             hashes[written.name] = written.sha256
@@ -160,7 +161,8 @@ def _bundle(home: Path, secret: list[str]) -> bytes:
     bundle = io.BytesIO()
     writer = ArchiveWriter(bundle)
     for path in secret:
-        writer.add(path, SafeTree(home).pieces(path))
+        with suppress(FileNotFoundError, UnsafeFileError):  # an agent's .env that went meanwhile
+            writer.add(path, SafeTree(home).pieces(path))
     writer.finish()
     if bundle.tell() > MAX_BYTES:
         raise Conflict("The keys folder holds too much to be sealed.", do="Move large files out of keys/.")

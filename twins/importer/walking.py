@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+from agents.storage.safe_open import open_folder, open_made_folder, open_regular, open_root
+
 _BLOCKED = frozenset({errno.ELOOP, errno.ENOTDIR})
 _CHUNK = 1 << 20
 
@@ -78,23 +78,18 @@ class Walk:
             return self._open[1]
         if make:
             self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(self.base, FOLDER)
-        try:
-            for part in path.split("/") if path else ():
-                if make:
-                    try:
-                        os.mkdir(part, 0o700, dir_fd=handle)
-                    except FileExistsError:
-                        pass
-                    else:
-                        if self._durable:
-                            os.fsync(handle)
-                inner = os.open(part, FOLDER, dir_fd=handle)
+        handle = open_root(self.base, follow=False)
+        if path:
+            names = path.split("/")
+            try:
+                inner = (
+                    open_made_folder(handle, names, durable=self._durable)
+                    if make
+                    else open_folder(handle, names)
+                )
+            finally:
                 os.close(handle)
-                handle = inner
-        except BaseException:
-            os.close(handle)
-            raise
+            handle = inner
         self.close()
         self._open = (path, handle)
         return handle
@@ -116,10 +111,8 @@ class Walk:
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
         above, name = split(path)
-        handle = os.open(name, _FILE, dir_fd=self.folder(above))
+        handle, _ = open_regular(self.folder(above), (name,))
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError(errno.EINVAL, "Not a file", name)
             while chunk := os.read(handle, _CHUNK):
                 yield chunk
         finally:
@@ -134,7 +127,7 @@ class Walk:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            if error.errno in _BLOCKED or error.errno == errno.EINVAL:
+            if error.errno in _BLOCKED:
                 return ""
             raise
         return digest.hexdigest()
