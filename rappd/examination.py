@@ -28,6 +28,7 @@ from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
 from rappd.store.catching_up import catch_up
+from twins.refused_links import refused_links_of_home
 from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
@@ -115,6 +116,15 @@ def _data(visit: _Visit) -> Iterator[Finding]:
         )
     elif not loose:
         yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
+
+
+def _links(visit: _Visit) -> Iterator[Finding]:
+    """Links that an earlier version followed."""
+    settings = visit.settings
+    soul, agents = settings.text("soul_path"), settings.text("agents_path")
+    host = Workspace.at(visit.home.brainstem, soul=soul, agents=agents)
+    for link in refused_links_of_home(visit.home.root, host):
+        yield Finding("Links", "note", link.text, link.do)
 
 
 def _settings(visit: _Visit) -> Iterator[Finding]:
@@ -371,6 +381,7 @@ def _others_may(path: Path) -> bool:
 _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Data", _data),
     ("Settings", _settings),
+    ("Links", _links),
     ("Port", _port),
     ("Key", _key),
     ("Record", _store),

@@ -106,7 +106,7 @@ class SafeTree:
         """The status of the entry itself, a link's too."""
         root, parts = self._located(where)
         if not parts:
-            return os.stat(root)
+            return root.stat()
         with self._folder(root, parts[:-1]) as folder:
             return os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
 
@@ -243,6 +243,23 @@ class SafeTree:
         except OSError:
             return []
 
+    def links(self, where: Where, enters: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """The paths of the symbolic links beneath ``where``, sorted; "" when it is one itself."""
+        try:
+            if stat.S_ISLNK(self.lstat(where).st_mode):
+                return [""]
+            with self._folder(*self._located(where)) as folder:
+                return sorted(_links(folder, "", enters, 0))
+        except OSError:
+            return []
+
+    def link_target(self, where: Where) -> str:
+        """The path that a link holds, as text."""
+        root, parts = self._located(where)
+        _must_name(parts)
+        with self._folder(root, parts[:-1]) as folder:
+            return os.readlink(parts[-1], dir_fd=folder)
+
     def path(self, where: Where) -> Path:
         """The path of a place, to be shown or handed to a worker; never to be opened by the daemon."""
         root, parts = self._located(where)
@@ -353,5 +370,19 @@ def _folders(folder: int, above: str, enters: Callable[[str], bool], depth: int)
                     inner = open_folder(folder, (entry.name,))
                     try:
                         yield from _folders(inner, f"{above}{entry.name}/", enters, depth + 1)
+                    finally:
+                        os.close(inner)
+
+
+def _links(folder: int, above: str, enters: Callable[[str], bool], depth: int) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_symlink():
+                    yield above + entry.name
+                elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and enters(entry.name):
+                    inner = open_folder(folder, (entry.name,))
+                    try:
+                        yield from _links(inner, f"{above}{entry.name}/", enters, depth + 1)
                     finally:
                         os.close(inner)

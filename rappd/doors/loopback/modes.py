@@ -8,7 +8,7 @@ from agents.storage.file_pool import in_file_pool
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
-from rappd.doors.loopback.guard import is_operator
+from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.tenant import tenant_of
 from rappd.house import House
 from twins import voice_file
@@ -72,6 +72,7 @@ async def set_voice_config(request: web.Request) -> web.Response:
 
 
 @routes.post("/voice/export")
+@operator_only
 async def export_voice(request: web.Request) -> web.Response:
     """The encrypted voice settings as a download."""
     content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
