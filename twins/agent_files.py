@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from agents.discovery import CARTRIDGE, LISPY
+from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile, NoSuchFile
 from twins.workspace import Workspace, write_atomically
 
@@ -43,9 +44,12 @@ class AgentFiles:
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
-        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``."""
+        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``,
+        ``UnsafeFileError``."""
         path = self._inside(filename)
         if not self._files.is_file(path):
+            if self._files.exists(path):
+                raise UnsafeFileError(f"{filename} is a link, or no regular file.")
             raise NoSuchFile(f'No agent file "{filename}".', do="rappd agents list")
         return path
 
