@@ -255,26 +255,50 @@ def test_import_over_a_link_copies_no_key(attacked: Attacked) -> None:
         link.unlink()
 
 
+FOREIGN = {
+    "foreign_agent.py": agent_source("Foreign"),
+    "foreign_service.py": 'name = "foreign"\n\n\ndef handle(method, path, body):\n    return {}, 200\n',
+    "foreign_sense.py": """name = "foreign"
+delimiter = "|||FOREIGN|||"
+response_key = "foreign_response"
+system_prompt = "Then write |||FOREIGN||| and one word."
+wrapper_tag = "foreign"
+""",
+}
+
+
+def _is_served(attacked: Attacked, folder: str) -> bool:
+    """Whether the file of ``FOREIGN`` that belongs into a folder is in service."""
+    if folder == "agents":
+        return "Foreign" in attacked.daemon.agent_names()
+    if folder == "services":
+        return attacked.daemon.get("/api/foreign").status == 200
+    attacked.model.will(says("hello"))
+    attacked.daemon.chat("hello")
+    return "FOREIGN" in json.dumps(attacked.model.asked)
+
+
 @pytest.mark.parametrize("folder", ["agents", "services", "senses"])
 def test_code_folder_as_a_link_is_not_read(attacked: Attacked, folder: str) -> None:
     place = attacked.root / folder
     outside = attacked.daemon.home / "outside"
     outside.mkdir()
-    (outside / "foreign_agent.py").write_text(agent_source("Foreign"))
-    (outside / "foreign_service.py").write_text(
-        'name = "foreign"\n\n\ndef handle(m, p, b):\n    return {}, 200\n'
-    )
-    (outside / "foreign_sense.py").write_text('name = "foreign"\ndelimiter = "|||FOREIGN|||"\n')
+    for name, source in FOREIGN.items():
+        (outside / name).write_text(source)
     before = place.with_name(f"{folder}-before")
     if place.exists():
         place.rename(before)
-    place.symlink_to(outside)
-    attacked.owned(place)
+    shutil.copytree(outside, place)
+    for path in (place, *place.iterdir()):
+        attacked.owned(path)
     try:
-        time.sleep(1)
-        assert "Foreign" not in attacked.daemon.agent_names()
-        assert attacked.daemon.get("/api/foreign").status == 404
-        assert "FOREIGN" not in attacked.daemon.get("/health").body.decode()
+        attacked.daemon.wait_for(lambda: _is_served(attacked, folder), what="the probe to work")
+        shutil.rmtree(place)
+        place.symlink_to(outside)
+        attacked.owned(place)
+        attacked.daemon.wait_for(lambda: not _is_served(attacked, folder), what="the link to be refused")
+        time.sleep(0.7)
+        assert not _is_served(attacked, folder)
         assert attacked.daemon.get("/agents/export/foreign_agent.py", control=True).status == 404
     finally:
         place.unlink()

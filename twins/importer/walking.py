@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from agents.storage.safe_open import open_folder, open_made_folder, open_regular, open_root
+from agents.storage.safe_fs import MAX_BYTES
+from agents.storage.safe_open import open_folder, open_made_folder, open_regular, open_root, read_regular_file
 
 _BLOCKED = frozenset({errno.ELOOP, errno.ENOTDIR})
 _CHUNK = 1 << 20
@@ -117,6 +118,11 @@ class Walk:
                 yield chunk
         finally:
             os.close(handle)
+
+    def content(self, path: str, max_bytes: int = MAX_BYTES) -> bytes:
+        """The whole of the file at ``path``. Raises ``OSError``, ``UnsafeFileError`` above ``max_bytes``."""
+        above, name = split(path)
+        return read_regular_file(self.folder(above), (name,), max_bytes)
 
     def sha256(self, path: str) -> str:
         """SHA-256 of the file at ``path``; "" when no file lies there."""
