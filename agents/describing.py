@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +12,8 @@ from typing import Any, Protocol
 from agents.discovery import AgentFile
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from agents.worker.crew import Crew
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,8 @@ class Quarantine(Protocol):
 
 class Describer:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
-    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all."""
+    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
+    ``files`` is the workspace's tree."""
 
     def __init__(
         self,
@@ -51,9 +52,11 @@ class Describer:
         deps: Path,
         trusted: Callable[[Origin, str], bool],
         held: Quarantine,
+        files: SafeTree,
         installer: Installer | None,
     ) -> None:
         self._crew = crew
+        self._files = files
         self._kept = kept
         self._deps = deps
         self._is_trusted = trusted
@@ -64,7 +67,7 @@ class Describer:
         self, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
     ) -> dict[Key, FileState]:
         """The state of each file now; a broken one keeps serving the version of ``before``."""
-        done = await asyncio.to_thread(self._quarantined, todo)
+        done = await in_file_pool(self._quarantined, todo)
         todo = [one for one in todo if one[0] not in done]
         for start in range(0, len(todo), _BATCH):
             batch = todo[start : start + _BATCH]
@@ -76,14 +79,20 @@ class Describer:
                     if earlier is not None:
                         done[key] = earlier
                         continue
-                done[key] = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
+                done[key] = await in_file_pool(self._take, key, file, outcome, before.get(key))
         return done
 
     def why_held(self, key: Key, file: AgentFile) -> str:
         """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
         if key[0] == "shipped":
             return ""
-        return self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+        try:
+            content = file.content()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:  # what cannot be told apart from held code does not run
+            return f"it cannot be read: {error.strerror or error}"
+        return self._held.why(file.path, hashlib.sha256(content).hexdigest())
 
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
@@ -97,7 +106,7 @@ class Describer:
     async def _from_kept(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""
         kept = self._kept_path(*key)
-        content = await asyncio.to_thread(_read, kept)
+        content = await in_file_pool(self._read_kept, kept)
         if not content:
             return None
         earlier = AgentFile(file.rel, file.path, _NO_STAMP)
@@ -110,7 +119,7 @@ class Describer:
         if not found["agents"]:
             return None
         agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
-        good_since = (await asyncio.to_thread(kept.stat)).st_mtime
+        good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
     async def _ask(self, batch: Sequence[tuple[Key, AgentFile]]) -> list[dict[str, Any]]:
@@ -134,7 +143,7 @@ class Describer:
             tried.add(missing)
             from agents import dependencies  # rarely needed, and every start would pay for it
 
-            source = await asyncio.to_thread(_read, file.path)
+            source = await in_file_pool(_read, file)
             wanted = dependencies.requirements_for(source, missing)
             if not wanted or self._installer is None:
                 command = dependencies.command_for(missing, wanted, self._deps)
@@ -157,7 +166,7 @@ class Describer:
             if before is not None and before.agents:
                 return FileState(file, origin, before.agents, failures, before.good_since, lacks)
             return FileState(file, origin, [], failures, lacks=lacks)
-        content = _read(file.path)
+        content = _read(file)
         sha256 = hashlib.sha256(content).hexdigest()
         kept = self._keep(origin, file, content) if origin != "shipped" else ""
         agents = self._agents_of(origin, file, outcome, sha256, kept)
@@ -189,13 +198,16 @@ class Describer:
         name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
         return self._kept / f"{name}.py"
 
+    def _read_kept(self, kept: Path) -> bytes:
+        try:
+            return self._files.read(kept)
+        except OSError:
+            return b""
+
     def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
         target = self._kept_path(origin, file.rel)
         try:
-            self._kept.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(content)
-            temporary.replace(target)
+            self._files.write_unsynced(target, content)
         except OSError as error:
             log.warning("no copy of %s kept: %s", file.rel, error)
             return ""
@@ -221,8 +233,8 @@ def _failed(reason: str) -> dict[str, Any]:
     return {"agents": [], "failure": {"reason": reason, "line": None}}
 
 
-def _read(path: Path) -> bytes:
+def _read(file: AgentFile) -> bytes:
     try:
-        return path.read_bytes()
+        return file.content()
     except OSError:
         return b""

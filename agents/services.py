@@ -6,8 +6,6 @@ import ast
 import base64
 import errno
 import logging
-import os
-import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from agents.awaiting import settled
 from agents.discovery import Stamp, stamp_of
 from agents.errors import AgentError
 from agents.loading import execute
+from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
 
@@ -63,26 +62,24 @@ class ServiceFault(NamedTuple):
     line: int | None = None
 
 
-def read_service(path: Path) -> bytes:
-    """The text of a service file. Raises ``OSError`` for links, pipes and the like, and for huge files."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        text = file.read(LARGEST + 1)
-    if len(text) > LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 10} KB")
-    return text
+def read_service(path: Path, files: SafeTree | None = None) -> bytes:
+    """The text of a service file. Raises ``OSError`` for links, pipes and the like, and for huge files.
+
+    ``files`` is the tree that it lies in; without one, its folder.
+    """
+    return files.read(path, LARGEST) if files else SafeTree(path.parent).read(path.name, LARGEST)
 
 
-def inspect_service(path: Path, *, unless: str = "") -> tuple[str, ServiceFault | None]:
+def inspect_service(
+    path: Path, *, unless: str = "", files: SafeTree | None = None
+) -> tuple[str, ServiceFault | None]:
     """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``; and its fault.
 
     Read from the text, nothing is run. A file that cannot be read is called ``unless``, or goes by its stem.
     """
     fault = None
     try:
-        return _name_in(ast.parse(read_service(path))) or _stem(path), None
+        return _name_in(ast.parse(read_service(path, files))) or _stem(path), None
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
         fault = ServiceFault(path, reason)
@@ -93,9 +90,9 @@ def inspect_service(path: Path, *, unless: str = "") -> tuple[str, ServiceFault 
     return unless or _stem(path), fault
 
 
-def service_name(path: Path, *, unless: str = "") -> str:
+def service_name(path: Path, *, unless: str = "", files: SafeTree | None = None) -> str:
     """The name alone, as ``inspect_service`` finds it."""
-    return inspect_service(path, unless=unless)[0]
+    return inspect_service(path, unless=unless, files=files)[0]
 
 
 def _name_in(tree: ast.Module) -> str:

@@ -133,6 +133,7 @@ DO = {
     "worker_gone": "Ask again; if it stays, `rappd logs` says how the worker ended.",
     "worker_refused": "`rappd doctor`, then ask again.",
     "wrong_passphrase": "Type the passphrase that the backup was made with.",
+    "unsafe_file": "Remove the link or pipe, and put the file itself there.",
     "wrong_password": "Set `voice_zip_password`, or send the right one.",
     "wrong_recipient": "Send it to the machine it is for.",
     "wrong_sender": "Send your own id as `from`.",

@@ -38,6 +38,7 @@ from rappd.workspace_variables import env_file_state
 from twins.importer.holding import Held
 from twins.listing import scan
 from twins.places import TwinPlaces
+from twins.refused_links import refused_links_of_home
 from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
@@ -125,6 +126,15 @@ def _data(visit: _Visit) -> Iterator[Finding]:
         )
     elif not loose:
         yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
+
+
+def _links(visit: _Visit) -> Iterator[Finding]:
+    """Links that an earlier version followed."""
+    settings = visit.settings
+    soul, agents = settings.text("soul_path"), settings.text("agents_path")
+    host = Workspace.at(visit.home.brainstem, soul=soul, agents=agents)
+    for link in refused_links_of_home(visit.home.root, host):
+        yield Finding("Links", "note", link.text, link.do)
 
 
 def _settings(visit: _Visit) -> Iterator[Finding]:
@@ -216,12 +226,14 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
             yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return
     settings = visit.settings
-    folder = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path")).agents
-    files = find_agent_files(folder) if folder.is_dir() else []
+    workspace = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path"))
+    files = find_agent_files(workspace.agents, workspace.files)
     broken = 0
     for file in files:
         try:
-            ast.parse(file.path.read_bytes())
+            ast.parse(file.content())
+        except OSError:  # it went away, or became a link
+            continue
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
@@ -434,6 +446,7 @@ def _others_may(path: Path) -> bool:
 _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Data", _data),
     ("Settings", _settings),
+    ("Links", _links),
     ("Port", _port),
     ("Key", _key),
     ("Record", _store),

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from agents.listed import Change
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
@@ -148,6 +149,7 @@ class House:
 
     async def start(self) -> None:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
+        self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
         await self.machines.book.load()
         await self.workforce.start()
@@ -158,6 +160,13 @@ class House:
         from rappd.watching import watch
 
         self.spawn(watch(self))
+
+    def _tell_of_links(self) -> None:
+        """Homes of earlier versions may hold links that were followed then."""
+        from twins.refused_links import refused_links_of_home
+
+        for link in refused_links_of_home(self.home.root, self.host.workspace):
+            log.warning("%s. %s", link.text, link.do)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``,

@@ -105,6 +105,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
                 deps=workspace.deps,
                 trusted=lambda origin, digest: origin == LIBRARY,
                 held=quarantine,
+                files=workspace.files,
             )
             return await work(roster, crew)
         finally:

@@ -21,6 +21,7 @@ from agents.roster import Roster
 from agents.running import AgentRunner, Crews
 from agents.service_index import ServiceIndex
 from agents.services import Reply, ServiceFailed, ServiceFault, read_service
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking
 from agents.worker.plan import CrewPlan
 from agents.worker.workforce import Workforce
@@ -109,7 +110,7 @@ class Tenant:
         self.sources = Sources(workspace)
         self.held = held
         self._quarantine = Quarantine(held, workspace)
-        self._services = ServiceIndex(workspace.organs, workspace.services)
+        self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
         self.node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
@@ -125,12 +126,13 @@ class Tenant:
             deps=workspace.deps,
             trusted=self._trusts,
             held=self._quarantine,
+            files=workspace.files,
             installer=self._install,
         )
-        self.senses = Senses(workspace.senses, held=self._quarantine.why)
+        self.senses = Senses(workspace.senses, held=self._quarantine.why, files=workspace.files)
         self.runner = AgentRunner(self._crews, self.modes)
         self.brainstem = Brainstem(
-            soul=Soul(workspace.soul),
+            soul=Soul(workspace.soul, workspace.files),
             senses=self.senses,
             roster=self.roster,
             runner=self.runner,
@@ -201,7 +203,7 @@ class Tenant:
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        file, why = await asyncio.to_thread(self._find_service, name)
+        file, why = await in_file_pool(self._find_service, name)
         if file is None:
             return None
         if why:
@@ -261,7 +263,7 @@ class Tenant:
         now = time.monotonic()
         if now - self._glanced > _GLANCE_SECONDS:
             self._glanced = now
-            if await asyncio.to_thread(self._glance_at_disk):
+            if await in_file_pool(self._glance_at_disk):
                 await self.refresh()
 
     def _crews_by(self, plan: CrewPlan) -> Crews:
@@ -284,12 +286,15 @@ class Tenant:
         if file is None:
             return None, ""
         try:
-            return file, self._quarantine.why(file, sha256(read_service(file)))
+            content = read_service(file, self.workspace.files)
+        except FileNotFoundError:
+            return None, ""
         except OSError as error:
             reason = error.strerror or str(error)
             raise ServiceFailed(
                 f"{file.name} cannot be read: {reason}", do="Put a plain file there."
             ) from error
+        return file, self._quarantine.why(file, sha256(content))
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)

@@ -81,8 +81,12 @@ def origin_of(source: str) -> str:
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
     others = frozenset() if is_buddy(workspace) else OF_BUDDIES
+    files = workspace.files
     return [
         Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
-        *(Folder(origin_of(source.name), source.folder, source.enabled) for source in sources.all()),
-        Folder(YOURS, workspace.agents),
+        *(
+            Folder(origin_of(source.name), source.folder, source.enabled, files=files)
+            for source in sources.all()
+        ),
+        Folder(YOURS, workspace.agents, files=files),
     ]

@@ -9,7 +9,6 @@ from rappd.quarantine import Quarantine
 from twins import workspace_env
 from twins.agent_files import sha256
 from twins.errors import BadFile
-from twins.identity_file import read_regular
 from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -29,13 +28,18 @@ class EnvFileState(NamedTuple):
 def env_file_state(workspace: Workspace, quarantine: Quarantine) -> EnvFileState:
     """Reads the ``.env`` of a workspace; never raises for what is in it. Blocks on the disk."""
     try:
-        content = read_regular(workspace.env_file, workspace_env.MAX_BYTES)
+        content = workspace.files.read_if_there(workspace.env_file, workspace_env.MAX_BYTES)
         if not content:
             return EnvFileState({})
         held = quarantine.why(workspace.env_file, sha256(content))
         found = workspace_env.parse(workspace_env.decode(content))
     except BadFile as problem:
         return EnvFileState({}, problem=(str(problem), problem.do))
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        return EnvFileState(
+            {}, problem=(f"{workspace_env.FILE} cannot be read: {reason}", "Put a plain file there.")
+        )
     return EnvFileState({} if held else found.taken, found.left_out, held)
 
 

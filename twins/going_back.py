@@ -241,7 +241,7 @@ class _Building:
         with Walk(self._root) as walk:
             if SOUL in self._difference.same or walk.find(SOUL).kind is not Kind.FILE:
                 return
-            content = b"".join(walk.chunks(SOUL))
+            content = walk.content(SOUL)
         stem = f"{_HISTORY}/{self._now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-before-going-back"
         with Walk(self._target, durable=False) as target:
             name, count = f"{stem}.md", 1

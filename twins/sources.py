@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,13 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.storage.safe_open import UnsafeFileError
 from twins.agent_files import proper_name, sha256
 from twins.errors import BadFile, NoSuchFile
 from twins.portable_names import other_spelling, why_no_component
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
+
+_MAX_STATE = 4 << 20
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ class Sources:
     def disconnect(self, name: str) -> None:
         """Forgets a source and takes its agents out of service."""
         source = self.get(name)
-        shutil.rmtree(source.folder, ignore_errors=True)
+        self._workspace.files.remove_tree(source.folder)
         del self._load()[name]
         self._save()
 
@@ -92,7 +94,7 @@ class Sources:
                 f"{other} is enabled, and some disks take {file} for the same file.",
                 do="Disable that one first.",
             )
-        write_atomically(source.folder / file, content)
+        self._workspace.files.write_durably(source.folder / file, content)
         entry = self._load()[name]
         entry["sha256"][agent_id] = digest
         entry["enabled_agents"] = sorted(entry["sha256"])
@@ -104,7 +106,7 @@ class Sources:
         source = self.get(name)
         if agent_id not in source.fetched:
             return False
-        (source.folder / proper_name(f"{agent_id}.py")).unlink(missing_ok=True)
+        self._workspace.files.remove(source.folder / proper_name(f"{agent_id}.py"), missing_ok=True)
         entry = self._load()[name]
         del entry["sha256"][agent_id]
         entry["enabled_agents"] = sorted(entry["sha256"])
@@ -122,10 +124,10 @@ class Sources:
     def _load(self) -> dict[str, Any]:
         if self._state is None:
             try:
-                found = orjson.loads(self._state_path.read_bytes())
+                found = orjson.loads(self._workspace.files.read(self._state_path, _MAX_STATE))
             except FileNotFoundError:
                 found = {}
-            except orjson.JSONDecodeError as error:
+            except (UnsafeFileError, orjson.JSONDecodeError) as error:
                 raise BadFile(
                     f"{self._state_path} cannot be read.", do="Mend the file, or move it away."
                 ) from error
@@ -134,7 +136,8 @@ class Sources:
         return self._state
 
     def _save(self) -> None:
-        write_atomically(self._state_path, orjson.dumps(self._load(), option=orjson.OPT_INDENT_2))
+        content = orjson.dumps(self._load(), option=orjson.OPT_INDENT_2)
+        self._workspace.files.write_durably(self._state_path, content)
 
 
 def _complete(entry: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from agents.storage.safe_fs import SafeTree
+
+log = logging.getLogger(__name__)
+
+_MAX_ENV = 1 << 20
 
 DEFAULT_SOUL = """\
 # Soul
@@ -25,8 +32,19 @@ class Workspace:
 
     @classmethod
     def at(cls, root: Path, *, soul: str = "", agents: str = "") -> Workspace:
-        """The workspace under ``root``; relative ``soul`` and ``agents`` resolve against it."""
-        return cls(root, root / (soul or "soul.md"), root / (agents or "agents"))
+        """The workspace under ``root``; relative ``soul`` and ``agents`` resolve against it.
+
+        Where they lie outside it, the operator put them there: links on the way are followed now, once.
+        """
+        return cls(root, _placed(root, soul or "soul.md"), _placed(root, agents or "agents"))
+
+    @property
+    def files(self) -> SafeTree:
+        """Reads and writes of the daemon's in this workspace. Agents can write here: use nothing else."""
+        outside = [
+            folder for folder in (self.soul.parent, self.agents) if not folder.is_relative_to(self.root)
+        ]
+        return SafeTree(self.root, *outside)
 
     @property
     def services(self) -> Path:
@@ -75,14 +93,24 @@ class Workspace:
 
     def create(self) -> None:
         """Makes whatever is missing; what is there stays as it is."""
+        files = self.files
         for folder in (self.root, self.agents, self.services, self.data):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.soul.exists():
-            write_atomically(self.soul, DEFAULT_SOUL.encode())
+            if not files.exists(folder):  # a link stays as it is; reading it is refused
+                files.make_folder(folder)
+        if not files.exists(self.soul):
+            files.write_durably(self.soul, DEFAULT_SOUL.encode())
+
+
+def _placed(root: Path, name: str) -> Path:
+    path = Path(os.path.normpath(root / name))
+    return root / name if path.is_relative_to(root) else Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half."""
+    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half.
+
+    For files that no worker can write; in a workspace, ``Workspace.files`` writes.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)

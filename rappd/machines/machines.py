@@ -173,7 +173,7 @@ class Machines(Parts):
     def rappid(self) -> str:
         """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
         try:
-            found = orjson.loads((self.tenants.host.workspace.root / "rappid.json").read_bytes())
+            found = orjson.loads(self.tenants.host.workspace.files.read("rappid.json", 1 << 20))
             return str(found["rappid"])[:300]
         except (OSError, ValueError, KeyError, TypeError):
             return ""

@@ -49,6 +49,7 @@ async def import_agent(request: web.Request) -> web.Response:
 
 
 @routes.get("/agents/export/{filename:.+}")
+@operator_only
 async def export(request: web.Request) -> web.Response:
     """An agent file as a download."""
     source = await tenant_of(request).structure.source(request.match_info["filename"])
@@ -63,6 +64,7 @@ async def export(request: web.Request) -> web.Response:
 
 
 @routes.get("/agents/source/{filename:.+}")
+@operator_only
 async def source(request: web.Request) -> web.Response:
     """An agent file's text, for reading before approving. Of a `.env` others than the operator get names."""
     name, with_values = request.match_info["filename"], is_operator(request)

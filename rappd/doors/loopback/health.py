@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
@@ -27,7 +27,9 @@ async def health(request: web.Request) -> web.Response:
     """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
     house, host = request.app[HOUSE], tenant_of(request)
     thinking = house.thinking.describe()
-    has_soul, command = await asyncio.to_thread(lambda: (host.workspace.soul.exists(), _command()))
+    has_soul, command = await in_file_pool(
+        lambda: (host.workspace.files.is_file(host.workspace.soul), _command())
+    )
     return ok(
         {
             "status": "ok",
@@ -98,7 +100,7 @@ def _command() -> str:
 
 async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
     """The same of files of senses."""
-    sensed = await asyncio.to_thread(tenant.senses.look)
+    sensed = await in_file_pool(tenant.senses.look)
     return [
         {
             "file": f"senses/{fault.file}",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
-from rappd.doors.loopback.guard import is_operator
+from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import tenant_of
 from rappd.house import House
@@ -60,7 +60,7 @@ async def voice_config(request: web.Request) -> web.Response:
     """The voice settings; `password` opens the file, {} when there is none."""
     password = request.query.get("password") or _kept_password(request)
     async with _few_guesses(request):
-        return ok(await asyncio.to_thread(voice_file.read, tenant_of(request).workspace.root, password))
+        return ok(await in_file_pool(voice_file.read, tenant_of(request).workspace.root, password))
 
 
 @routes.post("/voice/config")
@@ -71,14 +71,15 @@ async def set_voice_config(request: web.Request) -> web.Response:
     password = body.pop("_password", "") or house.settings.text("voice_zip_password")
     if not isinstance(password, str):
         raise BadBody("_password must be a string", do="Send the password as text.")
-    await asyncio.to_thread(voice_file.write, tenant_of(request).workspace.root, password, body)
+    await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
 
 
 @routes.post("/voice/export")
+@operator_only
 async def export_voice(request: web.Request) -> web.Response:
     """The encrypted voice settings as a download."""
-    content = await asyncio.to_thread(voice_file.content, tenant_of(request).workspace.root)
+    content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
     return web.Response(
         body=content,
         content_type="application/zip",
@@ -95,7 +96,7 @@ async def import_voice(request: web.Request) -> web.Response:
     password = fields.get("password") or house.settings.text("voice_zip_password")
     root = tenant_of(request).workspace.root
     async with _few_guesses(request):
-        return ok(await asyncio.to_thread(voice_file.take, root, password, content))
+        return ok(await in_file_pool(voice_file.take, root, password, content))
 
 
 @asynccontextmanager
