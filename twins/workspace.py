@@ -102,8 +102,10 @@ class Workspace:
 
 
 def _placed(root: Path, name: str) -> Path:
-    path = Path(os.path.normpath(root / name))
-    return root / name if path.is_relative_to(root) else Path(os.path.realpath(path))
+    base = os.path.normpath(root)
+    path = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - both are text here
+    inside = path.startswith(base + os.sep)
+    return root / os.path.relpath(path, base) if inside else Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:

@@ -66,6 +66,22 @@ def test_workspace_moved_by_settings_follows_the_operators_links(tmp_path: Path)
         workspace.files.read(workspace.agents / "link_agent.py")
 
 
+@pytest.mark.parametrize("spelling", ["root", "other/../root", "./root/."])
+def test_workspace_soul_inside_stays_beneath_the_root(tmp_path: Path, spelling: str) -> None:
+    (tmp_path / "other").mkdir()
+    root = Path(f"{tmp_path}/{spelling}")
+    for soul in ("", "soul.md", "a/../soul.md", f"{tmp_path}/root/soul.md"):
+        workspace = Workspace.at(root, soul=soul)
+        assert workspace.soul == root / "soul.md"
+        workspace.create()
+        workspace.soul.unlink()
+        (tmp_path / "secret").write_text(SECRET)
+        workspace.soul.symlink_to(tmp_path / "secret")
+        with pytest.raises(BadFile, match="link"):
+            read_soul(Workspace.at(root, soul=soul))
+        workspace.soul.unlink()
+
+
 @pytest.mark.parametrize("linked", [".brainstem_data", ".brainstem_data/soul_history"])
 def test_soul_history_behind_a_link_is_refused(workspace: Workspace, tmp_path: Path, linked: str) -> None:
     outside = tmp_path / "outside"
