@@ -218,11 +218,14 @@ class SafeTree:
     def modes(self, where: Where) -> list[tuple[str, int]]:
         """Name and mode of each entry of a folder, links too, sorted; none where there is no such folder."""
         found = []
-        with suppress(FileNotFoundError, UnsafeFileError), self._folder(*self._located(where)) as folder:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    with suppress(FileNotFoundError):  # it went away
-                        found.append((entry.name, entry.stat(follow_symlinks=False).st_mode))
+        with (
+            suppress(FileNotFoundError, UnsafeFileError),
+            self._folder(*self._located(where)) as folder,
+            os.scandir(folder) as entries,
+        ):
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it went away
+                    found.append((entry.name, entry.stat(follow_symlinks=False).st_mode))
         return sorted(found)
 
     def names(self, where: Where) -> list[str]:
