@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.worker.namespaces import View, raw_devices
@@ -51,6 +52,17 @@ def enter(view: View, *, real_root: bool) -> None:
         rights[view.private_root] = 0
     rights[view.workspace] = rules.all
     rules.walk(Path("/"), rules.all, rights)
+    rules.enforce()
+
+
+def confine(*, hidden: Sequence[Path], readable: Sequence[Path], writable: Sequence[Path]) -> None:
+    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and
+    only ``writable`` to write. Needs ``no_new_privs``. Raises OSError.
+    """
+    rules = _Rules(version())
+    reading = rules.all & _READING
+    rights = dict.fromkeys(hidden, 0) | dict.fromkeys(readable, reading) | dict.fromkeys(writable, rules.all)
+    rules.walk(Path("/"), reading, rights)
     rules.enforce()
 
 
