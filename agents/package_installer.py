@@ -14,6 +14,7 @@ import runpy
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -205,8 +206,10 @@ def _make_read_only(name: str) -> bool:
 
 
 def _interpreter() -> list[str]:
-    """The folders that this Python runs from."""
-    named = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.__file__)))
+    """The folders that this Python and pip run from."""
+    pip = find_spec("pip")
+    named = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.__file__))]
+    named += (pip and pip.submodule_search_locations) or ()
     return [name for name in named if os.path.realpath(name) not in ("/", "/usr")]
 
 
