@@ -171,4 +171,5 @@ def _folder_of(index: str) -> list[str]:
 def _complaint(output: bytes) -> str:
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line.split(":", 1)[1].strip() for line in lines if line.lower().startswith("error:")]
-    return (errors or lines or ["no reason given"])[-1][:200]
+    told = [error for error in errors if error != "Exception:"]  # then comes a traceback
+    return (told or lines or ["no reason given"])[-1][:200]

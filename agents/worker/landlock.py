@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.worker.namespaces import View, raw_devices
@@ -62,8 +62,13 @@ def confine(*, hidden: Sequence[Path], readable: Sequence[Path], writable: Seque
     rules = _Rules(version())
     reading = rules.all & _READING
     rights = dict.fromkeys(hidden, 0) | dict.fromkeys(readable, reading) | dict.fromkeys(writable, rules.all)
-    rules.walk(Path("/"), reading, rights)
+    rules.walk(Path("/"), reading, {path: own for path, own in rights.items() if _above(path, rights) != own})
     rules.enforce()
+
+
+def _above(path: Path, rights: Mapping[Path, int]) -> int | None:
+    """What is said of the nearest folder above: naming the same again would close its listing."""
+    return next((rights[folder] for folder in path.parents if folder in rights), None)
 
 
 class _Rules:
