@@ -43,7 +43,7 @@ endif
 
 $(VENV)/.tested: $(VENV)/.installed $(LOCKS)/test.lock
 ifeq ($(LOCKED),yes)
-	@$(PIP) install $(CHECKED) -r $(LOCKS)/test.lock -r $(LOCKS)/runtime.lock
+	@$(PIP) install $(CHECKED) -r $(LOCKS)/runtime.lock -r $(LOCKS)/test.lock
 else
 	@$(PIP) install -c constraints.txt -e '.[test]'
 endif

@@ -18,6 +18,8 @@ contains the libraries of the page below. Each is under its own licence. Made by
 """
 _CLASSIFIER = "License :: OSI Approved :: "
 _LONGEST = 60
+_BY_ITS_FILE = {"pyrage": "MIT"}
+"""Packages that say it in their licence file alone."""
 
 
 def locked(lock: str) -> dict[str, str]:
@@ -30,8 +32,13 @@ def licence(name: str, metadata: PackageMetadata) -> str:
     """The licence that a package names. Raises ``LookupError`` when it names none."""
     expression = metadata["License-Expression"] or ""
     text = (metadata["License"] or "").strip()
-    stated = [one.removeprefix(_CLASSIFIER) for one in metadata.get_all("Classifier") or [] if _CLASSIFIER in one]
-    found = expression or (text if 0 < len(text) <= _LONGEST and "\n" not in text else "") or ", ".join(stated)
+    stated = [
+        one.removeprefix(_CLASSIFIER) for one in metadata.get_all("Classifier") or [] if _CLASSIFIER in one
+    ]
+    found = (
+        expression or (text if 0 < len(text) <= _LONGEST and "\n" not in text else "") or ", ".join(stated)
+    )
+    found = found or _BY_ITS_FILE.get(name, "")
     if not found:
         raise LookupError(f"{name} names no licence")
     return found
@@ -48,7 +55,8 @@ def vendored() -> Iterator[tuple[str, str, str]]:
 def notice() -> str:
     """The text of the file."""
     packages = [
-        (name, version, licence(name, distribution(name).metadata)) for name, version in locked("runtime").items()
+        (name, version, licence(name, distribution(name).metadata))
+        for name, version in locked("runtime").items()
     ]
     rows = [("Packages", packages), ("Libraries of the page (in rappd/web/vendor)", list(vendored()))]
     return "\n".join([_HEADER, *(_table(title, lines) for title, lines in rows)])
