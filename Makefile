@@ -33,7 +33,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(LOCKS)/build.lock $(LOCKS)/
 ifeq ($(LOCKED),yes)
 	@$(PIP) install $(CHECKED) -r $(LOCKS)/build.lock
 	@$(PIP) install $(CHECKED) -r $(LOCKS)/runtime.lock || \
-	  { echo "No checked wheel for this system? See docs/how-to.md, or: make $(MAKECMDGOALS) LOCKED=no"; exit 1; }
+	  { echo "No checked wheel for this system? See docs/how-to.md, or: LOCKED=no make $(MAKECMDGOALS)"; exit 1; }
 	@$(PIP) install --no-deps --no-build-isolation -e .
 else
 	@$(PIP) install -c constraints.txt pip setuptools
