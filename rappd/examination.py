@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from agents import programs
 from agents.discovery import find_agent_files
 from agents.worker import landlock
 from envelopes.problem import Problem
@@ -401,6 +402,15 @@ def _peers(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Peers", "good", f"{len(paired)} paired, {here} here")
 
 
+def _programs(visit: _Visit) -> Iterator[Finding]:
+    """Programs of the owner's that the daemon would use if agents could not replace them."""
+    unused = list(filter(None, map(programs.why_not_used, ("gh", "uv"))))
+    for why in unused:
+        yield Finding("Programs", "note", why, "nothing, or install it for the whole system")
+    if not unused:
+        yield Finding("Programs", "good", "only those are started that agents cannot replace")
+
+
 def _python(visit: _Visit) -> Iterator[Finding]:
     yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
 
@@ -454,6 +464,7 @@ _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Variables", _variables),
     ("Thinking", _thinking),
     ("Workers", _sandbox),
+    ("Programs", _programs),
     ("Door", _door),
     ("Nearby", _nearby),
     ("Peers", _peers),

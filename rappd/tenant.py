@@ -35,7 +35,7 @@ from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
 from rappd.unheard import Unheard
-from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
+from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, PackageSettings, crew_plan, folders_of
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
 from twins.importer.holding import Held
@@ -114,7 +114,8 @@ class Tenant:
         self.node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
-        self._may_install = settings.on("agents.install_packages")
+        self._packages = PackageSettings.from_settings(settings, private_root=private_root)
+        self._private_root = private_root
         self._plan = partial(crew_plan, workspace, settings, private_root, os.environ, self._quarantine)
         self._crews = self._crews_by(self._plan())
         self._crew = self._crews.everyday
@@ -174,7 +175,7 @@ class Tenant:
         fresh = Modes.from_settings(settings)
         self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
         self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
-        self._may_install = settings.on("agents.install_packages")
+        self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 
     async def handle(self, passage: Passage) -> dict[str, Any]:
@@ -303,11 +304,15 @@ class Tenant:
         async with self._install_lock:
             from agents import dependencies  # rarely needed, and every start would pay for it
 
-            if not self._may_install:
+            if not self._packages.allowed:
                 return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
-                dependencies.install, requirements, self.workspace.deps, timeout=180.0
+                dependencies.install,
+                requirements,
+                self.workspace.deps,
+                timeout=180.0,
+                source=self._packages.source(),
             )
             self._crews.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from rappd.workspace_variables import worker_variables
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
 from twins.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agents import dependencies
 
 LIBRARY = "shipped"
 YOURS = "yours"
@@ -41,6 +45,27 @@ class Modes(msgspec.Struct):
             max(1, settings.number("brainstem.rounds")),
             float(max(1, settings.number("agents.timeout"))),
         )
+
+
+class PackageSettings(msgspec.Struct, frozen=True):
+    """Settings for the packages that agents declare: ``allowed``, and where they come from."""
+
+    allowed: bool
+    index: str
+    sandbox: str
+    private_root: Path
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, private_root: Path) -> PackageSettings:
+        """The values in force."""
+        allowed = settings.on("agents.install_packages")
+        return cls(allowed, settings.text("agents.package_index"), sandbox_wish(settings), private_root)
+
+    def source(self) -> dependencies.Source:
+        """The same for the installer."""
+        from agents import dependencies  # rarely needed, and every start would pay for it
+
+        return dependencies.Source(self.index, self.sandbox, (self.private_root,))
 
 
 def crew_plan(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.worker.namespaces import View, raw_devices
@@ -52,6 +53,22 @@ def enter(view: View, *, real_root: bool) -> None:
     rights[view.workspace] = rules.all
     rules.walk(Path("/"), rules.all, rights)
     rules.enforce()
+
+
+def confine(*, hidden: Sequence[Path], readable: Sequence[Path], writable: Sequence[Path]) -> None:
+    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and
+    only ``writable`` to write. Needs ``no_new_privs``. Raises OSError.
+    """
+    rules = _Rules(version())
+    reading = rules.all & _READING
+    rights = dict.fromkeys(hidden, 0) | dict.fromkeys(readable, reading) | dict.fromkeys(writable, rules.all)
+    rules.walk(Path("/"), reading, {path: own for path, own in rights.items() if _above(path, rights) != own})
+    rules.enforce()
+
+
+def _above(path: Path, rights: Mapping[Path, int]) -> int | None:
+    """What is said of the nearest folder above: naming the same again would close its listing."""
+    return next((rights[folder] for folder in path.parents if folder in rights), None)
 
 
 class _Rules:

@@ -40,12 +40,20 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 def make_read_only(target: str) -> None:
     """Make the mount at ``target`` and all below it read-only (Linux 5.12)."""
-    attributes = _MountAttributes(set=_MOUNT_ATTR_RDONLY)
+    _set_attributes(target, _MountAttributes(set=_MOUNT_ATTR_RDONLY), _AT_RECURSIVE)
+
+
+def make_writable(target: str) -> None:
+    """Undo ``make_read_only`` for the mount at ``target`` alone."""
+    _set_attributes(target, _MountAttributes(clear=_MOUNT_ATTR_RDONLY), 0)
+
+
+def _set_attributes(target: str, attributes: _MountAttributes, flags: int) -> None:
     done = system_call(
         _SYS_MOUNT_SETATTR,
         _AT_FDCWD,
         _Bytes(os.fsencode(target)),
-        _AT_RECURSIVE,
+        flags,
         ctypes.byref(attributes),
         ctypes.sizeof(attributes),
     )

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
+from agents import programs
 from agents.errors import WorkerRefused
 from agents.worker import ceiling
 from agents.worker.wire import packet_pair
@@ -69,14 +68,11 @@ class TemplateLink:
         ours, theirs = packet_pair()
         with theirs:
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    cwd="/",
-                    env=dict(self._settings.environ),
+                self._process = programs.start(
+                    programs.python("-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())),
+                    environment=self._settings.environ,
+                    errors=programs.OWN_ERRORS,
                     pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
                 )
             except OSError as problem:
                 ours.close()
@@ -160,9 +156,7 @@ class TemplateLink:
         """Until the process is gone; it is killed when it lingers."""
 
         def collect() -> None:
-            try:
-                self._process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
+            if self._process.wait(_END_SECONDS) is None:
                 self._process.kill()
                 self._process.wait()
             if "processes" in self.report:  # only then there was a group

@@ -58,6 +58,7 @@ SETTINGS = (
     Setting("agents.memory_mb", "RAPPD_AGENT_MEMORY_MB", "number", "2048", "Memory limit of one worker, in MB."),
     Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once."),
     Setting("agents.install_packages", "RAPPD_INSTALL_PACKAGES", "switch", "on", "Install packages that agents declare.", live=True),
+    Setting("agents.package_index", "RAPPD_PACKAGE_INDEX", "text", "", "Index to install packages from; empty: pip's.", secret=True, live=True),
     Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True),
     Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from agents.storage.file_pool import in_file_pool
-from agents.thinking.lazy import load
+bafrom agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.tenant import tenant_of
@@ -94,7 +92,7 @@ async def metrics(request: web.Request) -> web.Response:
 def _command() -> str:
     """The command as the owner's shell most likely knows it, for the page's hints."""
     own = Path(sys.executable).parent / "rappd"
-    found = shutil.which("rappd")
+    found = programs.known_to_shell("rappd")
     return "rappd" if found and Path(found).resolve() == own.resolve() else str(own)
 
 
