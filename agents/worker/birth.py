@@ -22,6 +22,7 @@ from agents.worker import callback, limits, privileges
 from agents.worker.board import Board
 from agents.worker.line import Line
 from agents.worker.namespaces import View
+from agents.worker.protected_paths import control_sockets, protected_paths, writable_paths
 from agents.worker.sandbox import Sandbox
 from agents.worker.serve import describe, serve
 from agents.worker.syscalls import LINUX
@@ -39,16 +40,23 @@ class Order:
     board: int
     output: int
 
+    def read_plan(self) -> dict[str, Any]:
+        """The plan that its descriptor holds."""
+        plan: dict[str, Any] = orjson.loads(os.pread(self.plan, os.fstat(self.plan).st_size, 0))
+        return plan
+
 
 @dataclass(frozen=True, slots=True)
 class Nursery:
     """What the template knows and every worker needs.
 
+    ``programs`` are what programs are loaded from, ``homes`` the account's home folders.
     ``life`` is the reading end of a pipe whose other end, ``alive``, only the template keeps open.
     """
 
     sandbox: Sandbox
     programs: tuple[Path, ...]
+    homes: tuple[Path, ...]
     life: int
     alive: int
 
@@ -59,7 +67,7 @@ def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
     os.close(nursery.alive)
     _end_with_template(nursery.life)
     os.setsid()
-    plan = orjson.loads(os.pread(order.plan, os.fstat(order.plan).st_size, 0))
+    plan = order.read_plan()
     _take_over_output(order.output)
     _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
     queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
@@ -91,14 +99,27 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
     sandbox = nursery.sandbox
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()
-    private_root = Path(plan["private_root"]) if plan["private_root"] else None
-    bound = plan["limits"]["processes"] if sandbox.bounded else None
-    sandbox.enter(View(workspace, private_root, nursery.programs, bound))
+    sandbox.enter(_view(plan, nursery))
     privileges.die_with_parent()  # losing privileges may have undone it
     os.chdir(workspace)
     gc.enable()
     module, _, name = plan["room"].partition(":")
     return getattr(importlib.import_module(module), name)(plan["settings"]).handle
+
+
+def _view(plan: dict[str, Any], nursery: Nursery) -> View:
+    read_only = [Path(one["path"]) for one in plan["read_only"] if os.path.lexists(one["path"])]
+    linked = [path.resolve() for path in read_only if path.is_symlink()]
+    return View(
+        Path(plan["workspace"]),
+        Path(plan["private_root"]) if plan["private_root"] else None,
+        nursery.programs,
+        tuple(writable_paths(nursery.homes)),
+        (*protected_paths(nursery.homes), *read_only, *(path for path in linked if path.exists())),
+        tuple(control_sockets()),
+        plan["limits"]["processes"] if nursery.sandbox.bounded else None,
+        plan["limits"]["memory"],
+    )
 
 
 def _end_with_template(life: int) -> None:

@@ -14,11 +14,12 @@ from typing import Any
 from agents.worker import landlock, namespaces, privileges
 from agents.worker.forking import fork
 from agents.worker.namespaces import View
-from agents.worker.syscalls import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
+from agents.worker.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
 
 MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
 AUTO = "auto"
 
+_OWN = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
 _OWN_PID_MAX_SINCE = (6, 14)  # before, writing it would change the whole machine's
 _PROBED_PROCESSES = 256
@@ -92,8 +93,8 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
         bounded = _kernel() >= _OWN_PID_MAX_SINCE
         for bound in (True, False) if bounded else (False,):
             if os.geteuid() == 0:
-                yield Sandbox(MOUNT_NAMESPACE, detail, CLONE_NEWNS | CLONE_NEWPID, True, bound)
-            flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID
+                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
+            flags = CLONE_NEWUSER | _OWN
             account = (os.getuid(), os.getgid())
             yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound, account)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
