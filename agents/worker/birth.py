@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,7 +21,7 @@ from agents.worker import callback, limits, privileges
 from agents.worker.board import Board
 from agents.worker.line import Line
 from agents.worker.namespaces import View
-from agents.worker.protected_paths import control_sockets, protected_paths, writable_paths
+from agents.worker.protected_paths import MachinePaths
 from agents.worker.sandbox import Sandbox
 from agents.worker.serve import describe, serve
 from agents.worker.syscalls import LINUX
@@ -50,13 +49,11 @@ class Order:
 class Nursery:
     """What the template knows and every worker needs.
 
-    ``programs`` are what programs are loaded from, ``homes`` the account's home folders.
     ``life`` is the reading end of a pipe whose other end, ``alive``, only the template keeps open.
     """
 
     sandbox: Sandbox
-    programs: tuple[Path, ...]
-    homes: tuple[Path, ...]
+    machine: MachinePaths
     life: int
     alive: int
 
@@ -87,7 +84,6 @@ def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
 
 
 def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None) -> Any:
-    workspace = Path(plan["workspace"])
     os.environ.clear()
     for name, value in plan[
         "env"
@@ -101,22 +97,23 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
         privileges.adopt_orphans()
     sandbox.enter(_view(plan, nursery))
     privileges.die_with_parent()  # losing privileges may have undone it
-    os.chdir(workspace)
+    os.chdir(plan["workspace"])
     gc.enable()
     module, _, name = plan["room"].partition(":")
     return getattr(importlib.import_module(module), name)(plan["settings"]).handle
 
 
 def _view(plan: dict[str, Any], nursery: Nursery) -> View:
-    read_only = [Path(one["path"]) for one in plan["read_only"] if os.path.lexists(one["path"])]
-    linked = [path.resolve() for path in read_only if path.is_symlink()]
+    machine = nursery.machine
+    read_only = [one["path"] for one in plan["read_only"] if os.path.lexists(one["path"])]
+    linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
     return View(
-        Path(plan["workspace"]),
-        Path(plan["private_root"]) if plan["private_root"] else None,
-        nursery.programs,
-        tuple(writable_paths(nursery.homes)),
-        (*protected_paths(nursery.homes), *read_only, *(path for path in linked if path.exists())),
-        tuple(control_sockets()),
+        plan["workspace"],
+        plan["private_root"] or None,
+        machine.programs,
+        machine.writable,
+        (*machine.read_only, *read_only, *filter(os.path.exists, linked)),
+        machine.sockets,
         plan["limits"]["processes"] if nursery.sandbox.bounded else None,
         plan["limits"]["memory"],
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.worker import syscalls
-from agents.worker.access import Access
+from agents.worker.access import Access, is_within
 from agents.worker.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC, MS_REMOUNT
 
 DATA_FOLDERS = (".brainstem_data", ".deps")
@@ -30,28 +30,33 @@ class View:
     that fit into the worker's own /dev/shm.
     """
 
-    workspace: Path
-    private_root: Path | None
-    programs: tuple[Path, ...] = ()
-    writable: tuple[Path, ...] = ()
-    read_only: tuple[Path, ...] = ()
+    workspace: str
+    private_root: str | None
+    programs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     processes: int | None = None
     shared_memory: int | None = None
 
+    @property
+    def hidden(self) -> str | None:
+        """The folder to hide, if it is another than the workspace."""
+        return self.private_root if self.private_root != self.workspace else None
+
     def access(self) -> Access:
         """What the worker may write."""
-        hidden = self.private_root if self.private_root != self.workspace else None
-        writable = [path for path in self.writable if not self._is_hidden(path)]
-        read_only = [path for path in self.read_only if not self._is_hidden(path)]
+        writable = [path for path in self.writable if not self.hides(path)]
+        read_only = [path for path in self.read_only if not self.hides(path)]
         if self.workspace in read_only:  # then at least its folders for data stay writable
-            data = (self.workspace / name for name in DATA_FOLDERS)
-            writable += [path for path in data if path.is_dir() and not path.is_symlink()]
-        return Access.of([*writable, self.workspace], [*read_only, *self.programs], hidden)
+            data = [f"{self.workspace}/{name}" for name in DATA_FOLDERS]
+            writable += [path for path in data if os.path.isdir(path) and not os.path.islink(path)]
+        return Access.of([*writable, self.workspace], [*read_only, *self.programs], self.hidden)
 
-    def _is_hidden(self, path: Path) -> bool:
+    def hides(self, path: str) -> bool:
+        """Whether ``path`` is in the private folder and not in the workspace."""
         root = self.private_root
-        return root is not None and path.is_relative_to(root) and not path.is_relative_to(self.workspace)
+        return root is not None and is_within(path, root) and not is_within(path, self.workspace)
 
 
 def raw_devices() -> tuple[str, ...]:
@@ -78,7 +83,7 @@ def enter(view: View, *, real_root: bool) -> None:
     """
     syscalls.mount("none", "/", "", MS_REC | MS_PRIVATE)
     access = view.access()
-    copies = [(path, syscalls.copy_mounts(str(path))) for path in (*access.writable, *access.pinned)]
+    copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
     processes = syscalls.copy_mounts("/proc")
     if real_root:
         _hide_raw_devices()
@@ -92,22 +97,22 @@ def enter(view: View, *, real_root: bool) -> None:
     if real_root:
         _close_kernel_settings()
     copies += [(path, _copy_read_only(path, view)) for path in access.read_only]
-    hidden = view.private_root if view.private_root != view.workspace else None
+    hidden = view.hidden
     if hidden is not None:
         copies.append((hidden, -1))
-    for path, copy in sorted(copies, key=lambda one: len(one[0].parts)):
+    for path, copy in sorted(copies, key=lambda one: len(one[0])):
         if copy < 0:
-            _hide(path, [shown for shown, _ in copies if shown != path and shown.is_relative_to(path)])
+            _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
         else:
-            syscalls.attach_mounts(copy, os.fspath(path))
+            syscalls.attach_mounts(copy, path)
     if hidden is not None:
         flags = MS_REMOUNT | MS_BIND | syscalls.MS_RDONLY | MS_NOSUID | MS_NODEV
-        syscalls.mount("none", os.fspath(hidden), "", flags)
+        syscalls.mount("none", hidden, "", flags)
     if view.shared_memory is not None:
         _replace_shared_memory(view.shared_memory)
 
 
-def _copy_read_only(path: Path, view: View) -> int:
+def _copy_read_only(path: str, view: View) -> int:
     """A copy of what is at ``path``, taken when everything is read-only. A link that leads nowhere or to
     what the worker does not see shows an empty file."""
     try:
@@ -116,21 +121,19 @@ def _copy_read_only(path: Path, view: View) -> int:
         return syscalls.copy_mounts("/dev/null")
     try:
         here = f"/proc/self/fd/{opened}"
-        found = Path(os.readlink(here))
-        root = view.private_root
-        if path.is_symlink() and root is not None and found.is_relative_to(root):
-            if not found.is_relative_to(view.workspace):
-                return syscalls.copy_mounts("/dev/null")
+        if os.path.islink(path) and view.hides(os.readlink(here)):
+            return syscalls.copy_mounts("/dev/null")
         return syscalls.copy_mounts(here)
     finally:
         os.close(opened)
 
 
-def _hide(root: Path, shown: list[Path]) -> None:
-    syscalls.mount("rappd", os.fspath(root), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256")
+def _hide(root: str, shown: list[str]) -> None:
+    syscalls.mount("rappd", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256")
     for path in shown:
-        if not any(path != other and path.is_relative_to(other) for other in shown):
-            path.mkdir(parents=True, exist_ok=True)
+        if not any(path != other and is_within(path, other) for other in shown):
+            if os.path.isdir(path) or not os.path.lexists(path):
+                os.makedirs(path, exist_ok=True)
 
 
 def _replace_proc(processes: int) -> None:

@@ -17,6 +17,7 @@ import orjson
 from agents.worker import ancestry, cgroup_limit, limits, namespaces, preload, privileges, sandbox
 from agents.worker.birth import Nursery, Order, grow_up
 from agents.worker.forking import fork
+from agents.worker.protected_paths import MachinePaths
 from agents.worker.syscalls import LINUX
 from agents.worker.worker_watch import SECONDS, WorkerWatch
 
@@ -62,8 +63,7 @@ class Template:
         note |= self._memory_note()
         self._watch = WorkerWatch(self._groups, mounts=chosen.kind == sandbox.MOUNT_NAMESPACE)
         self._why: dict[int, str] = {}
-        programs, homes = (tuple(map(Path, settings[name])) for name in ("programs", "homes"))
-        self._nursery = Nursery(chosen, programs, homes, *os.pipe())
+        self._nursery = Nursery(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
         self._wakeup, wakeup_in = os.pipe()
         os.set_blocking(wakeup_in, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -131,6 +131,7 @@ class Template:
         chosen = self._nursery.sandbox
         if chosen.real_root:
             namespaces.raw_devices()  # remembered by all who are forked
+        self._nursery.machine.refresh()
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
             shared = limits.processes_of_account()

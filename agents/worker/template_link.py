@@ -11,7 +11,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -94,8 +93,8 @@ class TemplateLink:
             "preload": list(self._settings.preload),
             "sandbox": self._settings.sandbox,
             "ceiling": self._settings.ceiling,
-            "homes": [str(home) for home in home_folders(os.environ)],
-            "programs": [str(path) for path in _program_paths()],
+            "homes": home_folders(os.environ),
+            "programs": _program_paths(),
         }
         self._unsent.append((orjson.dumps(first), []))
         self._send()
@@ -220,7 +219,7 @@ class TemplateLink:
             self._living.pop(message["gone"]).gone(message["status"], message["cpu"], message["why"])
 
 
-def _program_paths() -> list[Path]:
+def _program_paths() -> list[str]:
     """What this process, and programs that it starts, are loaded from."""
-    modules = [path or str(Path.cwd()) for path in sys.path]
+    modules = [path or os.getcwd() for path in sys.path]
     return program_paths(os.environ.get("PATH", os.defpath).split(os.pathsep), modules)
