@@ -58,54 +58,10 @@ class Nursery:
     alive: int
 
 
-def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
-    """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
-    signal.set_wakeup_fd(-1)
-    os.close(nursery.alive)
-    _end_with_template(nursery.life)
-    os.setsid()
-    plan = order.read_plan()
-    _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
-    queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
-    line = Line(stream)
-    os.register_at_fork(after_in_child=lambda: _leave_to_the_worker(queue, stream))
-    try:
-        handle = _prepare(plan, nursery, shared_account)
-    except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
-        line.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
-        _flush()
-        os._exit(1)
-    callback.open_line(line)
-    line.send(orjson.dumps((READY, 0, None)))
-    serve(queue, line, Board(order.board), order.slot, handle, plan["workspace"])
-    _flush()
-    os._exit(0)
-
-
-def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None) -> Any:
-    os.environ.clear()
-    for name, value in plan[
-        "env"
-    ].items():  # update() asks every kind of mapping there is, and unshares them all
-        os.environ[name] = value
-    time.tzset()
-    limits.apply(plan["limits"], shared_account=shared_account)
-    privileges.let_the_daemon_go_on()
-    sandbox = nursery.sandbox
-    if LINUX and not sandbox.own_processes:
-        privileges.adopt_orphans()
-    sandbox.enter(_view(plan, nursery))
-    privileges.die_with_parent()  # losing privileges may have undone it
-    os.chdir(plan["workspace"])
-    gc.enable()
-    module, _, name = plan["room"].partition(":")
-    return getattr(importlib.import_module(module), name)(plan["settings"]).handle
-
-
-def _view(plan: dict[str, Any], nursery: Nursery) -> View:
+def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> View:
+    """What a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
+    read-only paths that exist."""
     machine = nursery.machine
-    read_only = [one["path"] for one in plan["read_only"] if os.path.lexists(one["path"])]
     linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
     return View(
         plan["workspace"],
@@ -117,6 +73,49 @@ def _view(plan: dict[str, Any], nursery: Nursery) -> View:
         plan["limits"]["processes"] if nursery.sandbox.bounded else None,
         plan["limits"]["memory"],
     )
+
+
+def grow_up(order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None) -> None:
+    """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
+    signal.set_wakeup_fd(-1)
+    os.close(nursery.alive)
+    _end_with_template(nursery.life)
+    os.setsid()
+    _take_over_output(order.output)
+    _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
+    queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
+    line = Line(stream)
+    os.register_at_fork(after_in_child=lambda: _leave_to_the_worker(queue, stream))
+    try:
+        handle = _prepare(plan, nursery.sandbox, view, shared_account)
+    except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
+        line.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
+        _flush()
+        os._exit(1)
+    callback.open_line(line)
+    line.send(orjson.dumps((READY, 0, None)))
+    serve(queue, line, Board(order.board), order.slot, handle, plan["workspace"])
+    _flush()
+    os._exit(0)
+
+
+def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: View, shared_account: int | None) -> Any:
+    os.environ.clear()
+    for name, value in plan[
+        "env"
+    ].items():  # update() asks every kind of mapping there is, and unshares them all
+        os.environ[name] = value
+    time.tzset()
+    limits.apply(plan["limits"], shared_account=shared_account)
+    privileges.let_the_daemon_go_on()
+    if LINUX and not sandbox.own_processes:
+        privileges.adopt_orphans()
+    sandbox.enter(view)
+    privileges.die_with_parent()  # losing privileges may have undone it
+    os.chdir(plan["workspace"])
+    gc.enable()
+    module, _, name = plan["room"].partition(":")
+    return getattr(importlib.import_module(module), name)(plan["settings"]).handle
 
 
 def _end_with_template(life: int) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from agents.worker import syscalls
@@ -15,6 +16,7 @@ from agents.worker.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_P
 DATA_FOLDERS = (".brainstem_data", ".deps")
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
 _MEMORY_DEVICES = ("mem", "kmem", "port")
+_closed: set[str] = set()
 _devices: tuple[int, tuple[str, ...]] = (0, ())
 
 
@@ -44,6 +46,7 @@ class View:
         """The folder to hide, if it is another than the workspace."""
         return self.private_root if self.private_root != self.workspace else None
 
+    @lru_cache(maxsize=128)  # noqa: B019 - few views, and equal ones are one
     def access(self) -> Access:
         """What the worker may write."""
         writable = [path for path in self.writable if not self.hides(path)]
@@ -68,6 +71,22 @@ def raw_devices() -> tuple[str, ...]:
     return _devices[1]
 
 
+def hide_raw_devices() -> None:
+    """Close the raw devices in this process's mount namespace, and in those of all that it will start.
+    Called again, it closes those that have come meanwhile."""
+    for path in raw_devices():
+        if path not in _closed:
+            _closed.add(path)
+            with contextlib.suppress(OSError):
+                syscalls.mount("/dev/null", path, "", MS_BIND)
+
+
+def own_mounts() -> None:
+    """Move this process into a mount namespace of its own; what is mounted outside later is seen there."""
+    syscalls.unshare(syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", "", MS_REC | syscalls.MS_SLAVE)
+
+
 def map_own_account(uid: int, gid: int) -> None:
     """In a fresh user namespace, stay the account one was."""
     Path("/proc/self/setgroups").write_text("deny")
@@ -78,15 +97,13 @@ def map_own_account(uid: int, gid: int) -> None:
 def enter(view: View, *, real_root: bool) -> None:
     """Build the view in this process's fresh mount namespace. Raises OSError when any needed part fails.
 
-    ``real_root``: this is root of the whole machine, to whom raw disks and kernel settings must be
-    closed as well, since file permissions do not close them.
+    ``real_root``: this is root of the whole machine, to whom kernel settings must be closed as well, since
+    file permissions do not close them; the raw disks are closed by ``hide_raw_devices`` before the fork.
     """
     syscalls.mount("none", "/", "", MS_REC | MS_PRIVATE)
     access = view.access()
     copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
     processes = syscalls.copy_mounts("/proc")
-    if real_root:
-        _hide_raw_devices()
     _close(view.sockets)
     syscalls.make_read_only("/")
     _replace_proc(processes)
@@ -160,12 +177,6 @@ def _close(sockets: tuple[str, ...]) -> None:
         else:
             with contextlib.suppress(OSError):  # it went away meanwhile
                 syscalls.mount("/dev/null", path, "", MS_BIND)
-
-
-def _hide_raw_devices() -> None:
-    for path in raw_devices():
-        with contextlib.suppress(OSError):
-            syscalls.mount("/dev/null", path, "", MS_BIND)
 
 
 def _is_raw(entry: os.DirEntry[str]) -> bool:

@@ -13,6 +13,7 @@ CLONE_NEWIPC = 0x0800_0000
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
+MS_SLAVE = 1 << 19
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 4, 23, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_CAP_AMBIENT = 36, 38, 40, 47
@@ -53,6 +54,11 @@ def make_read_only(target: str) -> None:
         ctypes.sizeof(attributes),
     )
     _check(done, f"mount_setattr {target}")
+
+
+def unshare(flags: int) -> None:
+    """``unshare(2)``."""
+    _check(_libc.unshare(flags), "unshare")
 
 
 def copy_mounts(path: str) -> int:

@@ -14,12 +14,20 @@ from typing import Any
 
 import orjson
 
-from agents.worker import ancestry, cgroup_limit, limits, namespaces, preload, privileges, sandbox
-from agents.worker.birth import Nursery, Order, grow_up
+from agents.worker import (
+    ancestry,
+    cgroup_limit,
+    limits,
+    namespaces,
+    preload,
+    privileges,
+    sandbox,
+    worker_watch,
+)
+from agents.worker.birth import Nursery, Order, grow_up, view_of
 from agents.worker.forking import fork
 from agents.worker.protected_paths import MachinePaths
 from agents.worker.syscalls import LINUX
-from agents.worker.worker_watch import SECONDS, WorkerWatch
 
 _PACKET_BYTES = 64 * 1024
 _ORDER_FDS = 5
@@ -61,8 +69,10 @@ class Template:
         note = self._bound_processes(chosen, settings["ceiling"])
         self._groups = cgroup_limit.MemoryGroups.open() if LINUX else None
         note |= self._memory_note()
-        self._watch = WorkerWatch(self._groups, mounts=chosen.kind == sandbox.MOUNT_NAMESPACE)
+        self._watch = worker_watch.WorkerWatch(self._groups, mounts=chosen.kind == sandbox.MOUNT_NAMESPACE)
         self._why: dict[int, str] = {}
+        if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
+            namespaces.own_mounts()
         self._nursery = Nursery(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
         self._wakeup, wakeup_in = os.pipe()
         os.set_blocking(wakeup_in, False)
@@ -92,7 +102,7 @@ class Template:
                         return
                 if LINUX and time.monotonic() >= look_at:
                     self._end_all({**self._watch.over_limit(), **self._watch.replaced()})
-                    look_at = time.monotonic() + SECONDS
+                    look_at = time.monotonic() + worker_watch.SECONDS
         except (ConnectionResetError, BrokenPipeError):
             return  # the daemon ended with words of ours unread
         finally:
@@ -113,9 +123,9 @@ class Template:
                 raise OSError("descriptors got lost on the way")
             told = Order(order["slot"], *fds)
             plan = told.read_plan()
-            identities = self._watch.prepare(plan)
-            pid = self._spawn(told)
-            self._watch.add(pid, plan, identities)
+            read_only = worker_watch.make_missing(plan["read_only"])
+            pid = self._spawn(told, plan, list(read_only))
+            self._watch.add(pid, plan, read_only)
         except OSError as problem:
             self._tell({"refused": order["spawn"], "why": problem.strerror or str(problem)})
         else:
@@ -125,17 +135,21 @@ class Template:
             os.close(fd)
         return True
 
-    def _spawn(self, order: Order) -> int:
+    def _spawn(self, order: Order, plan: dict[str, Any], read_only: list[str]) -> int:
         if LINUX and len(list(Path("/proc/self/task").iterdir())) > 1:
             raise OSError("the template has more than one thread and must not fork")
         chosen = self._nursery.sandbox
-        if chosen.real_root:
+        if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
+            namespaces.hide_raw_devices()
+        elif chosen.real_root:
             namespaces.raw_devices()  # remembered by all who are forked
         self._nursery.machine.refresh()
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
             shared = limits.processes_of_account()
-        return fork(chosen.namespaces, lambda: grow_up(order, self._nursery, shared))
+        view = view_of(plan, read_only, self._nursery)
+        view.access()  # remembered by all who are forked
+        return fork(chosen.namespaces, lambda: grow_up(order, self._nursery, plan, view, shared))
 
     def _reap(self) -> None:
         """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agents.worker.access import is_within
 from agents.worker.cgroup_limit import MemoryGroups
 from agents.worker.file_events import FileEvents
 from agents.worker.memory_use import memory_of
@@ -46,20 +48,13 @@ class WorkerWatch:
         """Milliseconds until ``look`` is due; None while no worker runs."""
         return int(SECONDS * 1000) if self._workers else None
 
-    def prepare(self, plan: dict[str, Any]) -> dict[str, Identity]:
-        """Make what is missing of a plan's read-only paths; returns which files they are. Before the fork."""
-        paths = plan["read_only"]
-        for one in paths:
-            _make_missing(one)
-        if self._events is None or plan["trusted"]:
-            return {}
-        self._events.watch(folder for one in paths for folder in _folder_to_watch(one["path"], plan["workspace"]))
-        return {one["path"]: _identity(one["path"]) for one in paths if os.path.lexists(one["path"])}
-
-    def add(self, pid: int, plan: dict[str, Any], identities: dict[str, Identity]) -> None:
-        """Watch a new worker."""
+    def add(self, pid: int, plan: dict[str, Any], read_only: dict[str, Identity]) -> None:
+        """Watch a new worker; ``read_only`` are its read-only paths as they were before it was started."""
         limits = plan["limits"]
-        self._workers[pid] = _Watched(limits["memory"], identities)
+        watched = self._workers[pid] = _Watched(limits["memory"])
+        if self._events is not None and not plan["trusted"]:
+            watched.identities = read_only
+            self._events.watch(_folders_to_watch(read_only, plan["workspace"]))
         if self._groups is not None:
             self._groups.place(pid, limits["memory"], limits["processes"])
 
@@ -101,11 +96,26 @@ def _too_much(watched: _Watched) -> str:
     return f"took more memory than {watched.memory >> 20} MB and was stopped"
 
 
-def _folder_to_watch(path: str, workspace: str) -> Iterable[str]:
-    """The folder of a path, but for folders within the workspace: agents write there all the time."""
-    above = Path(path).parent
-    if str(above) == workspace or not above.is_relative_to(workspace):
-        yield str(above)
+def make_missing(paths: Iterable[dict[str, Any]]) -> dict[str, Identity]:
+    """Make what is missing of a plan's read-only paths; returns those that exist, and which files they are."""
+    found: dict[str, Identity] = {}
+    for one in paths:
+        path = one["path"]
+        identity = _identity(path)
+        if identity is None and (one["folder"] or one["content"] is not None):
+            _make(path, one["content"])
+            identity = _identity(path)
+        if identity is not None:
+            found[path] = identity
+    return found
+
+
+def _folders_to_watch(paths: Iterable[str], workspace: str) -> Iterator[str]:
+    """The folders of paths, but for those within the workspace: agents write there all the time."""
+    for path in paths:
+        above = os.path.dirname(path)
+        if above == workspace or not is_within(above, workspace):
+            yield above
 
 
 def _identity(path: str) -> Identity:
@@ -116,16 +126,14 @@ def _identity(path: str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _make_missing(one: dict[str, Any]) -> None:
-    path, content = one["path"], one["content"]
-    try:
-        if one["folder"]:
-            Path(path).mkdir(mode=0o700, parents=True)
-        elif content is not None:
-            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            try:
-                os.write(made, content.encode())
-            finally:
-                os.close(made)
-    except OSError:
-        return  # it is there, or nobody of this account can make it
+def _make(path: str, content: str | None) -> None:
+    """Make a folder, or a file with ``content``."""
+    with contextlib.suppress(OSError):  # somebody else made it, or nobody of this account can
+        if content is None:
+            os.makedirs(path, mode=0o700)
+            return
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(made, content.encode())
+        finally:
+            os.close(made)
