@@ -32,7 +32,7 @@ from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
 from rappd.unheard import Unheard
-from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
+from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of, trusted_plan
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
 from twins.importer.holding import Held
@@ -116,7 +116,7 @@ class Tenant:
         self._crew = workforce.crew(name, plan)
         self._crews = Crews(
             everyday=self._crew,
-            trusted=workforce.crew(f"{name}:trusted", plan),
+            trusted=workforce.crew(f"{name}:trusted", trusted_plan(plan)),
             single=workforce.crew(f"{name}:single", replace(plan, one_worker=True)),
         )
         self._crews.go_by(self._quarantine.standing)

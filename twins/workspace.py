@@ -82,7 +82,7 @@ class Workspace:
 
     def environment(self) -> dict[str, str]:
         """The variables of the workspace's ``.env``; a missing file is an empty one."""
-        if not self.env_file.exists():
+        if not self.env_file.exists() or not self.env_file.stat().st_size:
             return {}
         from dotenv import dotenv_values  # most workspaces have no .env, and every start would pay for it
 
