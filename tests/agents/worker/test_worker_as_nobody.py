@@ -138,6 +138,26 @@ def test_a_fork_bomb_is_held_back_and_costs_one_call(play: Play) -> None:
     assert left <= 1
 
 
+def test_memory_without_a_control_group_is_counted(play: Play) -> None:
+    report, kept, answers, after = play("""
+        from tests.agents.worker.test_worker_memory import CHILDREN, SHARED, UNNAMED
+
+        async def scene(workforce, crew):
+            plan = home.plan(max_workers=1, limits=Limits(memory=200 << 20, processes=40))
+            limited = workforce.crew("limited", plan)
+            taking = [UNNAMED, CHILDREN] + ([SHARED] if kind == "mount namespace" else [])
+            kept = [await run(limited, code=code.replace("SIZE", "60")) for code in taking]
+            answers = [await run(limited, code=code.replace("SIZE", "400")) for code in taking]
+            return workforce.sandbox_report()["memory"], kept, answers, await run(crew, "echo", n=1)
+    """)
+    assert "counted" in report
+    assert set(kept) == {"kept"}, kept
+    told = "WorkerGone: The worker took more memory than 200 MB and was stopped"
+    assert answers[:2] == [told, told], answers
+    assert all("No space left" in answer for answer in answers[2:]), answers
+    assert after == {"n": 1}
+
+
 def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> None:
     recognised, gone = play("""
         async def scene(workforce, crew):
