@@ -75,7 +75,9 @@ def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> Vie
     )
 
 
-def grow_up(order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None) -> None:
+def grow_up(
+    order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None
+) -> None:
     """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
     signal.set_wakeup_fd(-1)
     os.close(nursery.alive)

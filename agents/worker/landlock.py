@@ -91,7 +91,10 @@ class _Rules:
             if path not in leading:
                 self.allow(path, rights)
                 continue
-            with contextlib.suppress(OSError), os.scandir(path) as entries:  # what cannot be listed cannot be named
+            with (
+                contextlib.suppress(OSError),
+                os.scandir(path) as entries,
+            ):  # what cannot be listed cannot be named
                 ahead += [entry.path for entry in entries if not entry.is_symlink()]  # its target counts
 
     def enforce(self) -> None:

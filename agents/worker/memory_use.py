@@ -45,7 +45,7 @@ def _unnamed_files(pids: Iterable[int]) -> int:
             for entry in os.scandir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     if os.readlink(entry.path).startswith("/memfd:"):
-                        told = os.stat(entry.path)  # noqa: PTH116 - thousands may be open
+                        told = os.stat(entry.path)
                         found[told.st_dev, told.st_ino] = told.st_blocks * _BLOCK
     return sum(found.values())
 
@@ -53,7 +53,7 @@ def _unnamed_files(pids: Iterable[int]) -> int:
 def _private_shared_memory(pid: int) -> int:
     path = f"/proc/{pid}/root/dev/shm"
     try:
-        if os.stat(path).st_dev == os.stat("/dev/shm").st_dev:  # noqa: PTH116, S108
+        if os.stat(path).st_dev == os.stat("/dev/shm").st_dev:  # noqa: S108
             return 0  # the machine's: others have files there
         told = os.statvfs(path)
     except OSError:

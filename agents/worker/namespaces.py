@@ -146,11 +146,13 @@ def _copy_read_only(path: str, view: View) -> int:
 
 
 def _hide(root: str, shown: list[str]) -> None:
+    outermost = [one for one in shown if not any(one != other and is_within(one, other) for other in shown)]
+    folders = {one: os.path.isdir(one) for one in outermost}
     syscalls.mount("rappd", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256")
-    for path in shown:
-        if not any(path != other and is_within(path, other) for other in shown):
-            if os.path.isdir(path) or not os.path.lexists(path):
-                os.makedirs(path, exist_ok=True)
+    for path, is_folder in folders.items():
+        os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+        if not is_folder:
+            os.mknod(path)
 
 
 def _replace_proc(processes: int) -> None:
@@ -172,8 +174,10 @@ def _replace_shared_memory(size: int) -> None:
 
 def _close(sockets: tuple[str, ...]) -> None:
     for path in sockets:
-        if os.path.isdir(path):  # noqa: PTH112 - as the rest here, by name
-            syscalls.mount("rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | syscalls.MS_RDONLY, "mode=0,size=4k")
+        if os.path.isdir(path):
+            syscalls.mount(
+                "rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | syscalls.MS_RDONLY, "mode=0,size=4k"
+            )
         else:
             with contextlib.suppress(OSError):  # it went away meanwhile
                 syscalls.mount("/dev/null", path, "", MS_BIND)

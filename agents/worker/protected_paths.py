@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/mnt", "/media", "/run/media", "/srv")  # noqa: S108
 """Folders for everybody's files; so is each folder at the top that is not in ``SYSTEM``."""
 
-SYSTEM = frozenset(
+_SYSTEM = (
     "bin boot dev efi etc gnu home init lib lib32 lib64 libx32 lost+found nix opt proc root run sbin snap srv"
-    " sys usr var tmp mnt media".split()
+    " sys usr var tmp mnt media"
 )
+SYSTEM = frozenset(_SYSTEM.split())
 """Names at the top of the file system that are read-only, or handled by themselves."""
 
 HOME_PROTECTED = frozenset({"bin", "Library", "snap"})
@@ -28,7 +29,7 @@ HOME_PROTECTED = frozenset({"bin", "Library", "snap"})
 HOME_WRITABLE = frozenset({".cache"})
 """Names with a dot in a home folder that workers may write."""
 
-TOOL_CACHES = ("pip", "uv", "pypoetry", "pre-commit", "virtualenv", "pipx", "conda", "go-build", "npm", "yarn")
+TOOL_CACHES = tuple("pip uv pypoetry pre-commit virtualenv pipx conda go-build npm yarn".split())
 """Folders in ``.cache`` from which tools install programs."""
 
 CONTROL_SOCKETS = (
