@@ -123,7 +123,8 @@ class Sources:
         return self._state
 
     def _save(self) -> None:
-        write_atomically(self._state_path, orjson.dumps(self._load(), option=orjson.OPT_INDENT_2))
+        content = orjson.dumps(self._load(), option=orjson.OPT_INDENT_2)
+        write_atomically(self._state_path, content, staging=self._workspace.staging)
 
 
 def _complete(entry: dict[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,11 @@ class Workspace:
         return self.data / "kept"
 
     @property
+    def staging(self) -> Path:
+        """A folder that workers cannot write, for files before they are moved to where workers can."""
+        return self.kept
+
+    @property
     def env_file(self) -> Path:
         """The agents' own variables (§5.6)."""
         return self.root / ".env"
@@ -89,10 +94,14 @@ class Workspace:
         return {key: value for key, value in dotenv_values(self.env_file).items() if value is not None}
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o600, staging: Path | None = None) -> None:
+    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half.
+
+    ``staging`` is a folder of the same file system to write it in before; else that is the file's own.
+    """
+    for folder in (path.parent, staging or path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = (staging or path.parent) / f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(handle, "wb") as file:

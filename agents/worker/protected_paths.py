@@ -29,7 +29,8 @@ HOME_PROTECTED = frozenset({"bin", "Library", "snap"})
 HOME_WRITABLE = frozenset({".cache"})
 """Names with a dot in a home folder that workers may write."""
 
-TOOL_CACHES = tuple("pip uv pypoetry pre-commit virtualenv pipx conda go-build npm yarn".split())
+_TOOL_CACHES = "pip uv pypoetry pre-commit virtualenv pipx conda go-build npm yarn"
+TOOL_CACHES = tuple(_TOOL_CACHES.split())
 """Folders in ``.cache`` from which tools install programs."""
 
 CONTROL_SOCKETS = (
