@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agents.discovery import AgentFile
-from agents.errors import AgentError, CallTimeout
+from agents.errors import AgentError, CallTimeout, WorkerGone
 from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
@@ -122,7 +122,9 @@ class Describer:
         good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
-    async def _ask(self, batch: Sequence[tuple[Key, AgentFile]]) -> list[dict[str, Any]]:
+    async def _ask(
+        self, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
+    ) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
         try:
             answer = await self._crew.request("describe", {"files": files}, timeout=LOAD_SECONDS)
@@ -130,6 +132,8 @@ class Describer:
             if len(batch) == 1:
                 return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
         except AgentError as error:
+            if len(batch) == 1 and again and isinstance(error, WorkerGone):
+                return await self._ask(batch, again=False)  # it may have ended for another reason
             if len(batch) == 1:
                 return [_failed(f"loading it {error}")]
         else:

@@ -131,9 +131,9 @@ def enter(chosen: Sandbox, work: int, path: str, hidden: Sequence[str], shown: S
     if chosen.kind == sandbox.LANDLOCK:
         raw = namespaces.raw_devices() if chosen.real_root else ()
         landlock.confine(
-            hidden=[Path(name) for name in (*hidden, *raw)],
-            readable=[Path(os.path.realpath(name)) for name in shown],
-            writable=[Path(path), *map(Path, _PLAIN_DEVICES)],
+            hidden=[*hidden, *raw],
+            readable=[os.path.realpath(name) for name in shown],
+            writable=[path, *_PLAIN_DEVICES],
         )
     os.chdir(path)
     return path

@@ -315,11 +315,16 @@ def _sandbox(visit: _Visit) -> Iterator[Finding]:
     elif sys.platform == "linux":
         namespaces = os.geteuid() == 0 or _user_namespaces()
         kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
-    if kind and kind != "none":
-        yield Finding("Workers", "good", f"agents cannot read keys and tokens ({kind})")
-    else:
-        what = "agents run as you: this system cannot hide keys and tokens from them"
+    if not kind or kind == "none":
+        what = "agents run as you: this system cannot hide keys and tokens from them, nor keep code from them"
         yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
+        return
+    memory = str(visit.status["sandbox"].get("memory", "")) if visit.status else ""
+    told = f"; memory: {memory}" if memory else ""
+    yield Finding("Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){told}")
+    if visit.settings.on("agents.may_write_code"):
+        what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
+        yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
 
 
 def _door(visit: _Visit) -> Iterator[Finding]:

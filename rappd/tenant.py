@@ -35,7 +35,15 @@ from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
 from rappd.unheard import Unheard
-from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, PackageSettings, crew_plan, folders_of
+from rappd.workplace import (
+    LIBRARY,
+    OF_BUDDIES,
+    Modes,
+    PackageSettings,
+    crew_plan,
+    folders_of,
+    trusted_plan,
+)
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
 from twins.importer.holding import Held
@@ -271,7 +279,7 @@ class Tenant:
         crew = self._workforce.crew
         return Crews(
             everyday=crew(self.name, plan),
-            trusted=crew(f"{self.name}:trusted", plan),
+            trusted=crew(f"{self.name}:trusted", trusted_plan(plan)),
             single=crew(f"{self.name}:single", replace(plan, one_worker=True)),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,14 @@ import msgspec
 
 import agents.library
 from agents.listed import Folder
-from agents.worker.plan import CrewPlan, Limits
+from agents.worker.plan import CrewPlan, Limits, ReadOnlyPath
 from agents.worker.sandbox import MOUNT_NAMESPACE
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
 from rappd.workspace_variables import worker_variables
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
-from twins.workspace import Workspace
+from twins.workspace import DEFAULT_SOUL, Workspace
 
 if TYPE_CHECKING:
     from agents import dependencies
@@ -86,8 +87,30 @@ def crew_plan(
         },
         env=worker_environment(environment, worker_variables(workspace, quarantine)),
         private_root=private_root,
+        read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
         limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
         max_workers=max(1, settings.number("agents.workers")),
+    )
+
+
+def trusted_plan(plan: CrewPlan) -> CrewPlan:
+    """The same for workers of trusted agents. Modules of the workspace's packages, which every agent can
+    write, never take the place of the standard library's there."""
+    return replace(plan, trusted=True, settings={**plan.settings, "deps_last": True})
+
+
+def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
+    """What decides which code of a workspace runs, what its model is told, and what a restore brings back."""
+    folders = (
+        *(workspace.agents, workspace.services, workspace.organs, workspace.senses, workspace.rapps),
+        *(workspace.root / "utils", workspace.sources, workspace.kept, workspace.data / "soul_history"),
+    )
+    return (
+        *(ReadOnlyPath(folder, folder=True) for folder in folders),
+        ReadOnlyPath(workspace.soul, content=DEFAULT_SOUL),
+        ReadOnlyPath(workspace.env_file, content=""),
+        ReadOnlyPath(workspace.root / ".repos.json", content="{}"),
+        *(ReadOnlyPath(workspace.root / name) for name in ("rappid.json", "voice.zip")),
     )
 
 

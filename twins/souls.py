@@ -78,7 +78,8 @@ def edit_soul(
         if before == content:
             return None
         copied = None if before is None else _keep(workspace, before, reason, now or datetime.now(UTC))
-        workspace.files.write_durably(workspace.soul, content)
+        staging = workspace.staging if workspace.soul.parent == workspace.root else None
+        workspace.files.write_durably(workspace.soul, content, staging=staging)
         return next((kept for kept in soul_history(workspace) if kept.path == copied), None)
 
 

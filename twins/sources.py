@@ -137,7 +137,7 @@ class Sources:
 
     def _save(self) -> None:
         content = orjson.dumps(self._load(), option=orjson.OPT_INDENT_2)
-        self._workspace.files.write_durably(self._state_path, content)
+        self._workspace.files.write_durably(self._state_path, content, staging=self._workspace.staging)
 
 
 def _complete(entry: dict[str, Any]) -> dict[str, Any]:

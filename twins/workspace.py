@@ -87,6 +87,11 @@ class Workspace:
         return self.data / "kept"
 
     @property
+    def staging(self) -> Path:
+        """A folder that workers cannot write, for files before they are moved to where workers can."""
+        return self.kept
+
+    @property
     def env_file(self) -> Path:
         """The agents' own variables (§5.6)."""
         return self.root / ".env"

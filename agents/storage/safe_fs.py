@@ -137,12 +137,19 @@ class SafeTree:
         with self.locked(where) as folder:
             self.put(folder, self._located(where)[1][-1], content)
 
-    def write_durably(self, where: Where, content: bytes, *, mode: int = 0o600) -> None:
-        """The same without a lock, and synced: a crash leaves the old file or the new one, never half."""
+    def write_durably(
+        self, where: Where, content: bytes, *, mode: int = 0o600, staging: Where | None = None
+    ) -> None:
+        """The same without a lock, and synced: a crash leaves the old file or the new one, never half.
+
+        ``staging`` is a folder of the same file system in which it is written first; else that is the
+        file's own, where others who may write there can open it before it is whole.
+        """
         root, parts = self._located(where)
         _must_name(parts)
-        with self._made_folder(root, parts[:-1]) as folder:
-            _put(folder, parts[-1], content, mode=mode, durable=True)
+        above, inner = (root, parts[:-1]) if staging is None else self._located(staging)
+        with self._made_folder(root, parts[:-1]) as folder, self._made_folder(above, inner) as staged:
+            _put(folder, parts[-1], content, mode=mode, durable=True, staged=staged)
 
     def write_unsynced(self, where: Where, content: bytes) -> None:
         """The same without waiting for the disk: power loss may bring the old file back, or an empty one."""
@@ -338,20 +345,23 @@ def _must_name(parts: Parts) -> None:
         raise IsADirectoryError(errno.EISDIR, "the folder itself")
 
 
-def _put(folder: int, name: str, content: bytes, *, mode: int, durable: bool) -> None:
+def _put(
+    folder: int, name: str, content: bytes, *, mode: int, durable: bool, staged: int | None = None
+) -> None:
+    staged = folder if staged is None else staged
     temporary = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
+    descriptor = os.open(temporary, flags, mode, dir_fd=staged)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             if durable:
                 file.flush()
                 os.fsync(descriptor)
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(temporary, name, src_dir_fd=staged, dst_dir_fd=folder)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
+            os.unlink(temporary, dir_fd=staged)
         raise
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,8 @@ import orjson
 
 from agents import programs
 from agents.errors import WorkerRefused
-from agents.worker import ceiling
+from agents.worker import cgroup_limit
+from agents.worker.protected_paths import home_folders, program_paths
 from agents.worker.wire import packet_pair
 
 _PROGRAM = "import sys; from agents.worker.template import main; main(int(sys.argv[1]))"
@@ -37,13 +39,13 @@ class TemplateSettings(msgspec.Struct, frozen=True):
 
 class Ordered(Protocol):
     """Whoever ordered a worker; told what became of the order. ``gone`` comes last, with None for a
-    status nobody saw."""
+    status nobody saw; ``why`` is why the template ended it, as what follows "the worker "."""
 
     def born(self, pid: int) -> None: ...
 
     def refused(self, why: str) -> None: ...
 
-    def gone(self, status: int | None, cpu: float) -> None: ...
+    def gone(self, status: int | None, cpu: float, why: str = "") -> None: ...
 
 
 class TemplateLink:
@@ -88,6 +90,8 @@ class TemplateLink:
             "preload": list(self._settings.preload),
             "sandbox": self._settings.sandbox,
             "ceiling": self._settings.ceiling,
+            "homes": home_folders(os.environ),
+            "programs": _program_paths(),
         }
         self._unsent.append((orjson.dumps(first), []))
         self._send()
@@ -159,8 +163,8 @@ class TemplateLink:
             if self._process.wait(_END_SECONDS) is None:
                 self._process.kill()
                 self._process.wait()
-            if "processes" in self.report:  # only then there was a group
-                ceiling.clear()
+            if self.report.get("groups"):
+                cgroup_limit.clear()
 
         await self._loop.run_in_executor(None, collect)
 
@@ -207,4 +211,10 @@ class TemplateLink:
         elif "refused" in message:
             self._orders.pop(message["refused"]).refused(message["why"])
         elif "gone" in message:
-            self._living.pop(message["gone"]).gone(message["status"], message["cpu"])
+            self._living.pop(message["gone"]).gone(message["status"], message["cpu"], message["why"])
+
+
+def _program_paths() -> list[str]:
+    """What this process, and programs that it starts, are loaded from."""
+    modules = [path or os.getcwd() for path in sys.path]
+    return program_paths(os.environ.get("PATH", os.defpath).split(os.pathsep), modules)

@@ -103,8 +103,9 @@ class WorkerLink(asyncio.Protocol):
         self.refusal = {"kind": "OSError", "message": why, "line": 0, "trace": ""}
         self.gone(None, 0.0)
 
-    def gone(self, status: int | None, cpu: float) -> None:
+    def gone(self, status: int | None, cpu: float, why: str = "") -> None:
         self.status, self.cpu = status, cpu
+        self.sentence = self.sentence or why
         self._told_end = True
         self._settle_end()
 
