@@ -27,6 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/storage/json_files.py",
         "agents/storage/safe_fs.py",
         "agents/storage/safe_open.py",
+        "agents/storage/safe_walk.py",
         "twins/eggs/packing/tree.py",
         "twins/forking.py",
         "twins/importer/walking.py",

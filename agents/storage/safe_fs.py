@@ -18,24 +18,21 @@ from typing import BinaryIO, NamedTuple
 from agents.storage.locking import lock
 from agents.storage.paths import Parts
 from agents.storage.safe_open import (
+    TEMPORARY_PREFIX,
     UnsafeFileError,
     open_folder,
     open_made_folder,
     open_regular,
     open_root,
     read_regular_file,
+    replace_file,
 )
-
-TEMPORARY_PREFIX = ".tmp-"
-"""Files being written; one that stays behind belongs to a process that died."""
+from agents.storage.safe_walk import files_in, folders_in, links_in
 
 MAX_BYTES = 16 << 20
 """The largest file that is read whole unless a caller says otherwise."""
 
 _PIECE = 1 << 20
-
-MAX_DEPTH = 60
-"""Folders inside each other; what lies deeper is not found."""
 
 Where = str | os.PathLike[str] | Parts
 """A place beneath the root: its names, a relative path, or an absolute path that begins with the root."""
@@ -149,14 +146,14 @@ class SafeTree:
         _must_name(parts)
         above, inner = (root, parts[:-1]) if staging is None else self._located(staging)
         with self._made_folder(root, parts[:-1]) as folder, self._made_folder(above, inner) as staged:
-            _put(folder, parts[-1], content, mode=mode, durable=True, staged=staged)
+            replace_file(folder, parts[-1], content, mode=mode, durable=True, staged=staged)
 
     def write_unsynced(self, where: Where, content: bytes) -> None:
         """The same without waiting for the disk: power loss may bring the old file back, or an empty one."""
         root, parts = self._located(where)
         _must_name(parts)
         with self._made_folder(root, parts[:-1]) as folder:
-            _put(folder, parts[-1], content, mode=0o600, durable=False)
+            replace_file(folder, parts[-1], content, mode=0o600, durable=False)
 
     @contextmanager
     def locked(self, where: Where) -> Iterator[int]:
@@ -167,7 +164,7 @@ class SafeTree:
 
     def put(self, folder: int, name: str, content: bytes) -> None:
         """Write within ``locked``. Not synced: it survives the process, power loss may bring the old one."""
-        _put(folder, name, content, mode=0o600, durable=False)
+        replace_file(folder, name, content, mode=0o600, durable=False)
 
     def remove(self, where: Where, *, missing_ok: bool = False) -> None:
         """Delete a file (a link itself, never what it points at)."""
@@ -251,7 +248,7 @@ class SafeTree:
         """
         try:
             with self._folder(*self._located(where)) as folder:
-                yield from _files(folder, "", wants, enters, 0)
+                yield from files_in(folder, "", wants, enters, 0)
         except OSError:
             return
 
@@ -259,7 +256,7 @@ class SafeTree:
         """The paths of the folders beneath ``where`` that are entered, the inner before the outer ones."""
         try:
             with self._folder(*self._located(where)) as folder:
-                return sorted(_folders(folder, "", enters, 0), reverse=True)
+                return sorted(folders_in(folder, "", enters, 0), reverse=True)
         except OSError:
             return []
 
@@ -269,7 +266,7 @@ class SafeTree:
             if stat.S_ISLNK(self.lstat(where).st_mode):
                 return [""]
             with self._folder(*self._located(where)) as folder:
-                return sorted(_links(folder, "", enters, 0))
+                return sorted(links_in(folder, "", enters, 0))
         except OSError:
             return []
 
@@ -343,69 +340,3 @@ def _parts(text: str) -> Parts:
 def _must_name(parts: Parts) -> None:
     if not parts:
         raise IsADirectoryError(errno.EISDIR, "the folder itself")
-
-
-def _put(
-    folder: int, name: str, content: bytes, *, mode: int, durable: bool, staged: int | None = None
-) -> None:
-    staged = folder if staged is None else staged
-    temporary = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, mode, dir_fd=staged)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(descriptor)
-        os.replace(temporary, name, src_dir_fd=staged, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=staged)
-        raise
-
-
-def _files(
-    folder: int, above: str, wants: Callable[[str], bool], enters: Callable[[str], bool], depth: int
-) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):  # it went away, or became something else
-                if entry.is_dir(follow_symlinks=False):
-                    if depth < MAX_DEPTH and enters(entry.name):
-                        inner = open_folder(folder, (entry.name,))
-                        try:
-                            yield from _files(inner, f"{above}{entry.name}/", wants, enters, depth + 1)
-                        finally:
-                            os.close(inner)
-                elif wants(entry.name):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode):
-                        yield above + entry.name, found
-
-
-def _folders(folder: int, above: str, enters: Callable[[str], bool], depth: int) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and enters(entry.name):
-                    yield above + entry.name
-                    inner = open_folder(folder, (entry.name,))
-                    try:
-                        yield from _folders(inner, f"{above}{entry.name}/", enters, depth + 1)
-                    finally:
-                        os.close(inner)
-
-
-def _links(folder: int, above: str, enters: Callable[[str], bool], depth: int) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.is_symlink():
-                    yield above + entry.name
-                elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and enters(entry.name):
-                    inner = open_folder(folder, (entry.name,))
-                    try:
-                        yield from _links(inner, f"{above}{entry.name}/", enters, depth + 1)
-                    finally:
-                        os.close(inner)

@@ -12,6 +12,7 @@ import platform
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agents.errors import AgentError
@@ -19,6 +20,9 @@ from agents.errors import AgentError
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: opening a named pipe must not wait for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+TEMPORARY_PREFIX = ".tmp-"
+"""Files being written; one that stays behind belongs to a process that died."""
 
 _SYS_OPENAT2 = 437  # the same on all architectures but Alpha
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x02, 0x04, 0x08
@@ -114,6 +118,31 @@ def read_regular_file(folder: int, names: Sequence[str], max_bytes: int | None) 
     finally:
         os.close(descriptor)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def replace_file(
+    folder: int, name: str, content: bytes, *, mode: int, durable: bool, staged: int | None = None
+) -> None:
+    """Puts ``content`` in place of the file ``name`` in an open folder, in one step.
+
+    ``durable``: it is on the disk before it takes the place. ``staged`` is the folder in which it is
+    written first, else ``folder``.
+    """
+    staged = folder if staged is None else staged
+    temporary = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode, dir_fd=staged)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(descriptor)
+        os.replace(temporary, name, src_dir_fd=staged, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=staged)
+        raise
 
 
 def has_openat2() -> bool:
