@@ -89,7 +89,7 @@ def back_up(
             if progress is not None:
                 progress(done, max(whole, done))
         for name in (ANCHORS, DATABASE):  # in this order, so that the anchors never cover more than is there
-            copy = _copied(home / name, Path(folder))
+            copy = _record(home / name, Path(folder))
             if copy is not None:
                 written = writer.add(HOME + name, copy)
                 hashes[written.name] = written.sha256
@@ -141,7 +141,7 @@ def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
     return plain, secret, left
 
 
-def _copied(database: Path, folder: Path) -> Path | None:
+def _record(database: Path, folder: Path) -> Path | None:
     """A copy of a database from one moment, taken while it may be written to."""
     if not database.exists():
         return None
