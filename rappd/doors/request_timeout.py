@@ -8,12 +8,15 @@ answered or streamed, and connections that are idle between requests are left al
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+
+log = logging.getLogger(__name__)
 
 ARRIVAL_SECONDS = 10.0
 PROGRESS_BYTES = 1024
@@ -86,7 +89,10 @@ class Sweep:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = loop.time()
             for connection in list(connections):
-                connection.close_if_late(now)
+                try:
+                    connection.close_if_late(now)
+                except Exception:
+                    log.exception("a late connection could not be closed")
 
 
 class TimedRequestHandler(RequestHandler):

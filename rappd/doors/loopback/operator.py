@@ -179,6 +179,7 @@ def setting_row(value: Value) -> dict[str, Any]:
         "from": value.source,
         "variable": setting.variable,
         "kind": setting.kind,
+        "choices": list(setting.choices),
         "secret": setting.secret,
         "live": setting.live,
         "help": setting.help,
