@@ -132,7 +132,10 @@ def test_a_proper_name_is_always_one_file_name(name: str) -> None:
 def test_stage_name_of_a_device_is_refused(files: AgentFiles, workspace: Workspace, name: str) -> None:
     with pytest.raises(BadFile, match="is the name of a device on Windows; nothing was written") as caught:
         files.stage(name, SOURCE)
-    assert name.partition(".")[0].lower() in str(caught.value).lower() and caught.value.do == "Choose another name."
+    assert (
+        name.partition(".")[0].lower() in str(caught.value).lower()
+        and caught.value.do == "Choose another name."
+    )
     assert not workspace.kept.exists()
 
 
