@@ -28,7 +28,6 @@ from twins.eggs.packing.secret_headers import authorization, cookies
 from twins.eggs.packing.secret_shapes import (
     OTHER,
     PASSWORD,
-    STEMS,
     address_password,
     assigned,
     assigned_key,
@@ -48,8 +47,12 @@ _SNIFFED = 8192
 _RUNS = bytes(ord("x") if octet in RUN else ord(" ") for octet in range(256))
 _NEEDLE = b"x" * LEAST_RUN
 _WITH_K = re.compile(rb"k(?:e[yn]|ie)")
-_AFTER_PIN = frozenset(bytes((octet,)) for octet in b" :=-\"'\\sc")
-_AFTER_CODE = frozenset((b" ", b":", b"="))
+_WITH_P = re.compile(rb"p(?:ass|wd|in(?=[ :=\-\"'\\sc])|hrase)")
+_WITH_P_IN_CODE = re.compile(rb"p(?:ass|wd)")
+_WITH_S = re.compile(rb"s(?:ecret|ig=)")
+_WITH_C = re.compile(rb"c(?:redential|ode(?=[ :=]))")
+_GEHEIMZAHL = re.compile(rb"z(?:ahl)")
+_BEGIN = re.compile(rb"B(?:EGIN )")
 _DIGIT = re.compile(rb"[0-9]")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LEAST_WIDE = 8  # signs from which on text in UTF-16 is told without a mark
@@ -140,8 +143,8 @@ class SecretScan:
         for word in () if file.is_text else AZURE:
             for at in _all(content, word):
                 yield from _found(at, azure_key(content, at))
-        for at in _all(content, b"BEGIN "):
-            begin = at - 5
+        for match in _BEGIN.finditer(content):
+            begin = match.start() - 5
             stop = private_key(content, begin) if begin >= 0 else 0
             if stop:
                 yield begin, stop, "private key"
@@ -218,50 +221,53 @@ def _makers_keys(content: bytes) -> Iterator[_Spot]:
 
 
 def _passwords(content: bytes, file: _File) -> Iterator[_Spot]:
+    """Passes over a letter each are faster than one pass for each word."""
     lower, code = content.lower(), file.is_code
-    for stem, kind in STEMS:
-        for at in _all(lower, stem):
-            yield from _assigned(content, at, kind, file)
-    for match in _WITH_K.finditer(lower):  # one pass over a rare letter is faster than one for each word
+    for match in (_WITH_P_IN_CODE if code else _WITH_P).finditer(lower):
         at, word = match.start(), match[0]
-        if word == b"key":
-            yield from _of(assigned_key(content, at, code=code), "secret")
-            yield from _azure(content, lower, at)
-        elif word == b"ken":
-            if lower.startswith(b"to", at - 2):
-                yield from _assigned(content, at - 2, OTHER, file)
-            elif not code and lower.startswith(b"nwort", at + 3):
-                yield from _of(spoken_password(content, at, in_memory=file.is_memory), PASSWORD)
-        elif lower.startswith(b"coo", at - 3):
-            yield from cookies(content, at - 3)
+        if word in (b"pass", b"pwd"):
+            yield from _assigned(content, at, PASSWORD, file)
+        elif word == b"phrase":
+            yield from _of(spoken_words(content, at), "words of a wallet")
+        elif not lower[at - 1 : at].isalpha():
+            yield from _of(spoken_number(content, at), "PIN")
+        if word == b"pass" and not code and lower.startswith(b"phrase", at + 4):
+            yield from _of(spoken_words(content, at + 4), "words of a wallet")
+    for match in _WITH_S.finditer(lower):
+        if match[0] == b"secret":
+            yield from _assigned(content, match.start(), OTHER, file)
+        else:
+            yield from _found(match.start(), azure_key(content, match.start()))
+    for match in _WITH_C.finditer(lower):
+        if match[0] == b"credential":
+            yield from _assigned(content, match.start(), OTHER, file)
+        elif not code:
+            yield from _of(spoken_code(content, match.start()), "code")
+    for match in _WITH_K.finditer(lower):
+        yield from _with_k(content, lower, match.start(), match[0], file)
     for at in _all(lower, b"auth"):
         yield from authorization(content, at, code=code)
-    for at in _all(content, b"sig="):
-        yield from _found(at, azure_key(content, at))
     for at in _all(lower, b"mnemonic"):
         yield from _of(spoken_words(content, at), "words of a wallet")
-    if not code:
-        yield from _told(content, lower)
+    for match in _GEHEIMZAHL.finditer(lower) if not code else ():
+        yield from _of(spoken_number(content, match.start() - 6), "PIN")
     for at in _all(content, b"@"):
         if content[at - 1 : at].isspace():
             continue
         yield from _of(address_password(content, at), PASSWORD)
 
 
-def _told(content: bytes, lower: bytes) -> Iterator[_Spot]:
-    """What sentences tell, but for passwords."""
-    for at in _all(lower, b"phrase"):
-        yield from _of(spoken_words(content, at), "words of a wallet")
-    for at in _all(lower, b"pin"):
-        if lower[at + 3 : at + 4] not in _AFTER_PIN or lower[at - 1 : at].isalpha():
-            continue
-        yield from _of(spoken_number(content, at), "PIN")
-    for at in _all(lower, b"geheimzahl"):
-        yield from _of(spoken_number(content, at), "PIN")
-    for at in _all(lower, b"code"):
-        if lower[at + 4 : at + 5] not in _AFTER_CODE:
-            continue
-        yield from _of(spoken_code(content, at), "code")
+def _with_k(content: bytes, lower: bytes, at: int, word: bytes, file: _File) -> Iterator[_Spot]:
+    if word == b"key":
+        yield from _of(assigned_key(content, at, code=file.is_code), OTHER)
+        yield from _azure(content, lower, at)
+    elif word == b"kie":
+        if lower.startswith(b"coo", at - 3):
+            yield from cookies(content, at - 3)
+    elif lower.startswith(b"to", at - 2):
+        yield from _assigned(content, at - 2, OTHER, file)
+    elif not file.is_code and lower.startswith(b"nwort", at + 3):
+        yield from _of(spoken_password(content, at, in_memory=file.is_memory), PASSWORD)
 
 
 def _assigned(content: bytes, at: int, kind: str, file: _File) -> Iterator[_Spot]:

@@ -14,14 +14,6 @@ _IN_ADDRESS = re.compile(rb"://[^\s/@:\"'<>]{0,64}:(?P<value>[^\s/@\"'<>]{3,128}
 PASSWORD = "password"  # noqa: S105 - the word
 OTHER = "secret"
 
-STEMS = (
-    (b"pass", PASSWORD),
-    (b"pwd", PASSWORD),
-    (b"secret", OTHER),
-    (b"credential", OTHER),
-)
-"""Pieces of names, in lower case, that promise a secret, and which kind of one; besides ``token`` and ``key``."""
-
 _AFTER_KEY = frozenset(bytes((octet,)) for octet in b"\"'`\\] \t:=!,")
 _BEFORE_KEY = re.compile(
     rb"(?:api|app|private|secret|access|signing|sign|encryption|encrypt|cipher|master|account|service|auth|license"
