@@ -123,7 +123,7 @@ class Template:
                 raise OSError("descriptors got lost on the way")
             told = Order(order["slot"], *fds)
             plan = told.read_plan()
-            read_only = worker_watch.make_missing(plan["read_only"])
+            read_only = worker_watch.make_missing(plan["read_only"], plan["workspace"])
             pid = self._spawn(told, plan, list(read_only))
             self._watch.add(pid, plan, read_only)
         except OSError as problem:

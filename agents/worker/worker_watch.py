@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agents.storage.safe_open import open_made_folder, open_root
 from agents.worker.access import is_within
 from agents.worker.cgroup_limit import MemoryGroups
 from agents.worker.file_events import FileEvents
@@ -96,14 +97,14 @@ def _too_much(watched: _Watched) -> str:
     return f"took more memory than {watched.memory >> 20} MB and was stopped"
 
 
-def make_missing(paths: Iterable[dict[str, Any]]) -> dict[str, Identity]:
+def make_missing(paths: Iterable[dict[str, Any]], workspace: str) -> dict[str, Identity]:
     """Make what is missing of a plan's read-only paths; returns those that exist, and which files they are."""
     found: dict[str, Identity] = {}
     for one in paths:
         path = one["path"]
         identity = _identity(path)
         if identity is None and (one["folder"] or one["content"] is not None):
-            _make(path, one["content"])
+            _make(path, one["content"], workspace)
             identity = _identity(path)
         if identity is not None:
             found[path] = identity
@@ -126,14 +127,26 @@ def _identity(path: str) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _make(path: str, content: str | None) -> None:
-    """Make a folder, or a file with ``content``."""
+def _make(path: str, content: str | None, workspace: str) -> None:
+    """Make a folder, or a file with ``content``. In the workspace no link is followed: agents write there."""
+    root = workspace if is_within(path, workspace) else os.path.dirname(path)
+    names = os.path.relpath(path, root).split("/")
     with contextlib.suppress(OSError):  # somebody else made it, or nobody of this account can
-        if content is None:
-            os.makedirs(path, mode=0o700)
-            return
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        folder = open_root(root)
         try:
-            os.write(made, content.encode())
+            if content is None:
+                os.close(open_made_folder(folder, names))
+            else:
+                _make_file(folder, names, content)
         finally:
-            os.close(made)
+            os.close(folder)
+
+
+def _make_file(folder: int, names: list[str], content: str) -> None:
+    above = open_made_folder(folder, names[:-1]) if names[1:] else os.dup(folder)
+    try:
+        made = os.open(names[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=above)
+        with os.fdopen(made, "wb") as file:
+            file.write(content.encode())
+    finally:
+        os.close(above)
