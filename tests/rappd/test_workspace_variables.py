@@ -10,6 +10,9 @@ import pytest
 from daemon_under_test import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
+from rappd.settings.table import OTHER_SECRETS, SETTINGS
+from twins.workspace_env import is_reserved
+
 ENV = (
     "WEATHER=sunny\nBASE=http://x\nURL=${BASE}/v1\n"
     "LEAK=<${OPENAI_API_KEY}${GITHUB_TOKEN}>\nOTHER=<${MY_OWN}>\n"
@@ -84,3 +87,9 @@ def test_env_file_that_cannot_be_read_stops_no_start(
     rows = json.loads(daemon.cli("doctor", "--json").stdout)["doctor"]
     (row,) = [row for row in rows if row["about"] == "Variables"]
     assert row["verdict"] == "bad" and ".env" in row["what"] and row["do"]
+
+
+def test_each_secret_setting_is_reserved() -> None:
+    secrets = {setting.variable for setting in SETTINGS if setting.secret} | set(OTHER_SECRETS)
+    assert [name for name in sorted(secrets) if not is_reserved(name)] == []
+    assert not is_reserved("WEATHER_KEY"), "the probe works"
