@@ -18,7 +18,7 @@ from rappd.settings.load import Settings, check, worker_environment
 from rappd.workspace_variables import worker_variables
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
-from twins.workspace import DEFAULT_SOUL, Workspace
+from twins.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
     from agents import dependencies
@@ -108,8 +108,7 @@ def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
     return (
         *(ReadOnlyPath(folder, folder=True) for folder in folders),
         ReadOnlyPath(workspace.soul, content=DEFAULT_SOUL),
-        ReadOnlyPath(workspace.env_file, content=""),
-        ReadOnlyPath(workspace.root / ".repos.json", content="{}"),
+        *(ReadOnlyPath(workspace.root / name, content=text.decode()) for name, text in PLACEHOLDERS.items()),
         *(ReadOnlyPath(workspace.root / name) for name in ("rappid.json", "voice.zip")),
     )
 

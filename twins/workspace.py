@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,14 @@ You are the brainstem of this machine: calm, brief, exact.
 You work for the person who owns it. You say what you did and what you did not do.
 When one of your agents can do the work, you use it instead of guessing.
 """
+
+PLACEHOLDERS: Mapping[str, bytes] = {".env": b"", ".repos.json": b"{}"}
+"""Files that are made, saying nothing, before agents run, so that no agent makes them."""
+
+
+def is_placeholder(path: str, sha256: str) -> bool:
+    """True for a file of a workspace that is as it was made to keep agents from making it."""
+    return path in PLACEHOLDERS and hashlib.sha256(PLACEHOLDERS[path]).hexdigest() == sha256
 
 
 @dataclass(slots=True, frozen=True)

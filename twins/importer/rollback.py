@@ -20,6 +20,7 @@ from twins.importer.receipts import PlacedFile, Receipt, Receipts
 from twins.importer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file
 from twins.importer.walking import Kind, Walk, Walks, files_below, name_of, walks
 from twins.places import alone
+from twins.workspace import is_placeholder
 
 _SHOWN = 3
 
@@ -135,8 +136,10 @@ class _Undoing:
         known = {file.path: file.sha256 for file in self._receipt.files}
         there = set(files_below(root))
         with Walk(root) as walk:
-            changed = {path for path in there if walk.sha256(path) != known.get(path)}
-        return changed | (known.keys() - there)
+            found = {path: walk.sha256(path) for path in there}
+        changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
+        made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}
+        return (changed - made) | (known.keys() - there)
 
     def _take_whole(self, journal: Journal, staging: Path) -> None:
         root = self._root

@@ -16,7 +16,7 @@ from tests.rappd.federation.plain_machine import PlainMachine
 
 COUNTED = """
 import pathlib, time
-folder = pathlib.Path(__file__).parent
+folder = pathlib.Path(".brainstem_data")
 told = str(kwargs.get("tell", "x"))
 with open(folder / "counted.txt", "a") as file:
     file.write(told + chr(10))
@@ -76,7 +76,7 @@ class House:
         return machine
 
     def counted(self, what: str = "counted") -> list[str]:
-        path = self.daemon.agents / f"{what}.txt"
+        path = self.daemon.home / "brainstem" / ".brainstem_data" / f"{what}.txt"
         return path.read_text().split() if path.exists() else []
 
     def records(self, id: str) -> list[dict[str, Any]]:

@@ -13,6 +13,16 @@ from loopback_server import FakeModel
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
     """One daemon for the tests that leave it running."""
+    yield from _running(tmp_path_factory, model)
+
+
+@pytest.fixture(scope="module")
+def other_farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
+    """Another one: a daemon slows down a source of many refusals."""
+    yield from _running(tmp_path_factory, model)
+
+
+def _running(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
     home = tmp_path_factory.mktemp("farm") / "home"
     daemon = RunningDaemon(home, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", RAPPD_NAME="desk").start()
     yield Farm(daemon, model)
