@@ -58,7 +58,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/worker/orphans.py",
         "agents/worker/sandbox.py",
         "agents/worker/template.py",
-        "rappd/examination.py",
+        "rappd/diagnostics/agents.py",
+        "rappd/diagnostics/home.py",
         "rappd/ports.py",
     ),
     "keeps files of the home's own, where no worker can write": (

@@ -16,7 +16,7 @@ _WHAT = 11  # where a finding's words begin, after the mark
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def doctor(as_json: bool) -> int:
     """Look for problems; each comes with its fix. Starts nothing, works with the daemon down."""
-    from rappd.examination import examine
+    from rappd.diagnostics.examine import examine
 
     with progress() as line:
         findings = examine(Home.here(), looking_at=lambda about: line(f"Looking at {about.lower()}…"))

@@ -1,0 +1,1 @@
+"""The checks behind ``rappd doctor``: they look, start nothing and change nothing."""

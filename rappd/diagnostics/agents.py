@@ -1,0 +1,181 @@
+"""Checks of agents: their files and variables, the model, the sandbox, the programs that are started."""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agents import programs
+from agents.discovery import find_agent_files
+from agents.worker import landlock
+from rappd.cli.phrases import count, tilde
+from rappd.diagnostics.finding import Finding, Visit
+from rappd.local_models import local_urls
+from rappd.offline import workspace_of
+from rappd.quarantine import Quarantine
+from rappd.settings.load import Settings
+from rappd.workspace_variables import env_file_state
+from twins.importer.holding import Held
+from twins.listing import scan
+from twins.places import TwinPlaces
+from twins.workspace import Workspace
+
+
+def check_agents(visit: Visit) -> Iterator[Finding]:
+    """Reads the files without running them; a daemon that is awake knows more."""
+    if visit.health:
+        faults = visit.health["quarantined"]
+        for fault in faults:
+            line = f" line {fault['line']}" if fault.get("line") else ""
+            do = "fix and save" if fault["file"].startswith("services/") else "rappd agents list"
+            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", do)
+        if not faults:
+            yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
+        return
+    settings = visit.settings
+    workspace = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path"))
+    files = find_agent_files(workspace.agents, workspace.files)
+    broken = 0
+    for file in files:
+        try:
+            ast.parse(file.content())
+        except OSError:  # it went away, or became a link
+            continue
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            broken += 1
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            what = error.msg if isinstance(error, SyntaxError) else error
+            yield Finding("Agents", "note", f"{file.rel}{line}: {what}", "fix and save")
+    if not broken:
+        what = f"{count(len(files), 'file')} of yours, read without fault" if files else "none of yours yet"
+        yield Finding("Agents", "good", what)
+
+
+def check_variables(visit: Visit) -> Iterator[Finding]:
+    """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
+    home = visit.home
+    held = Held(home.held, home.root)
+    workspaces = [("brainstem", "", workspace_of(home, visit.settings))]
+    workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinPlaces(home.root)).twins]
+    for name, key, workspace in workspaces:
+        state = env_file_state(workspace, Quarantine(held, workspace))
+        if state.problem:
+            yield Finding("Variables", "bad", f"{name}: {state.problem[0].rstrip('.')}", state.problem[1])
+        elif state.held:
+            twin = f" --twin {key[:12]}" if key else ""
+            what = f"{name}: its .env waits for approval, and agents have none of it"
+            yield Finding(
+                "Variables",
+                "note",
+                what,
+                f"read {tilde(workspace.env_file)}, then: rappd agents approve .env{twin}",
+            )
+        if state.left_out:
+            what = f"{name}: its .env sets what is never taken from it: {', '.join(state.left_out[:8])}"
+            yield Finding("Variables", "note", what, f"remove it from {tilde(workspace.env_file)}")
+
+
+def check_thinking(visit: Visit) -> Iterator[Finding]:
+    settings, home = visit.settings, visit.home
+    for server in visit.status.get("local_models", {}).get("refused", ()):
+        what = f"{server} is an agent's process that poses as a model server; it is not used"
+        yield Finding("Thinking", "bad", what, "remove the agent that you do not know, then restart rappd")
+    provider = visit.health.get("provider", {})
+    if provider.get("state") == "ready":
+        yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
+    elif settings.on("llm_fake"):
+        yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "unset LLM_FAKE")
+    elif settings.text("provider.url"):
+        yield from _model_server(settings.text("provider.url"))
+    elif settings.text("azure.endpoint"):
+        yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
+    elif offered := visit.status.get("local_models", {}).get("offered"):
+        what = f"{offered['name']} ({offered['model']}) answers at {offered['where']} and waits for your yes"
+        yield Finding("Thinking", "note", what, "rappd models use local")
+    elif not visit.status and (found := _local_model(settings)):
+        yield found
+    elif settings.text("github.token") or (home.keys / "github_token.json").exists():
+        yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
+    else:
+        do = "start Ollama, or rappd config set provider.url URL"
+        yield Finding("Thinking", "note", "no model answers; offline brain", do)
+
+
+def _model_server(url: str) -> Iterator[Finding]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    if parts.hostname and _listens(parts.hostname, port):
+        yield Finding("Thinking", "good", f"{parts.hostname} answers on port {port}")
+    else:
+        do = "start it, or rappd config set provider.url URL"
+        yield Finding("Thinking", "bad", f"nothing answers at {url}", do)
+
+
+def _local_model(settings: Settings) -> Finding | None:
+    """The model server of this machine that would be used, or waits for a yes, once rappd runs."""
+    import asyncio
+
+    from agents.thinking import local_servers
+
+    found = asyncio.run(local_servers.find(local_urls(settings), within=1.0))
+    accepted = settings.text("provider.local_server")
+    for one in found:
+        if one.label == accepted or settings.choice("provider.local") == "on":
+            return Finding("Thinking", "good", f"{one.name}, {one.models[0]}, answers on this machine")
+    if not found:
+        return None
+    what = f"{found[0].name} ({found[0].models[0]}) answers on this machine and waits for your yes"
+    return Finding("Thinking", "note", what, "rappd start, then rappd models use local")
+
+
+def check_sandbox(visit: Visit) -> Iterator[Finding]:
+    kind = ""
+    if visit.status:
+        kind = str(visit.status["sandbox"]["kind"])
+    elif sys.platform == "linux":
+        namespaces = os.geteuid() == 0 or _user_namespaces()
+        kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
+    if not kind or kind == "none":
+        what = "agents run as you: this system cannot hide keys and tokens from them, nor keep code from them"
+        yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
+        return
+    memory = str(visit.status["sandbox"].get("memory", "")) if visit.status else ""
+    told = f"; memory: {memory}" if memory else ""
+    yield Finding("Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){told}")
+    if visit.settings.on("agents.may_write_code"):
+        what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
+        yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
+
+
+def check_programs(visit: Visit) -> Iterator[Finding]:
+    """Programs of the owner's that the daemon would use if agents could not replace them."""
+    unused = list(filter(None, map(programs.why_not_used, ("gh", "uv"))))
+    for why in unused:
+        yield Finding("Programs", "note", why, "nothing, or install it for the whole system")
+    if not unused:
+        yield Finding("Programs", "good", "only those are started that agents cannot replace")
+
+
+def _user_namespaces() -> bool:
+    try:
+        allowed = Path("/proc/sys/user/max_user_namespaces").read_text().strip()
+    except OSError:
+        return False
+    switch = Path("/proc/sys/kernel/unprivileged_userns_clone")
+    return allowed != "0" and (not switch.exists() or switch.read_text().strip() == "1")
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except (OSError, UnicodeError):
+        return False

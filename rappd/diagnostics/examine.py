@@ -1,0 +1,66 @@
+"""Every check, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from envelopes.problem import Problem
+from rappd.diagnostics.agents import (
+    check_agents,
+    check_programs,
+    check_sandbox,
+    check_thinking,
+    check_variables,
+)
+from rappd.diagnostics.finding import Finding, Visit
+from rappd.diagnostics.home import (
+    check_data,
+    check_key,
+    check_links,
+    check_port,
+    check_python,
+    check_settings,
+    check_store,
+)
+from rappd.diagnostics.network import check_door, check_nearby, check_peers
+from rappd.home import Home
+
+
+def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:
+    """Every finding, good ones included; a check that fails to look is a finding itself.
+
+    ``looking_at`` is told each subject before it is looked at.
+    """
+    visit = Visit(home)
+    found: list[Finding] = []
+    for about, check_it in _CHECKS:
+        looking_at(about)
+        try:
+            found.extend(check_it(visit))
+        except Problem as problem:
+            found.append(Finding(about, "bad", str(problem).rstrip("."), problem.do))
+        except OSError as error:
+            what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(
+                ":  ", ": "
+            )
+            found.append(Finding(about, "bad", what, "look at the file's owner and rights"))
+    return found
+
+
+_CHECKS: tuple[tuple[str, Callable[[Visit], Iterator[Finding]]], ...] = (
+    ("Data", check_data),
+    ("Settings", check_settings),
+    ("Links", check_links),
+    ("Port", check_port),
+    ("Key", check_key),
+    ("Record", check_store),
+    ("Agents", check_agents),
+    ("Variables", check_variables),
+    ("Thinking", check_thinking),
+    ("Workers", check_sandbox),
+    ("Programs", check_programs),
+    ("Door", check_door),
+    ("Nearby", check_nearby),
+    ("Peers", check_peers),
+    ("Python", check_python),
+)

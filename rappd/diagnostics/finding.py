@@ -1,0 +1,53 @@
+"""One finding of a check, and what all checks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rappd.cli.daemon import Answered, Daemon
+from rappd.errors import Mistyped, NotRunning, RappdError
+from rappd.home import Home
+from rappd.settings.load import Settings
+
+_ANSWER_SECONDS = 5.0
+
+
+@dataclass(slots=True, frozen=True)
+class Finding:
+    """One row: what was looked at, the verdict, what is so, and what to do about it."""
+
+    about: str
+    verdict: Literal["good", "note", "bad"]
+    what: str
+    do: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For scripts."""
+        return {"about": self.about, "verdict": self.verdict, "what": self.what, "do": self.do}
+
+
+class Visit:
+    """What the checks share: the home, its settings, and what a daemon says if one answers."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.trouble: Mistyped | None = None
+        try:
+            self.settings = Settings.load(home)
+        except Mistyped as problem:
+            self.settings, self.trouble = Settings.without_files(), problem
+        self.awake = Daemon(home).running()
+        self.health: dict[str, Any] = {}
+        self.status: dict[str, Any] = {}
+        self.peers: dict[str, Any] = {}
+        self.silence = ""
+        if self.awake:
+            try:
+                daemon = Daemon(home, timeout=_ANSWER_SECONDS)
+                self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
+                self.peers = daemon.get("/peers")
+            except NotRunning:
+                self.awake = False
+            except (Answered, RappdError) as problem:
+                self.silence = str(problem).rstrip(".")

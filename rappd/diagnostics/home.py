@@ -1,0 +1,141 @@
+"""Checks of the home folder: data, settings, links, port, key and event log."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from envelopes.problem import Problem
+from rappd.cli.phrases import count, size, tilde
+from rappd.diagnostics.finding import Finding, Visit
+from rappd.ports import another, holder, is_free
+from rappd.settings.doubts import doubts
+from rappd.settings.load import unknown_names
+from rappd.settings.write import nearest
+from rappd.store.anchor import check as check_anchor
+from rappd.store.anchor_file import NAME, AnchorFile
+from rappd.store.catching_up import catch_up
+from rappd.store.schema import VERSION, version_of
+from twins.refused_links import refused_links_of_home
+from twins.workspace import Workspace
+
+_ENOUGH_BYTES = 500_000_000
+_FROM_BACKUP = "stop rappd and put rappd.db back from a backup"
+
+
+def check_data(visit: Visit) -> Iterator[Finding]:
+    home = visit.home
+    if not home.root.exists():
+        yield Finding("Data", "note", f"{tilde(home.root)} does not exist yet", "rappd start")
+        return
+    free = shutil.disk_usage(home.root).free
+    private = (home.root, home.keys, *sorted(home.keys.glob("*")), home.env_file, home.config, home.database)
+    loose = [path for path in private if _others_may(path)]
+    for path in loose:
+        yield Finding(
+            "Data", "bad", f"other accounts can read {tilde(path)}", f"chmod go= {shlex.quote(str(path))}"
+        )
+    if free < _ENOUGH_BYTES:
+        yield Finding(
+            "Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space"
+        )
+    elif not loose:
+        yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
+
+
+def check_settings(visit: Visit) -> Iterator[Finding]:
+    home = visit.home
+    if visit.trouble is not None:
+        raise visit.trouble
+    fits = True
+    for name in unknown_names(home):
+        fits = False
+        near = nearest(name)
+        do = f"did you mean `{near}`?" if near else "rappd config show"
+        yield Finding("Settings", "note", f"{home.config.name} sets {name}, which nobody reads", do)
+    for doubt in doubts(visit.settings):
+        fits = False
+        yield Finding("Settings", "note", f"{doubt.what}; {doubt.value.source} has something else", doubt.do)
+    if fits:
+        yield Finding("Settings", "good", tilde(home.config) if home.config.exists() else "defaults")
+
+
+def check_links(visit: Visit) -> Iterator[Finding]:
+    """Links that an earlier version followed."""
+    settings = visit.settings
+    soul, agents = settings.text("soul_path"), settings.text("agents_path")
+    host = Workspace.at(visit.home.brainstem, soul=soul, agents=agents)
+    for link in refused_links_of_home(visit.home.root, host):
+        yield Finding("Links", "note", link.text, link.do)
+
+
+def check_port(visit: Visit) -> Iterator[Finding]:
+    port = visit.settings.number("port")
+    if visit.silence:
+        yield Finding("Daemon", "bad", visit.silence, "`rappd stop`, then `rappd start`")
+    elif visit.awake:
+        yield Finding("Daemon", "good", f"awake on port {visit.status['port']}")
+    elif is_free(port):
+        yield Finding("Port", "good", f"{port} is free; rappd is not running")
+    else:
+        yield Finding(f"Port {port}", "bad", f"held by {holder(port)}", f"PORT={another(port)} rappd start")
+
+
+def check_key(visit: Visit) -> Iterator[Finding]:
+    if not (visit.home.keys / "identity.pem").exists():
+        return
+    try:
+        yield Finding("Key", "good", f"this machine is {visit.home.identity().fingerprint[:4]}")
+    except (ValueError, Problem):
+        yield Finding("Key", "bad", "keys/identity.pem is damaged", "put it back from a backup")
+
+
+def check_store(visit: Visit) -> Iterator[Finding]:
+    path = visit.home.database
+    if not path.exists():
+        return
+    # Without a log of unfinished writes nothing else is needed, and nothing is made beside the file.
+    waiting = path.with_name(f"{path.name}-wal").exists()
+    where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
+    connection = sqlite3.connect(where, uri=True, timeout=2)
+    try:
+        catch_up(path, connection)
+        anchor = _anchor_problems(visit, connection)
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}", _FROM_BACKUP)
+        return
+    finally:
+        connection.close()
+    if verdict == "ok":
+        yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
+        for what in anchor:
+            yield Finding("Record", "bad", what, "rappd threads verify")
+    else:
+        yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
+
+
+def _anchor_problems(visit: Visit, db: sqlite3.Connection) -> list[str]:
+    """How the event log contradicts its newest anchor; a daemon that is awake knows more."""
+    if visit.status:
+        return list(visit.status["anchor"]["problems"])
+    if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:
+        return []
+    try:
+        with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:
+            return check_anchor(db, file, visit.home.identity().public).problems
+    except Problem as problem:
+        return [str(problem).rstrip(".")]
+
+
+def check_python(visit: Visit) -> Iterator[Finding]:
+    yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
+
+
+def _others_may(path: Path) -> bool:
+    return path.exists() and bool(path.stat().st_mode & 0o077)

@@ -1,0 +1,93 @@
+"""Checks of other machines: the listener, discovery and peers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+
+from rappd.cli.peer_screens import trouble_of, way_out
+from rappd.cli.phrases import count
+from rappd.diagnostics.finding import Finding, Visit
+from rappd.ports import another, holder, is_free
+
+_VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
+
+
+def check_door(visit: Visit) -> Iterator[Finding]:
+    """The door for other machines; a taken port never stops a start."""
+    wanted = visit.settings.number("peers.port")
+    open_at = visit.status.get("machines", {}).get("port", 0)
+    if not visit.settings.on("peers.door"):
+        yield Finding("Door", "good", "closed for other machines")
+    elif visit.status and not open_at:
+        what = f"the door for other machines cannot open at {visit.settings.text('peers.address')}"
+        yield Finding("Door", "bad", what, "`rappd logs` says why")
+    elif visit.status and open_at != wanted:
+        what = f"other machines find this one at port {open_at}: {wanted} was taken"
+        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {open_at}")
+    elif visit.status:
+        yield Finding("Door", "good", f"open on port {open_at}; strangers may only say hello")
+    elif is_free(wanted):
+        yield Finding("Door", "good", f"port {wanted} is free for other machines")
+    else:
+        what = f"port {wanted} for other machines is held by {holder(wanted)}; another will be used"
+        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
+
+
+def check_nearby(visit: Visit) -> Iterator[Finding]:
+    from neighborhoods.discovery.interfaces import interfaces, multicast_trouble
+
+    settings = visit.settings
+    if not (settings.on("peers.nearby") and settings.on("peers.door")):
+        yield Finding("Nearby", "good", "this machine is not announced")
+        return
+    told = [rung for rung in visit.peers.get("rungs", ()) if rung["rung"] == "nearby"]
+    seen = sum(rung["found"] for rung in told)
+    found = interfaces(loopback=settings.on("peers.loopback"))
+    vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
+    # whoever is awake has tried it; a link that says no and yet brings machines does no harm
+    trouble = "" if seen else multicast_trouble(found) or next((rung["trouble"] for rung in told), "")
+    if vpn:
+        do = "allow local network in it, or rappd peers add ADDRESS"
+        yield Finding("Nearby", "note", f"a VPN ({vpn}) hides this machine", do)
+    elif trouble:
+        what = trouble[0].lower() + trouble[1:].rstrip(".")
+        yield Finding("Nearby", "note", what, "join a network, or rappd peers add ADDRESS")
+    else:
+        ways = [one for one in found if not multicast_trouble((one,))]
+        where = ", ".join(one.name for one in ways or found)
+        heard = f"; {count(seen, 'machine')} seen" if visit.peers else ", once rappd runs"
+        yield Finding("Nearby", "good", f"announced on {where}{heard}")
+
+
+def _vpn_in_between(found: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """The VPN that takes what is meant for everybody nearby, or the only link there is; "" for none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("224.0.0.251", 5353))  # sends nothing; asks the kernel which link it would take
+            own = asking.getsockname()[0]
+        except OSError:
+            own = ""
+    private = [name for name, addresses in found if name.startswith(_VPNS)]
+    taken = [name for name, addresses in found if own in addresses and name in private]
+    return (taken or (private if len(private) == len(found) else []) or [""])[0]
+
+
+def check_peers(visit: Visit) -> Iterator[Finding]:
+    """Peers that answer and are not talked to, and strangers who go by a peer's name."""
+    rows = [row for row in visit.peers.get("peers", ()) if not row["legacy"]]
+    paired = [row for row in rows if row["paired"]]
+    odd = 0
+    for row in paired:
+        if trouble := trouble_of(row):
+            odd += 1
+            yield Finding("Peers", "bad", trouble.rstrip("."), way_out(row["name"], trouble))
+    names = {row["called"]: row for row in paired}
+    for row in rows:
+        if not row["paired"] and (peer := names.get(row["name"])) is not None:
+            odd += 1
+            what = f"{peer['name']} is {peer['short']}, yet {row['short']} calls itself so too"
+            yield Finding("Peers", "note", what, way_out(peer["name"], "key"))
+    if paired and not odd:
+        here = sum(row["presence"] == "here" for row in paired)
+        yield Finding("Peers", "good", f"{len(paired)} paired, {here} here")
