@@ -88,6 +88,11 @@ class RunningDaemon:
         return self.home / "brainstem" / "agents"
 
     @property
+    def data(self) -> Path:
+        """Where the agents of the brainstem may always write."""
+        return self.home / "brainstem" / ".brainstem_data"
+
+    @property
     def log(self) -> str:
         path = self.home / "rappd.log"
         return path.read_text() if path.exists() else ""

@@ -84,7 +84,7 @@ class Daemon(RunningDaemon):
             LLM_FAKE="1",
             **environment,
         )
-        self._performed = self.home / "brainstem" / ".brainstem_data" / "performed"
+        self._performed = self.data / "performed"
         for agent, idempotent in (("Count", False), ("Again", True)):
             source = COUNTING.format(name=agent, idempotent=idempotent, file=str(self._performed))
             self.drop(f"{agent.lower()}_agent.py", source)

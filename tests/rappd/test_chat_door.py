@@ -89,7 +89,7 @@ def test_a_repeated_turn_id_is_answered_from_the_record(make_daemon: Callable[..
         "            file.write('x')\n"
         "        return 'ran'"
     )
-    daemon.environment["COUNT"] = str(daemon.home.parent)
+    daemon.environment["COUNT"] = str(daemon.data)
     daemon.drop("aaa_agent.py", agent_source("Aaa", body))
     daemon.start()
     turn = str(uuid.uuid4())
@@ -101,12 +101,12 @@ def test_a_repeated_turn_id_is_answered_from_the_record(make_daemon: Callable[..
     after = daemon.chat("go", turn_id=turn, session_id="s")
     assert after["response"] == first["response"]
     assert after["agent_logs"] == first["agent_logs"] == "[Aaa] ran"
-    assert (daemon.home.parent / "runs").read_text() == "x"
+    assert (daemon.data / "runs").read_text() == "x"
 
 
 def test_simultaneous_repeats_run_once(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1")
-    daemon.environment["COUNT"] = str(daemon.home.parent)
+    daemon.environment["COUNT"] = str(daemon.data)
     body = (
         "import os, time\n"
         "        with open(os.path.join(os.environ['COUNT'], 'runs'), 'a') as file:\n"
@@ -127,7 +127,7 @@ def test_simultaneous_repeats_run_once(make_daemon: Callable[..., RunningDaemon]
     for thread in threads:
         thread.join()
     assert len({json.dumps(answer, sort_keys=True) for answer in answers}) == 1
-    assert (daemon.home.parent / "runs").read_text() == "x"
+    assert (daemon.data / "runs").read_text() == "x"
 
 
 def _stream(
@@ -186,7 +186,7 @@ def test_a_stream_of_an_old_turn_still_ends_with_its_answer(
 
 def test_stopping_a_turn_stops_its_agent(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1")
-    daemon.environment["COUNT"] = str(daemon.home.parent)
+    daemon.environment["COUNT"] = str(daemon.data)
     body = (
         "import os, time\n"
         "        marker = os.path.join(os.environ['COUNT'], 'started')\n"
@@ -202,10 +202,10 @@ def test_stopping_a_turn_stops_its_agent(make_daemon: Callable[..., RunningDaemo
         target=lambda: answers.append(daemon.post("/chat", {"user_input": "go", "turn_id": turn}))
     )
     thread.start()
-    daemon.wait_for((daemon.home.parent / "started").exists, 20, "the agent to start")
+    daemon.wait_for((daemon.data / "started").exists, 20, "the agent to start")
     assert daemon.post("/chat/cancel", {"turn_id": turn}).status == 200
     thread.join()
     assert answers[0].status == 499
     assert answers[0].json()["code"] == "stopped"
-    assert not (daemon.home.parent / "finished").exists()
+    assert not (daemon.data / "finished").exists()
     assert daemon.post("/chat/cancel", {"turn_id": turn}).status == 404

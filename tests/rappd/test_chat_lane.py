@@ -163,7 +163,7 @@ def test_a_large_body_is_bounded_after_a_turn_too(make_daemon: Callable[..., Run
 
 
 def _slow(daemon: RunningDaemon, seconds: float) -> None:
-    daemon.environment["MARK"] = str(daemon.home.parent / "begun")
+    daemon.environment["MARK"] = str(daemon.data / "begun")
     body = f"import os, time\n        open(os.environ['MARK'], 'w').close()\n        time.sleep({seconds})"
     daemon.drop("aaa_agent.py", agent_source("Aaa", f"{body}\n        return 'slept'"))
     daemon.start()
@@ -176,7 +176,7 @@ def test_a_turn_under_way_is_answered_before_the_daemon_ends(
     _slow(daemon, 1.0)
     with _line(daemon) as line, _line(daemon) as idle:
         line.send(line.chat("wait for me"))
-        daemon.wait_for((daemon.home.parent / "begun").exists, 20, "the agent to start")
+        daemon.wait_for((daemon.data / "begun").exists, 20, "the agent to start")
         stopping = threading.Thread(target=daemon.stop)
         stopping.start()
         status, _, body = line.answer()
@@ -191,7 +191,7 @@ def test_a_client_that_leaves_does_not_stop_its_turn(make_daemon: Callable[..., 
     _slow(daemon, 0.5)
     with _line(daemon) as line:
         line.send(line.chat("never mind"))
-        daemon.wait_for((daemon.home.parent / "begun").exists, 20, "the agent to start")
+        daemon.wait_for((daemon.data / "begun").exists, 20, "the agent to start")
     daemon.wait_for(lambda: len(_events(daemon)) == 4, 20, "the record of the turn")
     assert daemon.chat("still there")["response"] == "fake-llm: still there"
 

@@ -164,7 +164,7 @@ def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., Runni
         "        subprocess.Popen([sys.executable, '-c', code, os.environ['SOCKET'], os.environ['OUT']], start_new_session=True)\n"
         "        return 'started'"
     )
-    out = daemon.home.parent / "said"
+    out = daemon.data / "said"
     daemon.environment |= {"SOCKET": str(daemon.home / "rappd.sock"), "OUT": str(out)}
     daemon.drop("aaa_agent.py", agent_source("Aaa", body))
     daemon.start()

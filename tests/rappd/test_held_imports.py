@@ -18,7 +18,10 @@ from twins.twin import mint
 from twins.workspace import write_atomically
 
 WHY = "It came in an egg of kitchen."
-OVEN = 'import os\nopen(os.path.join(os.path.dirname(__file__), "RAN"), "w").close()\nHEAT = 200\n'
+OVEN = (
+    "import os\nfolder = os.path.basename(os.path.dirname(__file__))\n"
+    'open(f".brainstem_data/RAN-{folder}", "w").close()\nHEAT = 200\n'
+)
 LATE = agent_source("Baker", 'from oven import HEAT; return f"at {HEAT}"')
 EARLY = "from utils.stove import HEAT\n" + agent_source("Cook", 'return f"at {HEAT}"')
 SERVICE = 'name = "grill"\n\n\ndef handle(method, path, body):\n    from oven import HEAT\n\n    return {"heat": HEAT}, 200\n'
@@ -72,11 +75,11 @@ def test_an_agent_fails_with_the_reason_and_works_once_the_module_is_approved(
     ]
     assert (card["quarantined"], card["line"]) == (True, 1)
     assert card["reason"] == f"utils/stove.py is quarantined until you approve it: {WHY}"
-    assert not list(workspace.rglob("RAN"))
+    assert not list(workspace.rglob("RAN-*"))
 
     approve(daemon, "oven.py", start)
     assert run(daemon, "Baker", start)["result"] == "at 200"
-    assert not (workspace / "utils" / "RAN").exists(), "the other still waits"
+    assert not list(workspace.rglob("RAN-utils")), "the other still waits"
     approve(daemon, "utils/stove.py", start)
     assert run(daemon, "Cook", start)["result"] == "at 200", "it is loaded now, without being saved anew"
 
@@ -92,7 +95,7 @@ def test_a_service_fails_with_the_reason_and_works_once_the_module_is_approved(
     daemon.start()
     answer = daemon.get("/api/grill")
     assert (answer.status, WHY in answer.json()["error"]) == (500, True)
-    assert not (oven.parent / "RAN").exists()
+    assert not list(oven.parent.parent.rglob("RAN-*"))
     approve(daemon, "oven.py")
     assert daemon.get("/api/grill").json() == {"heat": 200}
 
@@ -107,7 +110,7 @@ def test_a_module_that_is_held_while_the_daemon_runs_is_not_run_from_then_on(
     assert run(daemon, "Baker")["result"] == "at 90"
     oven = hold(daemon, daemon.home / "brainstem", "agents/oven.py")
     assert WHY in run(daemon, "Baker")["result"]
-    assert not (oven.parent / "RAN").exists()
+    assert not list(oven.parent.parent.rglob("RAN-*"))
     daemon.drop("oven.py", OVEN.replace("200", "180"))
     assert run(daemon, "Baker")["result"] == "at 180", "the owner's own edit is the owner's"
 
@@ -139,7 +142,7 @@ def test_an_egg_that_nobody_signed_brings_modules_that_wait_and_organs_that_are_
     at_its_door.port = daemon.post(f"{start}/boot", control=True).json()["port"]
     refused = at_its_door.get("/api/heart")
     assert (refused.status, "heart_organ.py is quarantined" in refused.json()["error"]) == (403, True)
-    assert not list(workspace.rglob("RAN"))
+    assert not list(workspace.rglob("RAN-*"))
 
     approve(daemon, "oven.py", start)
     assert run(daemon, "Baker", start)["result"] == "at 200"

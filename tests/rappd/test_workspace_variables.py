@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import pytest
 from daemon_under_test import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
+from rappd.quarantine import Quarantine
 from rappd.settings.table import OTHER_SECRETS, SETTINGS
+from rappd.workspace_variables import env_file_state
+from twins.importer.holding import Held
+from twins.workspace import Workspace
 from twins.workspace_env import is_reserved
 
 ENV = (
@@ -93,3 +98,20 @@ def test_each_secret_setting_is_reserved() -> None:
     secrets = {setting.variable for setting in SETTINGS if setting.secret} | set(OTHER_SECRETS)
     assert [name for name in sorted(secrets) if not is_reserved(name)] == []
     assert not is_reserved("WEATHER_KEY"), "the probe works"
+
+
+def test_env_file_as_link_or_pipe_is_a_problem(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path / "twin")
+    workspace.create()
+    quarantine = Quarantine(Held(tmp_path / "held.json", tmp_path), workspace)
+    workspace.env_file.write_text("A=1\n")
+    assert env_file_state(workspace, quarantine).variables == {"A": "1"}, "the probe works"
+    workspace.env_file.unlink()
+    (tmp_path / "env").write_text("A=2\n")
+    workspace.env_file.symlink_to(tmp_path / "env")
+    linked = env_file_state(workspace, quarantine)
+    workspace.env_file.unlink()
+    os.mkfifo(workspace.env_file)
+    for state in (linked, env_file_state(workspace, quarantine)):
+        assert state.variables == {}
+        assert state.problem is not None

@@ -137,17 +137,18 @@ def test_a_name_is_put_in_as_it_is() -> None:
         assert "You are {0} {name} %s," in default_soul(kind, "{0} {name} %s").replace(".", ",")
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="tells folders by their descriptors")
 def test_new_soul_is_staged_where_workers_cannot_write(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moved: list[Path] = []
-    replace = Path.replace
+    moved: list[tuple[Path, str]] = []
+    replace = os.replace
 
-    def note(path: Path, target: Path) -> Path:
-        moved.append(path.parent)
-        return replace(path, target)
+    def note(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        moved.append((Path(f"/proc/self/fd/{src_dir_fd}").readlink(), target))
+        replace(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
-    monkeypatch.setattr(Path, "replace", note)
+    monkeypatch.setattr(os, "replace", note)
     edit_soul(workspace, "You are another.\n")
-    assert workspace.kept in moved
-    assert workspace.root not in moved
+    assert (workspace.kept, "soul.md") in moved
+    assert workspace.root not in [folder for folder, _ in moved]

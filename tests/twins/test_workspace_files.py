@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -35,18 +34,6 @@ def test_workspace_create_leaves_links_as_they_are(workspace: Workspace, tmp_pat
     workspace.create()
     assert workspace.services.is_symlink()
     assert not (tmp_path / "nothing").exists()
-
-
-def test_workspace_env_as_link_or_pipe_is_not_used(workspace: Workspace, tmp_path: Path) -> None:
-    workspace.env_file.write_text("A=1\n")
-    assert workspace.environment() == {"A": "1"}
-    workspace.env_file.unlink()
-    (tmp_path / "env").write_text("A=2\n")
-    workspace.env_file.symlink_to(tmp_path / "env")
-    assert workspace.environment() == {}
-    workspace.env_file.unlink()
-    os.mkfifo(workspace.env_file)
-    assert workspace.environment() == {}
 
 
 def test_workspace_moved_by_settings_follows_the_operators_links(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def rows(daemon: Machine) -> list[dict[str, Any]]:
 
 def test_a_call_to_a_machine_that_is_away_waits_and_is_done_once(both: Both, tmp_path: Path) -> None:
     desk, shed = both
-    file = shed.home / "brainstem" / ".brainstem_data" / "noted"
+    file = shed.data / "noted"
     queued = on_terminal(desk, "call", "shed:Gauge", "--args", json.dumps({"file": str(file)}))
     assert queued.code == 8
     found = re.fullmatch(

@@ -43,8 +43,8 @@ def test_env_of_an_egg_waits_until_approved(two: tuple[Place, Place], tmp_path: 
     weather, path = shown(kitchen, key)
     assert weather is None, "the agent runs, and sees nothing of the file"
 
-    masked = kitchen.daemon.get(f"/twins/{key}/agents/source/.env")
-    assert masked.json()["source"].startswith("WEATHER=…\n") and "sunny" not in str(masked.body)
+    closed = kitchen.daemon.get(f"/twins/{key}/agents/source/.env")
+    assert closed.status == 403 and "sunny" not in str(closed.body)
     assert kitchen.get(f"/twins/{key}/agents/source/.env")["source"] == ENV
     refused = kitchen.daemon.post(f"/twins/{key}/agents/approve", {"filename": ".env"})
     assert refused.status == 403

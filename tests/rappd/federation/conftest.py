@@ -76,7 +76,7 @@ class House:
         return machine
 
     def counted(self, what: str = "counted") -> list[str]:
-        path = self.daemon.home / "brainstem" / ".brainstem_data" / f"{what}.txt"
+        path = self.daemon.data / f"{what}.txt"
         return path.read_text().split() if path.exists() else []
 
     def records(self, id: str) -> list[dict[str, Any]]:

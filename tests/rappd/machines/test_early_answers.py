@@ -84,4 +84,4 @@ def test_where_the_other_machine_is_killed_first_it_is_asked_again_and_nothing_i
     assert call.result(60)["state"] in ("done", "queued")  # by whether it was back within the tries
     desk.wait_for(lambda: desk.owner("GET", "/outbox?waiting=1")["outbox"] == [], 60, "an empty outbox")
     assert _verbs(desk) == _verbs(slow) == ["HELP", "DONE"]
-    assert (slow.home / "brainstem" / ".brainstem_data" / "counted.txt").read_text() == "x"
+    assert (slow.data / "counted.txt").read_text() == "x"
