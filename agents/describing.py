@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from agents.discovery import AgentFile
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Describer:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: WorkerPool,
         *,
         kept: Path,
         deps: Path,

@@ -11,7 +11,7 @@ from agents.describing import Describer, Installer, Quarantine
 from agents.discovery import AgentFile, find_agent_files
 from agents.listed import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.thinking.provider import Tool
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 
 
 class Roster:
@@ -20,7 +20,7 @@ class Roster:
     def __init__(
         self,
         *,
-        crew: Crew,
+        crew: WorkerPool,
         folders: Callable[[], Sequence[Folder]],
         kept: Path,
         deps: Path,

@@ -12,7 +12,7 @@ import msgspec
 
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +41,11 @@ class Crews(msgspec.Struct, frozen=True):
     shares a process with them; agents that keep state in memory share one single worker.
     """
 
-    everyday: Crew
-    trusted: Crew
-    single: Crew
+    everyday: WorkerPool
+    trusted: WorkerPool
+    single: WorkerPool
 
-    def of(self, agent: Agent) -> Crew:
+    def of(self, agent: Agent) -> WorkerPool:
         """Where this agent's code runs."""
         if agent.trusted:
             return self.trusted
@@ -54,7 +54,7 @@ class Crews(msgspec.Struct, frozen=True):
     def go_by(self, standing: Callable[[], Mapping[str, Any]]) -> None:
         """Has every request carry what ``standing`` gives at that moment."""
         for crew in (self.everyday, self.trusted, self.single):
-            crew.standing = standing
+            crew.request_context = standing
 
     def retire(self) -> None:
         """Has every worker replaced, once it is done with what it has."""
@@ -108,7 +108,7 @@ class AgentRunner:
         speaking = [agent for agent in agents if agent.has_context]
         if not speaking:
             return []
-        by_crew: dict[Crew, list[Agent]] = {}
+        by_crew: dict[WorkerPool, list[Agent]] = {}
         for agent in speaking:
             by_crew.setdefault(self._crews.of(agent), []).append(agent)
         answers = await asyncio.gather(
@@ -117,7 +117,7 @@ class AgentRunner:
         found = {name: text for answer in answers for name, text in answer.items()}
         return [text for agent in speaking if (text := found.get(agent.name))]
 
-    async def _contexts(self, crew: Crew, agents: list[Agent], user_guid: str) -> dict[str, str]:
+    async def _contexts(self, crew: WorkerPool, agents: list[Agent], user_guid: str) -> dict[str, str]:
         body = {
             "agents": [{"file": agent.reference(), "name": agent.name} for agent in agents],
             "user_guid": user_guid,

@@ -16,7 +16,7 @@ from twins.workspace import Workspace
 
 if TYPE_CHECKING:
     from agents.roster import Roster
-    from agents.worker.crew import Crew
+    from agents.worker.pool import WorkerPool
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -34,7 +34,7 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
     """The rows of ``rappd agents list``, from agents described in workers started for this."""
     from rappd.listing import listing
 
-    async def describe(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+    async def describe(roster: Roster, crew: WorkerPool) -> list[dict[str, Any]]:
         await roster.refresh()
         return listing(roster)
 
@@ -44,7 +44,7 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
 def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
     """Contract tests over an agent by its name or its file's."""
 
-    async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+    async def test(roster: Roster, crew: WorkerPool) -> list[dict[str, Any]]:
         await roster.refresh()
         agent = roster.named(name)
         files = [agent.file] if agent else [state.file for state in roster.states() if state.file.rel == name]
@@ -61,20 +61,20 @@ def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
     whole = path.absolute()
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+    async def test(roster: Roster, crew: WorkerPool) -> list[dict[str, Any]]:
         return await _tests(crew, path.name, whole, stamp)
 
     return _with_workers(home, test, tell, f"Testing {path.name}")
 
 
-async def _tests(crew: Crew, rel: str, path: Path, stamp: tuple[int, int, int]) -> list[dict[str, Any]]:
+async def _tests(crew: WorkerPool, rel: str, path: Path, stamp: tuple[int, int, int]) -> list[dict[str, Any]]:
     reference = {"rel": rel, "path": str(path), "stamp": list(stamp)}
     found = await crew.request("test", {"file": reference}, timeout=60.0)
     tests: list[dict[str, Any]] = found["tests"]
     return tests
 
 
-def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str) -> T:
+def _with_workers(home: Home, work: Callable[[Roster, WorkerPool], Awaitable[T]], tell: Tell, what: str) -> T:
     from agents.roster import Roster
     from agents.worker.workforce import Workforce
     from rappd.quarantine import Quarantine
@@ -96,7 +96,7 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
             crew = workforce.crew("offline", crew_plan(workspace, settings, home.root, os.environ))
             quarantine = Quarantine(Held(home.held, home.root), workspace)
             await asyncio.to_thread(quarantine.look)
-            crew.standing = quarantine.standing
+            crew.request_context = quarantine.standing
             roster = Roster(
                 crew=crew,
                 folders=lambda: folders_of(workspace, sources),

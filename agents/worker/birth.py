@@ -18,25 +18,21 @@ from typing import Any
 
 import orjson
 
-from agents.worker import callback, limits, privileges
-from agents.worker.board import Board
-from agents.worker.line import Line
+from agents.worker import limits, privileges
+from agents.worker.channel import WorkerChannel, use_channel
 from agents.worker.namespaces import View
+from agents.worker.protocol import READY, REFUSED
 from agents.worker.sandbox import Sandbox
-from agents.worker.serve import describe, serve
 from agents.worker.syscalls import LINUX
-from agents.worker.wire import READY, REFUSED
+from agents.worker.worker_main import describe, serve
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the daemon hands over for one worker: its slot on the board, and five descriptors."""
+    """Descriptors that the daemon hands over for one worker."""
 
-    slot: int
     plan: int
-    queue: int
     stream: int
-    board: int
     output: int
 
 
@@ -54,26 +50,25 @@ class Nursery:
 
 
 def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
-    """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
+    """Become the worker of ``order`` and serve until its stream ends; never goes back to the template."""
     signal.set_wakeup_fd(-1)
     os.close(nursery.alive)
     _end_with_template(nursery.life)
     os.setsid()
     plan = orjson.loads(os.pread(order.plan, os.fstat(order.plan).st_size, 0))
     _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
-    queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
-    line = Line(stream)
-    os.register_at_fork(after_in_child=lambda: _leave_to_the_worker(queue, stream))
+    _close_all_but({0, 1, 2, order.stream, nursery.life})
+    channel = WorkerChannel(socket.socket(fileno=order.stream))
+    os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
         handle = _prepare(plan, nursery, shared_account)
     except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
-        line.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
+        channel.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
         _flush()
         os._exit(1)
-    callback.open_line(line)
-    line.send(orjson.dumps((READY, 0, None)))
-    serve(queue, line, Board(order.board), order.slot, handle, plan["workspace"])
+    use_channel(channel)
+    channel.send(orjson.dumps((READY, 0, None)))
+    serve(channel, handle, plan["workspace"])
     _flush()
     os._exit(0)
 
@@ -130,11 +125,6 @@ def _close_all_but(kept: set[int]) -> None:
         if int(entry.name) not in kept:
             with contextlib.suppress(OSError):  # the listing's own is closed already
                 os.close(int(entry.name))
-
-
-def _leave_to_the_worker(*sockets: socket.socket) -> None:
-    for one in sockets:
-        one.close()
 
 
 def _flush() -> None:

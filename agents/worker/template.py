@@ -19,7 +19,7 @@ from agents.worker.forking import fork
 from agents.worker.syscalls import LINUX
 
 _PACKET_BYTES = 64 * 1024
-_ORDER_FDS = 5
+_ORDER_FDS = 3
 _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -27,9 +27,9 @@ def main(control: int) -> None:
     """Serve the daemon at the other end of the socket ``control`` until it goes away.
 
     First comes ``{daemon, follow, preload, sandbox, ceiling}``; the answer is ``{ready: {sandbox report},
-    missing: {module: why}}``. Then ``{spawn, slot}`` with five descriptors (see ``birth.Order``) is
-    answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` by nothing. Every end of a
-    worker is told: ``{gone: pid, status, cpu}``.
+    missing: {module: why}, adopts}``. Then ``{spawn}`` with three descriptors (see ``birth.Order``) is
+    answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and ``{sweep}`` by nothing. Every
+    end of a worker is told: ``{gone: pid, status, cpu}``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=control)
@@ -64,7 +64,8 @@ class Template:
         signal.set_wakeup_fd(wakeup_in, warn_on_full_buffer=False)
         gc.collect()
         gc.freeze()
-        self._tell({"ready": {**chosen.report(), **note}, "missing": missing})
+        adopts = LINUX and not chosen.own_processes
+        self._tell({"ready": {**chosen.report(), **note}, "missing": missing, "adopts": adopts})
 
     def run(self) -> None:
         """Until the daemon hangs up; then end every worker."""
@@ -94,10 +95,13 @@ class Template:
             if order["kill"] in self._workers:  # else it is gone, and its number may be another's
                 self._end(order["kill"])
             return True
+        if "sweep" in order:
+            self._end_leftovers()
+            return True
         try:
             if len(fds) != _ORDER_FDS:
                 raise OSError("descriptors got lost on the way")
-            pid = self._spawn(Order(order["slot"], *fds))
+            pid = self._spawn(Order(*fds))
         except OSError as problem:
             self._tell({"refused": order["spawn"], "why": problem.strerror or str(problem)})
         else:

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from agents.errors import AgentError, WorkerGone, WorkerRefused
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 from agents.worker.raised import AgentRaised
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import Home, MakePlan, until
 
 
-async def test_an_answer_comes_back(crew: Crew) -> None:
+async def test_an_answer_comes_back(crew: WorkerPool) -> None:
     body = {"text": "naïve ☂", "numbers": [1, 2.5, None, True], "nested": {"deep": [{}]}}
     assert await crew.request("echo", body, timeout=10) == body
 
 
-async def test_state_in_memory_lives_on_between_requests(crew: Crew) -> None:
+async def test_state_in_memory_lives_on_between_requests(crew: WorkerPool) -> None:
     first = await crew.request("whoami", {}, timeout=10)
     second = await crew.request("whoami", {}, timeout=10)
     assert (first["count"], second["count"]) == (1, 2)
@@ -46,7 +46,7 @@ async def test_a_worker_has_the_plans_environment_settings_and_folder_and_nothin
     assert "token" not in environ
 
 
-async def test_packages_of_the_daemon_are_not_the_agents(crew: Crew) -> None:
+async def test_packages_of_the_daemon_are_not_the_agents(crew: WorkerPool) -> None:
     where = await crew.request("where", {}, timeout=10)
     assert not [path for path in where["path"] if "site-packages" in path]
     assert "aiohttp" not in where["modules"]
@@ -56,18 +56,18 @@ async def test_packages_of_the_daemon_are_not_the_agents(crew: Crew) -> None:
 
 
 @pytest.mark.parametrize("size", [10_000, 60_000, 61_440, 100_000, 5_000_000])
-async def test_large_requests_and_answers(crew: Crew, size: int) -> None:
+async def test_large_requests_and_answers(crew: WorkerPool, size: int) -> None:
     text = "x" * size
     assert await crew.request("echo", {"text": text}, timeout=20) == {"text": text}
 
 
-async def test_many_large_requests_at_once_wait_for_room(crew: Crew) -> None:
+async def test_many_large_requests_at_once_wait_for_room(crew: WorkerPool) -> None:
     texts = [str(number) * 50_000 for number in range(60)]
     answers = await asyncio.gather(*(crew.request("echo", {"t": text}, timeout=30) for text in texts))
     assert [answer["t"] for answer in answers] == texts
 
 
-async def test_what_agent_code_raises_arrives_with_its_line(crew: Crew, home: Home) -> None:
+async def test_what_agent_code_raises_arrives_with_its_line(crew: WorkerPool, home: Home) -> None:
     agent = home.workspace / "agent.py"
     agent.write_text("import json\n\njson.loads('{')\n")
     with pytest.raises(AgentRaised) as caught:
@@ -79,7 +79,7 @@ async def test_what_agent_code_raises_arrives_with_its_line(crew: Crew, home: Ho
     assert await crew.request("echo", {"still": "here"}, timeout=10) == {"still": "here"}
 
 
-async def test_a_syntax_error_has_its_own_line(crew: Crew, home: Home) -> None:
+async def test_a_syntax_error_has_its_own_line(crew: WorkerPool, home: Home) -> None:
     agent = home.workspace / "agent.py"
     agent.write_text("x = 1\nif x\n")
     with pytest.raises(AgentRaised) as caught:
@@ -109,12 +109,14 @@ async def test_odd_failures_are_failures_of_that_request_only(
     assert after["count"] == before["count"] + 2, "another worker answered"
 
 
-async def test_a_body_that_is_no_json_is_refused_before_it_travels(crew: Crew) -> None:
+async def test_a_body_that_is_no_json_is_refused_before_it_travels(crew: WorkerPool) -> None:
     with pytest.raises(TypeError):
         await crew.request("echo", {"x": object()}, timeout=10)
 
 
-async def test_ten_thousand_requests_over_four_workers_each_exactly_once(crew: Crew, home: Home) -> None:
+async def test_ten_thousand_requests_over_four_workers_each_exactly_once(
+    crew: WorkerPool, home: Home
+) -> None:
     book = home.workspace / "book"
     first = [
         crew.request("append", {"path": str(book), "line": f"s{n}", "pause": 0.3}, timeout=60)
@@ -144,7 +146,7 @@ async def test_requests_of_one_moment_go_to_the_workers_together_and_in_order(
     assert crew.stats()["waiting"] == 0
 
 
-async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worker(crew: Crew) -> None:
+async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worker(crew: WorkerPool) -> None:
     for _ in range(50):
         await crew.request("echo", {}, timeout=10)
     assert crew.stats()["workers"] == 1
@@ -158,7 +160,7 @@ async def stop(pid: int) -> None:
     await until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
 
-async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: Crew) -> None:
+async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: WorkerPool) -> None:
     await crew.request("echo", {}, timeout=10)
     (pid,) = crew.stats()["pids"]
     await stop(pid)
@@ -169,7 +171,7 @@ async def test_a_free_worker_that_the_system_lets_wait_gets_no_colleague(crew: C
     assert crew.stats()["workers"] == 1
 
 
-async def test_a_free_worker_that_never_takes_a_request_does_not_hold_it_up(crew: Crew) -> None:
+async def test_a_free_worker_that_never_takes_a_request_does_not_hold_it_up(crew: WorkerPool) -> None:
     await crew.request("echo", {}, timeout=10)
     (pid,) = crew.stats()["pids"]
     await stop(pid)
@@ -177,7 +179,7 @@ async def test_a_free_worker_that_never_takes_a_request_does_not_hold_it_up(crew
     assert crew.stats()["workers"] == 2
 
 
-async def test_a_slow_request_does_not_hold_up_a_quick_one(crew: Crew) -> None:
+async def test_a_slow_request_does_not_hold_up_a_quick_one(crew: WorkerPool) -> None:
     slow = asyncio.create_task(crew.request("sleep", {"seconds": 30}, timeout=60))
     await until(lambda: crew.stats()["pids"])
     assert await crew.request("echo", {"quick": 1}, timeout=10) == {"quick": 1}
@@ -196,7 +198,7 @@ async def test_one_worker_does_one_thing_at_a_time_in_one_process(
     assert [told["count"] for told in counts] == [4, 5]
 
 
-async def test_a_worker_may_call_back(crew: Crew) -> None:
+async def test_a_worker_may_call_back(crew: WorkerPool) -> None:
     asked = []
 
     async def answer(operation: str, arguments: dict[str, Any]) -> Any:
@@ -209,14 +211,14 @@ async def test_a_worker_may_call_back(crew: Crew) -> None:
     assert asked == [("model", {"prompt": "hi"})]
 
 
-async def test_a_callback_without_handler_is_refused(crew: Crew) -> None:
+async def test_a_callback_without_handler_is_refused(crew: WorkerPool) -> None:
     with pytest.raises(AgentRaised) as caught:
         await crew.request("ask", {"operation": "model", "arguments": {}}, timeout=10)
     assert caught.value.kind == "CallbackRefused"
     assert "nobody here answers 'model'" in caught.value.message
 
 
-async def test_a_failing_callback_tells_its_own_words_but_not_a_bugs(crew: Crew) -> None:
+async def test_a_failing_callback_tells_its_own_words_but_not_a_bugs(crew: WorkerPool) -> None:
     async def refuse(operation: str, arguments: dict[str, Any]) -> Any:
         if operation == "model":
             raise AgentError("No budget left")
@@ -231,7 +233,7 @@ async def test_a_failing_callback_tells_its_own_words_but_not_a_bugs(crew: Crew)
         assert "internal detail" not in caught.value.trace
 
 
-async def test_a_callback_after_the_request_is_refused(crew: Crew, home: Home) -> None:
+async def test_a_callback_after_the_request_is_refused(crew: WorkerPool, home: Home) -> None:
     note = home.workspace / "note"
     await crew.request("ask_later", {"path": str(note)}, timeout=10)
     await until(note.exists)
@@ -239,7 +241,7 @@ async def test_a_callback_after_the_request_is_refused(crew: Crew, home: Home) -
     assert await crew.request("echo", {}, timeout=10) == {}
 
 
-async def test_a_forked_child_that_returns_does_not_answer_twice(crew: Crew) -> None:
+async def test_a_forked_child_that_returns_does_not_answer_twice(crew: WorkerPool) -> None:
     await crew.request("fork_and_return", {}, timeout=10)
     for number in range(20):
         assert await crew.request("echo", {"n": number}, timeout=10) == {"n": number}

@@ -17,9 +17,9 @@ from agents.errors import WorkerGone, WorkerRefused
 from agents.worker.ancestry import children, descendants, is_worker_process
 from agents.worker.plan import Limits
 from agents.worker.privileges import first_in_line
+from agents.worker.protocol import packet_pair
 from agents.worker.raised import AgentRaised
 from agents.worker.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.worker.wire import packet_pair
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import ROOM, Home, is_gone, until
 
