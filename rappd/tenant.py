@@ -7,7 +7,6 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from agents.brainstem.turn import Brainstem, Guests
 from agents.errors import AgentError
 from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
-from agents.running import AgentRunner, Crews
+from agents.running import AgentRunner, WorkerPools
 from agents.service_index import ServiceIndex
 from agents.services import Reply
 from agents.thinking.choose import Thinking
@@ -32,9 +31,10 @@ from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
 from rappd.unheard import Unheard
-from rappd.workplace import LIBRARY, OF_BUDDIES, Modes, crew_plan, folders_of
+from rappd.workplace import LIBRARY, OF_BUDDIES, YOURS, Modes, crew_plan, folders_of
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
+from twins.importer.code_origins import CodeOrigins
 from twins.importer.holding import Held
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -96,7 +96,6 @@ class Tenant:
         self.title = title or name
         self.id = agent_id(address or name, node)
         self.under_way = 0
-        self._workforce = workforce
         self._house_performs = house_performs
         self._looked = 0.0
         self._glanced = 0.0
@@ -113,24 +112,21 @@ class Tenant:
         self._install_lock = asyncio.Lock()
         self._may_install = settings.on("agents.install_packages")
         plan = crew_plan(workspace, settings, private_root, os.environ)
-        self._crew = workforce.crew(name, plan)
-        self._crews = Crews(
-            everyday=self._crew,
-            trusted=workforce.crew(f"{name}:trusted", plan),
-            single=workforce.crew(f"{name}:single", replace(plan, one_worker=True)),
-        )
-        self._crews.go_by(self._quarantine.standing)
+        self._pools = WorkerPools(workforce, name, plan)
+        self._pools.request_context = self._quarantine.standing
+        self._origins = CodeOrigins(private_root)
         self.roster = Roster(
-            crew=self._crew,
+            pools=self._pools,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
             deps=workspace.deps,
             trusted=self._trusts,
             held=self._quarantine,
+            origins=self._origins,
             installer=self._install,
         )
         self.senses = Senses(workspace.senses, held=self._quarantine.why)
-        self.runner = AgentRunner(self._crews, self.modes)
+        self.runner = AgentRunner(self._pools, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul),
             senses=self.senses,
@@ -162,8 +158,7 @@ class Tenant:
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
         self._gate.unroute(self.id)
-        for crew in ("", ":trusted", ":single"):
-            await self._workforce.dismiss(f"{self.name}{crew}")
+        await self._pools.close()
 
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
@@ -199,13 +194,13 @@ class Tenant:
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        file, why = await asyncio.to_thread(self._find_service, name)
+        file, why, origin = await asyncio.to_thread(self._find_service, name)
         if file is None:
             return None
         if why:
             whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
             raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}")
-        found = await self._crew.request(
+        found = await self._pools.pool(origin).request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
             timeout=self.modes.call_seconds,
@@ -216,7 +211,7 @@ class Tenant:
     async def workers_answer(self) -> bool:
         """Whether a worker can be had, and answers."""
         try:
-            await self._crew.request("describe", {"files": []}, timeout=10.0)
+            await self._pools.pool(YOURS).request("describe", {"files": []}, timeout=10.0)
         except AgentError:
             return False
         return True
@@ -224,7 +219,8 @@ class Tenant:
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """What one file holds, without taking it into the roster."""
         await asyncio.to_thread(self._quarantine.look)
-        found = await self._crew.request("describe", {"files": [agent_file]}, timeout=20.0)
+        async with self._pools.apart() as pool:
+            found = await pool.request("describe", {"files": [agent_file]}, timeout=20.0)
         outcome: dict[str, Any] = found["files"][0]
         return outcome
 
@@ -246,7 +242,7 @@ class Tenant:
         if agent is None:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
-        found = await self._crew.request("test", {"file": agent.reference()}, timeout=60.0)
+        found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
 
@@ -263,11 +259,15 @@ class Tenant:
         self.senses.look()
         return not self.roster.goes_by(self._quarantine.look())
 
-    def _find_service(self, name: str) -> tuple[Path | None, str]:
-        """The file of a service, and why it is held."""
+    def _find_service(self, name: str) -> tuple[Path | None, str, str]:
+        """The file of a service, why it is held, and the origin of its code."""
         self._quarantine.look()
+        self._origins.look()
         file = self._services.find(name)
-        return file, self._quarantine.why(file, sha256(file.read_bytes())) if file else ""
+        if file is None:
+            return None, "", YOURS
+        digest = sha256(file.read_bytes())
+        return file, self._quarantine.why(file, digest), self._origins.egg_of(file, digest) or YOURS
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)
@@ -282,5 +282,5 @@ class Tenant:
             report = await asyncio.to_thread(
                 dependencies.install, requirements, self.workspace.deps, timeout=180.0
             )
-            self._crews.retire()
+            self._pools.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""
