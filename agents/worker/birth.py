@@ -26,6 +26,9 @@ from agents.worker.sandbox import Sandbox
 from agents.worker.syscalls import LINUX
 from agents.worker.worker_main import describe, serve
 
+# Idle threads that numeric libraries start when they are imported would count as left behind by a call.
+_THREADS_OF_LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -80,6 +83,8 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
         "env"
     ].items():  # update() asks every kind of mapping there is, and unshares them all
         os.environ[name] = value
+    for name in _THREADS_OF_LIBRARIES:
+        os.environ.setdefault(name, "1")
     time.tzset()
     limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
@@ -89,6 +94,8 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
     private_root = Path(plan["private_root"]) if plan["private_root"] else None
     bound = plan["limits"]["processes"] if sandbox.bounded else None
     sandbox.enter(View(workspace, private_root, nursery.programs, bound))
+    if LINUX and not sandbox.hides_workers:
+        privileges.protect_process()
     privileges.die_with_parent()  # losing privileges may have undone it
     os.chdir(workspace)
     gc.enable()

@@ -223,26 +223,6 @@ async def test_crashing_requests_do_not_take_waiting_ones_along(crew: WorkerPool
             assert what == {"n": n}
 
 
-@pytest.mark.parametrize("siblings", [1, 2])
-async def test_a_request_that_vanished_with_its_worker_is_performed_once(
-    workforce: Workforce, plan: MakePlan, home: Home, siblings: int
-) -> None:
-    """A worker can be killed after taking a request and before claiming it. Here the test takes it."""
-    crew, book = workforce.crew("a", plan(max_workers=siblings)), str(home.workspace / "book")
-    busy = [asyncio.create_task(outcome(crew, "sleep", seconds=1.0)) for _ in range(siblings)]
-    await until(lambda: len(crew.stats()["pids"]) == siblings)
-    shift = crew._shift
-    assert shift is not None
-    await until(lambda: len({shift._board.taken[n] for n in range(siblings)} - {0}) == siblings)
-    task = asyncio.create_task(outcome(crew, "append", path=book, line="once"))
-    await asyncio.sleep(0)
-    assert shift._workers_end.recv(100_000)
-    os.kill(crew.stats()["pids"][0], signal.SIGKILL)
-    assert isinstance(await task, int)
-    assert Path(book).read_text() == "once\n"
-    await asyncio.gather(*busy)
-
-
 async def test_a_worker_that_closes_everything_in_the_background_is_replaced(crew: WorkerPool) -> None:
     code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), os._exit(9))).start()"
     await crew.request("run", {"code": code}, timeout=10)

@@ -91,8 +91,8 @@ async def test_when_the_daemon_is_killed_nothing_of_it_is_left(home: Home, kind:
 @one_loop
 async def test_closing_leaves_nothing(any_kind: Workforce, home: Home) -> None:
     crew = any_kind.crew("a", home.plan())
-    await crew.request("orphan", {"code": "time.sleep(1000)"}, timeout=20)
-    waiting = asyncio.create_task(crew.request("shell", {"command": "setsid sleep 1000"}, timeout=60))
+    command = "(setsid sleep 1000 &); nohup sleep 1000 & setsid sleep 1000"
+    waiting = asyncio.create_task(crew.request("shell", {"command": command}, timeout=60))
     template = any_kind.template_pid
     await until(lambda: len(descendants(template)) >= 4)
     everything = [template, *descendants(template)]
@@ -105,13 +105,15 @@ async def test_closing_leaves_nothing(any_kind: Workforce, home: Home) -> None:
 async def test_what_a_worker_left_running_ends_with_it(any_kind: Workforce, home: Home) -> None:
     crew = any_kind.crew("a", home.plan(max_workers=1))
     for code in ("time.sleep(1000)", "os.setsid(); os.fork(); time.sleep(1000)"):
+        note = home.workspace / "note"
+        started = f"Path({str(note)!r}).touch(); {code}"
+        code = f"{started}" if "fork" not in code else started
+        before = await crew.request("whoami", {}, timeout=20)
+        (pid,) = crew.stats()["pids"]
         await crew.request("orphan", {"code": code}, timeout=20)
-    (pid,) = crew.stats()["pids"]
-    await until(lambda: len(descendants(pid)) >= 3)
-    left = descendants(pid)
-    with pytest.raises(WorkerGone):
-        await crew.request("leave", {"code": 0}, timeout=20)
-    await until(lambda: all(is_gone(one) for one in left))
+        await until(lambda: is_gone(pid))
+        after = await crew.request("whoami", {}, timeout=20)
+        assert (before["count"], after["count"]) == (1, 1)
     await until(lambda: set(children(any_kind.template_pid)) <= {*crew.stats()["pids"]})
 
 
@@ -232,7 +234,7 @@ def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path) ->
         ours.send(orjson.dumps(first))
         ready = orjson.loads(ours.recv(65536))
         assert ready["missing"] == {}
-        socket.send_fds(ours, [orjson.dumps({"spawn": 1, "slot": 0})], [0, 0, 0, 0, 0])
+        socket.send_fds(ours, [orjson.dumps({"spawn": 1})], [0, 0, 0])
         told = orjson.loads(ours.recv(65536))
         assert told == {"refused": 1, "why": "the template has more than one thread and must not fork"}
         template.kill()
