@@ -148,3 +148,31 @@ return [os.environ.get('LEFT'), os.getcwd() == '/', umask, signal.getsignal(sign
         f"[null, false, 18, true, true, null, {pid}]",
         f"[None, False, 18, True, True, None, {pid}]",
     )
+
+
+def test_other_origins_worker_is_out_of_reach(sandboxed_daemon: SandboxedDaemon) -> None:
+    """A worker of one origin neither sees, traces nor reads the process of another's."""
+    daemon = sandboxed_daemon.start()
+    reach = """
+import os
+own = open('/proc/self/maps').read()
+opened = []
+for entry in os.listdir('/proc'):
+    if not entry.isdigit() or int(entry) == os.getpid():
+        continue
+    for name in ('mem', 'environ', 'maps'):
+        try:
+            with open('/proc/' + entry + '/' + name, 'rb') as file:
+                file.read(1) if name != 'mem' else None
+        except OSError:
+            continue
+        try:
+            line = open('/proc/' + entry + '/cmdline').read()
+        except OSError:
+            line = ''
+        if 'agents.worker.template' in line:
+            opened.append(entry + '/' + name)
+return [len(own) > 0, opened]
+"""
+    assert daemon.run_code("return 'ready'", "Other")["ok"]
+    assert daemon.run_code(reach, "Reaches")["result"] in ("[true, []]", "[True, []]")
