@@ -195,7 +195,10 @@ async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(workforce: Wo
 @one_loop
 async def test_an_agents_own_child_keeps_its_exit_status(workforce: Workforce, home: Home) -> None:
     crew = workforce.crew("a", home.plan(max_workers=1))
-    start = "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])"
+    start = (
+        "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])\n"
+        "os.waitid(os.P_PID, sys.kept.pid, os.WEXITED | os.WNOWAIT)"  # what still runs would be ended
+    )
     await crew.request("run", {"code": start}, timeout=20)
     for _ in range(20):
         with pytest.raises(AgentRaised):
