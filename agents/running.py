@@ -57,6 +57,7 @@ class WorkerPools:
         self._workforce = workforce
         self._name = name
         self._plan = plan
+        self._encoded = plan.encoded()  # looks at the disk, and pools are made within requests
         self._quota = WorkerQuota(plan.max_workers)
         self._pools: dict[tuple[str, str], WorkerPool] = {}
         self._once = itertools.count(1)
@@ -72,7 +73,7 @@ class WorkerPools:
         if found is None:
             plan = replace(self._plan, one_worker=True) if kind == SINGLE else self._plan
             quota = None if kind == SINGLE else self._quota
-            found = self._workforce.crew(self._key(origin, kind), plan, quota)
+            found = self._workforce.crew(self._key(origin, kind), plan, quota, self._encoded)
             found.request_context = self.request_context
             self._pools[(origin, kind)] = found
         return found

@@ -57,14 +57,19 @@ class WorkerPool:
     """
 
     def __init__(
-        self, key: str, plan: CrewPlan, supervisor: Supervisor, quota: WorkerQuota | None = None
+        self,
+        key: str,
+        plan: CrewPlan,
+        supervisor: Supervisor,
+        quota: WorkerQuota | None = None,
+        encoded: bytes = b"",
     ) -> None:
         self.key = key
         self.plan = plan
         self.ticking = False
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
         """What is added to the body of every request, asked for each time; must not block."""
-        self._encoded = plan.encoded()
+        self._encoded = encoded or plan.encoded()
         self._supervisor = supervisor
         self._loop = supervisor.loop
         self._quota = quota

@@ -58,12 +58,15 @@ class Workforce:
         first request starts it. Raises WorkerRefused."""
         await self.template().ready()
 
-    def crew(self, key: str, plan: CrewPlan, quota: WorkerQuota | None = None) -> WorkerPool:
+    def crew(
+        self, key: str, plan: CrewPlan, quota: WorkerQuota | None = None, encoded: bytes = b""
+    ) -> WorkerPool:
         """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
-        ``quota`` counts the workers of a new pool together with those of others."""
+        ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's, for
+        callers that must not look at the disk."""
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = WorkerPool(key, plan, self, quota)
+            pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)
         elif pool.plan != plan:
             pool.retire(plan)
         return pool
