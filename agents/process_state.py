@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # signal.getsignal makes an enumeration member of each answer, which takes longer than a call
 import contextlib
 import os
 import signal
@@ -39,10 +40,11 @@ def restored(folder: str) -> Iterator[None]:
 
     What loading a module does stays, since it is not loaded again: load before the block.
     """
-    environment = dict(os.environ)
+    variables = vars(os.environ)["_data"]  # to decode them all would take longer than a call
+    environment = dict(variables)
     umask = os.umask(0o022)
     os.umask(umask)
-    handlers = [signal.getsignal(number) for number in _SIGNALS]
+    handlers = [_signal.getsignal(number) for number in _SIGNALS]
     trace, profile = sys.gettrace(), sys.getprofile()
     streams = sys.stdin, sys.stdout, sys.stderr
     timeout = socket.getdefaulttimeout()
@@ -56,22 +58,22 @@ def restored(folder: str) -> Iterator[None]:
         threading.settrace(None)
         threading.setprofile(None)
         for timer in _TIMERS:
-            signal.setitimer(timer, 0)
+            _signal.setitimer(timer, 0)
         for number, handler in zip(_SIGNALS, handlers, strict=True):
-            if handler is not None and signal.getsignal(number) is not handler:
+            if handler is not None and _signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
         os.umask(umask)
         with contextlib.suppress(OSError):  # it may be gone: the next call is told so when it looks
             os.chdir(folder)
-        if os.environ != environment:
+        if variables != environment or vars(os.environ)["_data"] is not variables:
             _restore_environment(environment)
         sys.stdin, sys.stdout, sys.stderr = streams
         socket.setdefaulttimeout(timeout)
 
 
-def _restore_environment(wanted: dict[str, str]) -> None:
-    for name in [name for name in os.environ if name not in wanted]:
-        del os.environ[name]
+def _restore_environment(wanted: dict[bytes, bytes]) -> None:
+    for name in [name for name in os.environb if name not in wanted]:
+        del os.environb[name]
     for name, value in wanted.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
+        if os.environb.get(name) != value:
+            os.environb[name] = value
