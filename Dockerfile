@@ -3,8 +3,12 @@
 FROM python:3.11-slim AS made
 WORKDIR /source
 COPY . .
+# What is fetched is checked against the lock files; for rappd itself nothing is fetched.
 RUN python -m venv /opt/rappd \
- && /opt/rappd/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt .
+ && pip="/opt/rappd/bin/python -m pip --no-cache-dir --disable-pip-version-check install" \
+ && $pip --require-hashes -r requirements/build.lock \
+ && $pip --require-hashes -r requirements/runtime.lock \
+ && $pip --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
 # A home for each machine of docker-compose.yml: a new volume takes its owner from the folder it is mounted on.

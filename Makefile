@@ -4,6 +4,10 @@ BIN := $(VENV)/bin
 # Tests wait a third of their time: three processes for two processors. The order is that of tests/longest_first.py.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# "no" where there is no ready-made wheel of a package: then it is built, and what is fetched is not checked.
+LOCKED ?= yes
+LOCKS := requirements
+CHECKED := --require-hashes --no-build-isolation
 
 .PHONY: start test bench lint clean
 
@@ -22,14 +26,27 @@ test: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# First what installs, at its pinned version; then the packages; then rappd itself, for which nothing is fetched.
+$(VENV)/.installed: pyproject.toml constraints.txt $(LOCKS)/build.lock $(LOCKS)/runtime.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing rappd into $(VENV) (once, about a minute)…"
+ifeq ($(LOCKED),yes)
+	@$(PIP) install $(CHECKED) -r $(LOCKS)/build.lock
+	@$(PIP) install $(CHECKED) -r $(LOCKS)/runtime.lock || \
+	  { echo "No checked wheel for this system? See docs/how-to.md, or: LOCKED=no make $(MAKECMDGOALS)"; exit 1; }
+	@$(PIP) install --no-deps --no-build-isolation -e .
+else
+	@$(PIP) install -c constraints.txt pip setuptools
 	@$(PIP) install -c constraints.txt -e .
+endif
 	@touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
+$(VENV)/.tested: $(VENV)/.installed $(LOCKS)/test.lock
+ifeq ($(LOCKED),yes)
+	@$(PIP) install $(CHECKED) -r $(LOCKS)/runtime.lock -r $(LOCKS)/test.lock
+else
 	@$(PIP) install -c constraints.txt -e '.[test]'
+endif
 	@touch $@
 
 clean:

@@ -2,37 +2,34 @@
 
 Packages are fetched into a fresh folder beside it, joined with what is there, and exchanged with it
 in one step, so that a worker sees the old folder or the new one. Only ready-made wheels are taken:
-nothing of a package runs before a worker imports it.
+nothing of a package runs before a worker imports it. The installer itself runs in a sandbox.
 """
 
 from __future__ import annotations
 
-import csv
-import ctypes
-import fcntl
-import os
+import json
 import shlex
-import shutil
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from agents import package_folder, programs
+from agents.package_folder import installed
 from agents.requirements import (
     checked_requirement,
     declared_requirements,
-    normalised,
     package_for,
     requirements_for,
     suggestion_for,
 )
+from agents.worker.sandbox import AUTO
 
 __all__ = [
     "Report",
+    "Source",
     "command_for",
     "declared_requirements",
     "install",
@@ -42,8 +39,34 @@ __all__ = [
 ]
 
 INSTALL_SECONDS = 120.0
-_RENAME_EXCHANGE = 2
-_AT_FDCWD = -100
+_PROGRAM = "from agents.package_installer import main; main()"
+_OF_THE_NETWORK = (
+    *(
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+    ),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+)
+_HOMES = ("/home", "/root", "/Users", "/run")
+
+
+@dataclass(slots=True, frozen=True)
+class Source:
+    """Where packages come from, and what shuts the installer in.
+
+    ``index`` is the address of an index, "" for the one that pip asks on this system; ``sandbox`` a kind
+    of sandbox; ``hidden`` folders that the installer must not see beside homes and temporary folders.
+    """
+
+    index: str = ""
+    sandbox: str = AUTO
+    hidden: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,12 +87,13 @@ def install(
     *,
     timeout: float = INSTALL_SECONDS,
     enabled: bool = True,
+    source: Source | None = None,
 ) -> Report:
     """Installs what is not there yet; blocks for up to ``timeout`` seconds, so call it in a thread.
 
     Takes requirements by name only: one option, address or path among them and nothing is installed.
-    With ``enabled`` false it only says what to type. Uses uv if it is on the PATH, else pip.
-    Raises nothing: an offline machine, an unknown name or a full disk is the report's ``problem``.
+    With ``enabled`` false it only says what to type. Uses uv if it lies where agents cannot write, else
+    pip. Raises nothing: an offline machine, an unknown name or a full disk is the report's ``problem``.
     """
     started = time.monotonic()
     unfit = [entry for entry in requirements if checked_requirement(entry) is None]
@@ -78,12 +102,17 @@ def install(
     command = command_for("", requirements, deps_dir)
     if not enabled:
         return Report(problem="installing packages is switched off", command=command)
-    target = Path(os.path.realpath(deps_dir))
+    problem, wanted = "", list(requirements)
     try:
-        with _locked(target):
-            present = installed(target)
-            wanted = [entry for entry in requirements if entry.lower() not in _spellings(present)]
-            problem = _install(wanted, target, timeout) if wanted else ""
+        with package_folder.locked(deps_dir, timeout) as folder:
+            present = _spellings(folder.installed())
+            wanted = [entry for entry in requirements if entry.lower() not in present]
+            if wanted:
+                problem = _fetch(wanted, folder.work, deps_dir, timeout, source or Source())
+                if not problem:
+                    folder.take_over()
+    except TimeoutError as error:
+        problem = f"{', '.join(wanted)} could not be installed: {error}"
     except OSError as error:
         problem = f"{deps_dir} could not be written: {error.strerror or error}"
     seconds = time.monotonic() - started
@@ -99,143 +128,48 @@ def command_for(missing: str, wanted: Sequence[str] = (), deps_dir: Path | None 
     return shlex.join([sys.executable, "-m", "pip", "install", "--target", target, *names])
 
 
-def installed(deps_dir: Path) -> dict[str, str]:
-    """Name (as indexes compare it) to version of every package in ``deps_dir``."""
-    return dict(map(_name_and_version, deps_dir.glob("*.dist-info")))
-
-
-def _name_and_version(info: Path) -> tuple[str, str]:
-    name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
-    return normalised(name), version
-
-
 def _spellings(present: dict[str, str]) -> set[str]:
     return {
         spelling for name in present for spelling in (name, name.replace("-", "_"), name.replace("-", "."))
     }
 
 
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    """One installation at a time beside ``target``; what an interrupted one left is put right first."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(target.parent, os.O_RDONLY)
+def _fetch(wanted: Sequence[str], work: int, deps_dir: Path, timeout: float, source: Source) -> str:
+    path = deps_dir.parent.resolve() / f"{deps_dir.name}.new"
+    hidden = [*programs.writable_folders(), *_HOMES, str(path.parent), *map(str, source.hidden)]
+    order = {
+        "work": work,
+        "path": str(path),
+        "requirements": list(wanted),
+        "index": source.index,
+        "uv": programs.find("uv") or "",
+        "sandbox": source.sandbox,
+        "hidden": hidden,
+        "shown": _folder_of(source.index),
+    }
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        previous = _previous(target)
-        if previous.exists() and not target.exists():
-            previous.rename(target)
-        for leftover in (previous, _fresh(target)):
-            shutil.rmtree(leftover, ignore_errors=True)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _fresh(target: Path) -> Path:
-    return target.with_name(f"{target.name}.new")
-
-
-def _previous(target: Path) -> Path:
-    return target.with_name(f"{target.name}.old")
-
-
-def _install(wanted: Sequence[str], target: Path, timeout: float) -> str:
-    fresh = _fresh(target)
-    try:
-        problem = _fetch(wanted, fresh, timeout)
-        if not problem:
-            _join(target, fresh)
-            _exchange(fresh, target)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return problem
-
-
-def _fetch(wanted: Sequence[str], fresh: Path, timeout: float) -> str:
-    fresh.mkdir(mode=0o700)
-    uv = shutil.which("uv")
-    if uv:
-        command = [uv, "pip", "install", "--python", sys.executable, "--no-build", "--compile-bytecode"]
-        command += ["--no-progress", "--quiet"]
-    else:
-        command = [sys.executable, "-I", "-m", "pip", "install", "--only-binary=:all:", "--no-input"]
-        command += [
-            "--no-user",
-            "--no-warn-conflicts",
-            "--disable-pip-version-check",
-            "--retries=2",
-            "--quiet",
-        ]
-    process = subprocess.Popen(
-        [*command, "--target", str(fresh), *wanted],
-        cwd=fresh,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        done = programs.run(
+            programs.python("-X", "utf8", "-c", _PROGRAM),
+            environment=programs.from_owner(*_OF_THE_NETWORK),
+            given=json.dumps(order).encode(),
+            seconds=timeout,
+            pass_fds=[work],
+        )
+    except TimeoutError:
         return f"installing {', '.join(wanted)} took longer than {timeout:g} s"
-    if process.returncode:
-        return f"{', '.join(wanted)} could not be installed: {_complaint(output)}"
+    if done.code:
+        return f"{', '.join(wanted)} could not be installed: {_complaint(done.output + done.errors)}"
     return ""
+
+
+def _folder_of(index: str) -> list[str]:
+    """The folder of an index on this machine: it is shown to the installer."""
+    parts = urlsplit(index)
+    return [unquote(parts.path)] if parts.scheme == "file" else []
 
 
 def _complaint(output: bytes) -> str:
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line.split(":", 1)[1].strip() for line in lines if line.lower().startswith("error:")]
-    return (errors or lines or ["no reason given"])[-1][:200]
-
-
-def _join(old: Path, fresh: Path) -> None:
-    """Adds to ``fresh`` what ``old`` holds of packages that ``fresh`` does not bring itself."""
-    replaced = installed(fresh).keys()
-    dropped = {
-        file
-        for entry in old.glob("*.dist-info")
-        if _name_and_version(entry)[0] in replaced
-        for file in (*_record(entry), *(str(part.relative_to(old)) for part in entry.iterdir()))
-    }
-    for folder, _, names in os.walk(old):
-        for name in names:
-            source = Path(folder, name)
-            rel = source.relative_to(old)
-            compiled_from = rel.parent.parent / f"{name.partition('.')[0]}.py"
-            is_dropped = str(rel) in dropped or (
-                rel.parent.name == "__pycache__" and str(compiled_from) in dropped
-            )
-            target = fresh / rel
-            if is_dropped or target.exists():
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                target.hardlink_to(source)
-            except OSError:  # a file system without hard links
-                shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _record(info: Path) -> Iterator[str]:
-    record = info / "RECORD"
-    if record.is_file():
-        with record.open(newline="", encoding="utf-8") as rows:
-            yield from (os.path.normpath(row[0]) for row in csv.reader(rows) if row)
-
-
-def _exchange(fresh: Path, target: Path) -> None:
-    """Puts ``fresh`` in the place of ``target``; what was there is where ``fresh`` was, or gone."""
-    if not target.exists():
-        fresh.rename(target)
-        return
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    names = (os.fsencode(fresh), os.fsencode(target))
-    if renameat2 and renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
-        return
-    previous = _previous(target)  # two steps: ``_locked`` puts it back should we die between them
-    target.rename(previous)
-    fresh.rename(target)
-    shutil.rmtree(previous, ignore_errors=True)
+    told = [error for error in errors if error != "Exception:"]  # then comes a traceback
+    return (told or lines or ["no reason given"])[-1][:200]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from agents.discovery import AgentFile
-from agents.errors import AgentError, CallTimeout
+from agents.errors import AgentError, CallTimeout, WorkerGone
 from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from agents.worker.call import OnCallback
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,8 @@ class CodeOrigins(Protocol):
 
 class Describer:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
-    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all."""
+    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
+    ``files`` is the workspace's tree."""
 
     def __init__(
         self,
@@ -86,11 +88,13 @@ class Describer:
         deps: Path,
         trusted: Callable[[Origin, str], bool],
         held: Quarantine,
+        files: SafeTree,
         installer: Installer | None,
         origins: CodeOrigins | None = None,
     ) -> None:
         self._pools = pools
         self._origins = origins
+        self._files = files
         self._kept = kept
         self._deps = deps
         self._is_trusted = trusted
@@ -102,9 +106,9 @@ class Describer:
     ) -> dict[Key, FileState]:
         """The state of each file now; a broken one keeps serving the version of ``before``."""
         asked = todo
-        done = await asyncio.to_thread(self._quarantined, todo)
+        done = await in_file_pool(self._quarantined, todo)
         todo = [one for one in todo if one[0] not in done]
-        by_origin = await asyncio.to_thread(self._by_code_origin, todo)
+        by_origin = await in_file_pool(self._by_code_origin, todo)
         found = await asyncio.gather(
             *(self._describe(origin, files, before) for origin, files in by_origin.items())
         )
@@ -126,7 +130,7 @@ class Describer:
                 if key not in before and _is_broken(outcome):
                     state = await self._from_kept(origin, key, file, outcome)
                 if state is None:
-                    state = await asyncio.to_thread(self._take, key, file, outcome, before.get(key))
+                    state = await in_file_pool(self._take, key, file, outcome, before.get(key))
                 state.code_origin = origin
                 for agent in state.agents:
                     agent.code_origin = origin
@@ -137,7 +141,7 @@ class Describer:
         """What tells its code apart from that of others. Blocks on the disk."""
         if key[0] == "shipped" or self._origins is None:
             return key[0]
-        return self._origins.egg_of(file.path, hashlib.sha256(_read(file.path)).hexdigest()) or key[0]
+        return self._origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
 
     def _by_code_origin(
         self, todo: Sequence[tuple[Key, AgentFile]]
@@ -151,7 +155,13 @@ class Describer:
         """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
         if key[0] == "shipped":
             return ""
-        return self._held.why(file.path, hashlib.sha256(_read(file.path)).hexdigest())
+        try:
+            content = file.content()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:  # what cannot be told apart from held code does not run
+            return f"it cannot be read: {error.strerror or error}"
+        return self._held.why(file.path, hashlib.sha256(content).hexdigest())
 
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
@@ -168,7 +178,7 @@ class Describer:
     ) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""
         kept = self._kept_path(*key)
-        content = await asyncio.to_thread(_read, kept)
+        content = await in_file_pool(self._read_kept, kept)
         if not content:
             return None
         earlier = AgentFile(file.rel, file.path, _NO_STAMP)
@@ -183,10 +193,12 @@ class Describer:
         if not found["agents"]:
             return None
         agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
-        good_since = (await asyncio.to_thread(kept.stat)).st_mtime
+        good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
-    async def _ask(self, origin: str, batch: Sequence[tuple[Key, AgentFile]]) -> list[dict[str, Any]]:
+    async def _ask(
+        self, origin: str, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
+    ) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
         try:
             answer = await self._pools.pool(origin).request(
@@ -196,6 +208,8 @@ class Describer:
             if len(batch) == 1:
                 return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
         except AgentError as error:
+            if len(batch) == 1 and again and isinstance(error, WorkerGone):
+                return await self._ask(origin, batch, again=False)  # it may have ended for another reason
             if len(batch) == 1:
                 return [_failed(f"loading it {error}")]
         else:
@@ -211,7 +225,7 @@ class Describer:
             tried.add(missing)
             from agents import dependencies  # rarely needed, and every start would pay for it
 
-            source = await asyncio.to_thread(_read, file.path)
+            source = await in_file_pool(_read, file)
             wanted = dependencies.requirements_for(source, missing)
             if not wanted or self._installer is None:
                 command = dependencies.command_for(missing, wanted, self._deps)
@@ -234,7 +248,7 @@ class Describer:
             if before is not None and before.agents:
                 return FileState(file, origin, before.agents, failures, before.good_since, lacks)
             return FileState(file, origin, [], failures, lacks=lacks)
-        content = _read(file.path)
+        content = _read(file)
         sha256 = hashlib.sha256(content).hexdigest()
         kept = self._keep(origin, file, content) if origin != "shipped" else ""
         agents = self._agents_of(origin, file, outcome, sha256, kept)
@@ -266,13 +280,16 @@ class Describer:
         name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
         return self._kept / f"{name}.py"
 
+    def _read_kept(self, kept: Path) -> bytes:
+        try:
+            return self._files.read(kept)
+        except OSError:
+            return b""
+
     def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
         target = self._kept_path(origin, file.rel)
         try:
-            self._kept.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(content)
-            temporary.replace(target)
+            self._files.write_unsynced(target, content)
         except OSError as error:
             log.warning("no copy of %s kept: %s", file.rel, error)
             return ""
@@ -298,8 +315,8 @@ def _failed(reason: str) -> dict[str, Any]:
     return {"agents": [], "failure": {"reason": reason, "line": None}}
 
 
-def _read(path: Path) -> bytes:
+def _read(file: AgentFile) -> bytes:
     try:
-        return path.read_bytes()
+        return file.content()
     except OSError:
         return b""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from agents.storage.safe_fs import SafeTree
 
 SKIPPED_FOLDERS = frozenset({"experimental_agents", "disabled_agents", "__pycache__"})
 SUFFIX = "_agent.py"
 LISPY = ".lispy"
 CARTRIDGE = ".lispy.json"
 BASE = "basic_agent.py"
+SERVICE_SUFFIXES = ("_service.py", "_organ.py")
 
 Stamp = tuple[int, int, int]
 """(modified in ns, size in bytes, inode): two equal stamps mean the same version of a file."""
@@ -19,32 +22,48 @@ Stamp = tuple[int, int, int]
 
 @dataclass(slots=True, frozen=True)
 class AgentFile:
-    """One agent file: ``rel`` is its path below the agents folder, with ``/`` between segments."""
+    """One agent file: ``rel`` is its path below the agents folder, with ``/`` between segments.
+
+    ``files``: the tree that it is read in; None for a file of the program itself.
+    """
 
     rel: str
     path: Path
     stamp: Stamp
+    files: SafeTree | None = field(default=None, compare=False, repr=False)
+
+    def content(self) -> bytes:
+        """The file's bytes now. Raises ``OSError``, ``UnsafeFileError`` for what became a link."""
+        return self.path.read_bytes() if self.files is None else self.files.read(self.path)
 
 
-def find_agent_files(agents_dir: Path) -> list[AgentFile]:
+def find_agent_files(agents_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
     """Every ``**/*_agent.py``, ``**/*.lispy`` and ``**/*.lispy.json``, workshops under ``workspace_agents/``
     included, bytewise by ``rel``.
 
     Left out: ``basic_agent.py``, whatever lies below ``experimental_agents``, ``disabled_agents``,
-    ``__pycache__`` or a name that starts with a dot, and symbolic links that leave the folder.
-    A folder that is missing or unreadable holds no files.
+    ``__pycache__`` or a name that starts with a dot, symbolic links, and what is no regular file.
+    A folder that is missing or unreadable holds no files. ``files`` is the tree that the folder is in: no
+    folder on the way may be a link either.
     """
-    return _find(agents_dir, (SUFFIX, LISPY, CARTRIDGE))
+    return _find(agents_dir, (SUFFIX, LISPY, CARTRIDGE), files)
 
 
-def find_service_files(services_dir: Path) -> list[AgentFile]:
+def find_service_files(services_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
     """Every ``*_service.py`` and ``*_organ.py``, under the same rules (RAPP v1 §18.8)."""
-    return _find(services_dir, ("_service.py", "_organ.py"))
+    return _find(services_dir, SERVICE_SUFFIXES, files)
 
 
-def find_sense_files(senses_dir: Path) -> list[AgentFile]:
+def find_sense_files(senses_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
     """Every ``*_sense.py``, under the same rules."""
-    return _find(senses_dir, ("_sense.py",))
+    return _find(senses_dir, ("_sense.py",), files)
+
+
+def find_shipped_files(library: Path) -> list[AgentFile]:
+    """The agent files of the program itself; links are followed, as installers lay them."""
+    found = list(_walk_shipped(str(library), ""))
+    found.sort(key=lambda file: os.fsencode(file.rel))
+    return found
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -52,33 +71,28 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _find(folder: Path, suffixes: tuple[str, ...]) -> list[AgentFile]:
-    root = os.path.realpath(folder)
-    found = list(_walk(str(folder), "", root, suffixes))
+def _find(folder: Path, suffixes: tuple[str, ...], files: SafeTree | None) -> list[AgentFile]:
+    tree = files or SafeTree(folder)
+    listed = tree.files(
+        folder if files else (),
+        wants=lambda name: name.endswith(suffixes) and name != BASE and not name.startswith("."),
+        enters=_is_entered,
+    )
+    found = [AgentFile(rel, folder / rel, stamp_of(status), tree) for rel, status in listed]
     found.sort(key=lambda file: os.fsencode(file.rel))
     return found
 
 
-def _walk(folder: str, prefix: str, root: str, suffixes: tuple[str, ...]) -> Iterator[AgentFile]:
-    try:
-        entries = os.scandir(folder)
-    except OSError:
-        return
-    with entries:
+def _is_entered(name: str) -> bool:
+    return not name.startswith(".") and name not in SKIPPED_FOLDERS
+
+
+def _walk_shipped(folder: str, prefix: str) -> Iterator[AgentFile]:
+    with os.scandir(folder) as entries:
         for entry in entries:
-            name = entry.name
-            if name.startswith(".") or name in SKIPPED_FOLDERS:
+            if not _is_entered(entry.name):
                 continue
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _walk(entry.path, f"{prefix}{name}/", root, suffixes)
-                elif name.endswith(suffixes) and name != BASE and _is_own_file(entry, root):
-                    yield AgentFile(prefix + name, Path(entry.path), stamp_of(entry.stat()))
-            except OSError:  # it went away, or is a link to nothing
-                continue
-
-
-def _is_own_file(entry: os.DirEntry[str], root: str) -> bool:
-    if not entry.is_file():
-        return False
-    return not entry.is_symlink() or os.path.realpath(entry.path).startswith(root + os.sep)
+            if entry.is_dir():
+                yield from _walk_shipped(entry.path, f"{prefix}{entry.name}/")
+            elif entry.name.endswith((SUFFIX, LISPY, CARTRIDGE)) and entry.name != BASE:
+                yield AgentFile(prefix + entry.name, Path(entry.path), stamp_of(entry.stat()))

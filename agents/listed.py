@@ -11,6 +11,7 @@ import orjson
 
 from agents.contract import Description
 from agents.discovery import AgentFile
+from agents.storage.safe_fs import SafeTree
 from agents.thinking.provider import Tool
 
 Key = tuple[str, str]
@@ -35,12 +36,16 @@ def needs_trust(name: str) -> bool:
 
 
 class Folder(msgspec.Struct, frozen=True):
-    """A place agents come from. Later folders win over earlier ones that claim the same name."""
+    """A place agents come from. Later folders win over earlier ones that claim the same name.
+
+    ``files``: the tree that the folder is read in; None for the program's own.
+    """
 
     origin: Origin
     path: Path
     only: frozenset[str] | None = None  # file names that count; None takes all
     but: frozenset[str] = frozenset()  # file names that do not
+    files: SafeTree | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):

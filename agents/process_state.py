@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _signal  # signal.getsignal makes an enumeration member of each answer, which takes longer than a call
+import _signal  # type: ignore[import-not-found]  # signal.getsignal makes an enumeration member of each answer, which takes longer than a call
 import contextlib
 import os
 import signal

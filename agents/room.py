@@ -43,7 +43,8 @@ class NoSuchAgent(AgentError):
 class Room:
     """Answers the daemon's requests inside a worker; one at a time, on the thread that made it.
 
-    ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text. Making a room
+    ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text, and perhaps
+    ``deps_last``: packages do not come before the standard library. Making a room
     changes this process for good (import path, names that agent files import), so it has only one.
 
     A *file* in a request is ``{rel, path, stamp, source_path?}``: the version of ``path`` with that
@@ -58,7 +59,7 @@ class Room:
         sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
         deps = settings.get("deps_dir")
         if deps and str(deps) not in sys.path:
-            sys.path.insert(0, str(deps))
+            sys.path.insert(len(sys.path) if settings.get("deps_last") else 0, str(deps))
         install_shims(
             workspace=Path(workspace) if workspace else None,
             agents_dir=self._agents_dir,

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from agents.contract import distinct, safe_tool_name
 from agents.describing import CodeOrigins, Describer, Installer, PoolsByOrigin, Quarantine
-from agents.discovery import AgentFile, find_agent_files
+from agents.discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.listed import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from agents.thinking.provider import Tool
 
 
@@ -25,12 +27,22 @@ class Roster:
         deps: Path,
         trusted: Callable[[Origin, str], bool],
         held: Quarantine,
+        files: SafeTree,
         origins: CodeOrigins | None = None,
         installer: Installer | None = None,
     ) -> None:
+        """``files``: the workspace's tree, which ``kept`` and ``deps`` are read and written in."""
         self._describer = Describer(
-            pools, kept=kept, deps=deps, trusted=trusted, held=held, origins=origins, installer=installer
+            pools,
+            kept=kept,
+            deps=deps,
+            trusted=trusted,
+            held=held,
+            files=files,
+            origins=origins,
+            installer=installer,
         )
+        self._files = files
         self._folders = folders
         self._deps = deps
         self._deps_seen = 0
@@ -86,7 +98,7 @@ class Roster:
     async def refresh(self) -> list[Change]:
         """Looks at the folders again and describes what is new or changed."""
         async with self._lock:
-            found, todo = await asyncio.to_thread(self._look)
+            found, todo = await in_file_pool(self._look)
             changes = [
                 Change("gone", state.file.rel, tuple(agent.name for agent in state.agents))
                 for key, state in self._states.items()
@@ -111,7 +123,7 @@ class Roster:
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
         """Files to describe: new and changed ones, those whose missing module may have come, and those that
         were approved, or are held by now."""
-        deps = self._deps.stat().st_mtime_ns if self._deps.is_dir() else 0
+        deps = self._files.stat(self._deps).st_mtime_ns if self._files.is_folder(self._deps) else 0
         held = self._held.look()
         others_held = held is not self._held_seen
         origins = self._origins.look() if self._origins is not None else None
@@ -141,7 +153,12 @@ class Roster:
     def _discover(self) -> dict[Key, AgentFile]:
         found = {}
         for folder in self._folders():
-            for file in find_agent_files(folder.path):
+            listed = (
+                find_agent_files(folder.path, folder.files)
+                if folder.files
+                else find_shipped_files(folder.path)
+            )
+            for file in listed:
                 if file.rel not in folder.but and (folder.only is None or file.rel in folder.only):
                     found[(folder.origin, file.rel)] = file
         return found

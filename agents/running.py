@@ -51,13 +51,21 @@ class WorkerPools:
     counted together against the plan's ``max_workers``. Closing is final.
     """
 
-    def __init__(self, workforce: Workforce, name: str, plan: CrewPlan) -> None:
+    def __init__(
+        self,
+        workforce: Workforce,
+        name: str,
+        plan: CrewPlan,
+        *,
+        trusted: Callable[[CrewPlan], CrewPlan] = lambda plan: plan,
+    ) -> None:
+        """``trusted`` makes the plan for trusted agents of ``plan``."""
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
         """What every request carries, asked for each time; must not block. Set before the first request."""
         self._workforce = workforce
         self._name = name
-        self._plan = plan
-        self._encoded = plan.encoded()  # looks at the disk, and pools are made within requests
+        self._trusted = trusted
+        self._plans = self._plans_of(plan)  # looks at the disk, and pools are made within requests
         self._quota = WorkerQuota(plan.max_workers)
         self._pools: dict[tuple[str, str], WorkerPool] = {}
         self._once = itertools.count(1)
@@ -71,9 +79,9 @@ class WorkerPools:
         """The pool of one origin and kind."""
         found = self._pools.get((origin, kind))
         if found is None:
-            plan = replace(self._plan, one_worker=True) if kind == SINGLE else self._plan
+            plan, encoded = self._plans[kind]
             quota = None if kind == SINGLE else self._quota
-            found = self._workforce.crew(self._key(origin, kind), plan, quota, self._encoded)
+            found = self._workforce.crew(self._key(origin, kind), plan, quota, encoded)
             found.request_context = self.request_context
             self._pools[(origin, kind)] = found
         return found
@@ -88,6 +96,15 @@ class WorkerPools:
             del self._pools[(origin, EVERYDAY)]
             await self._workforce.dismiss(self._key(origin, EVERYDAY))
 
+    async def use(self, plan: CrewPlan) -> None:
+        """Go by another plan; workers of one that changed are replaced, once they are done with what they
+        have."""
+        self._plans = await asyncio.to_thread(self._plans_of, plan)
+        for (_, kind), pool in self._pools.items():
+            fresh, encoded = self._plans[kind]
+            if pool.plan != fresh:
+                pool.retire(fresh, encoded)
+
     def retire(self) -> None:
         """Have every worker replaced, once it is done with what it has."""
         for pool in self._pools.values():
@@ -98,6 +115,12 @@ class WorkerPools:
         for origin, kind in list(self._pools):
             await self._workforce.dismiss(self._key(origin, kind))
         self._pools.clear()
+
+    def _plans_of(self, plan: CrewPlan) -> dict[str, tuple[CrewPlan, bytes]]:
+        """The plan of each kind of pool, and its encoded form."""
+        single, trusted = replace(plan, one_worker=True), self._trusted(plan)
+        kinds = ((EVERYDAY, plan), (SINGLE, single), (TRUSTED, trusted))
+        return {kind: (one, one.encoded()) for kind, one in kinds}
 
     def _key(self, origin: str, kind: str) -> str:
         return ":".join(filter(None, (self._name, origin, kind)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import base64
+import errno
 import logging
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,11 +19,14 @@ from agents.awaiting import settled
 from agents.discovery import Stamp, stamp_of
 from agents.errors import AgentError
 from agents.loading import execute
+from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _SUFFIXES = ("_service", "_organ")
+LARGEST = 512 << 10
+"""Bytes of a service file: reading its name takes some 600 bytes of memory for each."""
 
 
 class ServiceFailed(AgentError):
@@ -50,22 +54,55 @@ class Reply:
         return cls(found["status"], dict(found["headers"]), base64.b64decode(found["body"]))
 
 
-def service_name(path: Path, *, unless: str = "") -> str:
-    """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``.
+class ServiceFault(NamedTuple):
+    """A service file that cannot be used as it is: its path, why, and the line where that is known."""
 
-    Read from the text, nothing is run. A file that cannot be read is ``unless``, or goes by its stem.
+    path: Path
+    reason: str
+    line: int | None = None
+
+
+def read_service(path: Path, files: SafeTree | None = None) -> bytes:
+    """The text of a service file. Raises ``OSError`` for links, pipes and the like, and for huge files.
+
+    ``files`` is the tree that it lies in; without one, its folder.
     """
+    return files.read(path, LARGEST) if files else SafeTree(path.parent).read(path.name, LARGEST)
+
+
+def inspect_service(
+    path: Path, *, unless: str = "", files: SafeTree | None = None
+) -> tuple[str, ServiceFault | None]:
+    """The name in ``/api/<name>``: the file's ``name = "…"``, else its stem without ``_service``; and its fault.
+
+    Read from the text, nothing is run. A file that cannot be read is called ``unless``, or goes by its stem.
+    """
+    fault = None
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return unless or _stem(path)
+        return _name_in(ast.parse(read_service(path, files))) or _stem(path), None
+    except OSError as error:
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        fault = ServiceFault(path, reason)
+    except SyntaxError as error:
+        fault = ServiceFault(path, error.msg or "invalid syntax", error.lineno)
+    except (ValueError, RecursionError, MemoryError, SystemError) as error:
+        fault = ServiceFault(path, str(error) or "it is nested too deeply")
+    return unless or _stem(path), fault
+
+
+def service_name(path: Path, *, unless: str = "", files: SafeTree | None = None) -> str:
+    """The name alone, as ``inspect_service`` finds it."""
+    return inspect_service(path, unless=unless, files=files)[0]
+
+
+def _name_in(tree: ast.Module) -> str:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "name" for target in targets):
             value = getattr(node, "value", None)
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
                 return value.value
-    return _stem(path)
+    return ""
 
 
 class Services:

@@ -14,6 +14,8 @@ from pathlib import Path
 import orjson
 import uvloop
 
+from envelopes.keys import IdentityKey
+from rappd.store.anchor import Anchorer
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -49,7 +51,37 @@ def run() -> list[tuple[str, str]]:
                 f"{uvloop.run(_on_the_loop(root / 'loop' / 'rappd.db')):.1f} µs an event",
             )
         )
+        rows += _anchors(root / "anchored" / "rappd.db")
     return rows
+
+
+def _anchors(path: Path) -> list[tuple[str, str]]:
+    """What anchors cost with 10,000 threads: the first one, and one after 1,000 events on different threads."""
+
+    async def fill(threads: list[str]) -> None:
+        store = await Store.open(path)
+        for thread in threads:
+            asked, *_ = _turn(thread)
+            store.thread(ThreadInfo(thread, "brainstem", "guid", '"s"', "How warm is it?", asked().at))
+            store.queue(asked())
+        await store.close()
+
+    threads = [str(uuid.uuid4()) for _ in range(10_000)]
+    uvloop.run(fill(threads))
+    anchorer = Anchorer(path, IdentityKey.generate())
+    rows = [("first anchor over 10,000 threads", _cost(anchorer.open_log))]
+    for count in (1, 1_000):
+        uvloop.run(fill(threads[:count]))
+        rows.append((f"an anchor after {count:,} of them got an event", _cost(anchorer.advance)))
+    anchorer.close()
+    return rows
+
+
+def _cost(work: Callable[[], object]) -> str:
+    began, used = time.perf_counter(), time.thread_time()
+    work()
+    passed = time.perf_counter() - began
+    return f"{1000 * passed:.0f} ms, {1000 * (time.thread_time() - used):.0f} ms of it computing"
 
 
 async def _turns(path: Path, writers: int, strict: bool) -> list[float]:

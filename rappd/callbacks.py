@@ -3,7 +3,6 @@ operations, all of them logged; and for a buddy's own agent, what the buddy does
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents.errors import AgentError
 from agents.listed import Agent
 from agents.running import OnCallback
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking
 from agents.thinking.provider import Completion, ModelRequest
 from envelopes.problem import Problem
@@ -123,7 +123,7 @@ class Callbacks:
         self, agent: Agent, operator: bool, arguments: dict[str, Any], reach: Reach | None
     ) -> Any:
         operation = str(arguments.pop("operation", ""))
-        if operation.startswith("buddy.") and await asyncio.to_thread(self._tenant.is_of_buddies, agent):
+        if operation.startswith("buddy.") and await in_file_pool(self._tenant.is_of_buddies, agent):
             # Its own life and nobody else's: no more than the workspace's code could write there itself.
             return await self._perform(operation, {**arguments, "twin": self._tenant.name})
         if not agent.trusted:

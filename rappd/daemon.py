@@ -18,6 +18,7 @@ from rappd.doors.legacy import LegacyDoor
 from rappd.doors.loopback import app as loopback
 from rappd.doors.loopback.lane import ChatSite
 from rappd.doors.peers_door import PeersDoor
+from rappd.doors.request_timeout import TimedRunner
 from rappd.doors.twin_door import TwinDoors
 from rappd.errors import Conflict
 from rappd.home import Home
@@ -128,8 +129,8 @@ def _listen(port: int) -> list[socket.socket]:
     return sockets
 
 
-async def _open_doors(house: House, sockets: list[socket.socket]) -> web.AppRunner:
-    runner = web.AppRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
+async def _open_doors(house: House, sockets: list[socket.socket]) -> TimedRunner:
+    runner = TimedRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:
         await ChatSite(runner, listener, backlog=512).start()

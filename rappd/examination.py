@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from agents import programs
 from agents.discovery import find_agent_files
 from agents.worker import landlock
 from envelopes.problem import Problem
@@ -23,11 +24,22 @@ from rappd.cli.peer_screens import trouble_of, way_out
 from rappd.cli.phrases import count, size, tilde
 from rappd.errors import Mistyped, NotRunning, RappdError
 from rappd.home import Home
+from rappd.local_models import local_urls
+from rappd.offline import workspace_of
 from rappd.ports import another, holder, is_free
+from rappd.quarantine import Quarantine
 from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, unknown_names
 from rappd.settings.write import nearest
+from rappd.store.anchor import check as check_anchor
+from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.catching_up import catch_up
+from rappd.store.schema import VERSION, version_of
+from rappd.workspace_variables import env_file_state
+from twins.importer.holding import Held
+from twins.listing import scan
+from twins.places import TwinPlaces
+from twins.refused_links import refused_links_of_home
 from twins.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
@@ -117,6 +129,15 @@ def _data(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
 
 
+def _links(visit: _Visit) -> Iterator[Finding]:
+    """Links that an earlier version followed."""
+    settings = visit.settings
+    soul, agents = settings.text("soul_path"), settings.text("agents_path")
+    host = Workspace.at(visit.home.brainstem, soul=soul, agents=agents)
+    for link in refused_links_of_home(visit.home.root, host):
+        yield Finding("Links", "note", link.text, link.do)
+
+
 def _settings(visit: _Visit) -> Iterator[Finding]:
     home = visit.home
     if visit.trouble is not None:
@@ -165,6 +186,7 @@ def _store(visit: _Visit) -> Iterator[Finding]:
     connection = sqlite3.connect(where, uri=True, timeout=2)
     try:
         catch_up(path, connection)
+        anchor = _anchor_problems(visit, connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except sqlite3.DatabaseError as error:
@@ -174,8 +196,23 @@ def _store(visit: _Visit) -> Iterator[Finding]:
         connection.close()
     if verdict == "ok":
         yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
+        for what in anchor:
+            yield Finding("Record", "bad", what, "rappd threads verify")
     else:
         yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
+
+
+def _anchor_problems(visit: _Visit, db: sqlite3.Connection) -> list[str]:
+    """How the event log contradicts its newest anchor; a daemon that is awake knows more."""
+    if visit.status:
+        return list(visit.status["anchor"]["problems"])
+    if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:
+        return []
+    try:
+        with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:
+            return check_anchor(db, file, visit.home.identity().public).problems
+    except Problem as problem:
+        return [str(problem).rstrip(".")]
 
 
 def _agents(visit: _Visit) -> Iterator[Finding]:
@@ -184,17 +221,20 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
         faults = visit.health["quarantined"]
         for fault in faults:
             line = f" line {fault['line']}" if fault.get("line") else ""
-            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", "rappd agents list")
+            do = "fix and save" if fault["file"].startswith("services/") else "rappd agents list"
+            yield Finding("Agents", "note", f"{fault['file']}{line}: {fault['reason']}", do)
         if not faults:
             yield Finding("Agents", "good", f"{len(visit.health['agents'])} ready")
         return
     settings = visit.settings
-    folder = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path")).agents
-    files = find_agent_files(folder) if folder.is_dir() else []
+    workspace = Workspace.at(visit.home.brainstem, agents=settings.text("agents_path"))
+    files = find_agent_files(workspace.agents, workspace.files)
     broken = 0
     for file in files:
         try:
-            ast.parse(file.path.read_bytes())
+            ast.parse(file.content())
+        except OSError:  # it went away, or became a link
+            continue
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
@@ -205,8 +245,35 @@ def _agents(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Agents", "good", what)
 
 
+def _variables(visit: _Visit) -> Iterator[Finding]:
+    """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
+    home = visit.home
+    held = Held(home.held, home.root)
+    workspaces = [("brainstem", "", workspace_of(home, visit.settings))]
+    workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinPlaces(home.root)).twins]
+    for name, key, workspace in workspaces:
+        state = env_file_state(workspace, Quarantine(held, workspace))
+        if state.problem:
+            yield Finding("Variables", "bad", f"{name}: {state.problem[0].rstrip('.')}", state.problem[1])
+        elif state.held:
+            twin = f" --twin {key[:12]}" if key else ""
+            what = f"{name}: its .env waits for approval, and agents have none of it"
+            yield Finding(
+                "Variables",
+                "note",
+                what,
+                f"read {tilde(workspace.env_file)}, then: rappd agents approve .env{twin}",
+            )
+        if state.left_out:
+            what = f"{name}: its .env sets what is never taken from it: {', '.join(state.left_out[:8])}"
+            yield Finding("Variables", "note", what, f"remove it from {tilde(workspace.env_file)}")
+
+
 def _thinking(visit: _Visit) -> Iterator[Finding]:
     settings, home = visit.settings, visit.home
+    for server in visit.status.get("local_models", {}).get("refused", ()):
+        what = f"{server} is an agent's process that poses as a model server; it is not used"
+        yield Finding("Thinking", "bad", what, "remove the agent that you do not know, then restart rappd")
     provider = visit.health.get("provider", {})
     if provider.get("state") == "ready":
         yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
@@ -216,8 +283,11 @@ def _thinking(visit: _Visit) -> Iterator[Finding]:
         yield from _model_server(settings.text("provider.url"))
     elif settings.text("azure.endpoint"):
         yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
-    elif settings.on("provider.local") and (found := _local_model()):
-        yield Finding("Thinking", "good", f"{found} answers on this machine")
+    elif offered := visit.status.get("local_models", {}).get("offered"):
+        what = f"{offered['name']} ({offered['model']}) answers at {offered['where']} and waits for your yes"
+        yield Finding("Thinking", "note", what, "rappd models use local")
+    elif not visit.status and (found := _local_model(settings)):
+        yield found
     elif settings.text("github.token") or (home.keys / "github_token.json").exists():
         yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
     else:
@@ -245,11 +315,16 @@ def _sandbox(visit: _Visit) -> Iterator[Finding]:
     elif sys.platform == "linux":
         namespaces = os.geteuid() == 0 or _user_namespaces()
         kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
-    if kind and kind != "none":
-        yield Finding("Workers", "good", f"agents cannot read keys and tokens ({kind})")
-    else:
-        what = "agents run as you: this system cannot hide keys and tokens from them"
+    if not kind or kind == "none":
+        what = "agents run as you: this system cannot hide keys and tokens from them, nor keep code from them"
         yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
+        return
+    memory = str(visit.status["sandbox"].get("memory", "")) if visit.status else ""
+    told = f"; memory: {memory}" if memory else ""
+    yield Finding("Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){told}")
+    if visit.settings.on("agents.may_write_code"):
+        what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
+        yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
 
 
 def _door(visit: _Visit) -> Iterator[Finding]:
@@ -332,6 +407,15 @@ def _peers(visit: _Visit) -> Iterator[Finding]:
         yield Finding("Peers", "good", f"{len(paired)} paired, {here} here")
 
 
+def _programs(visit: _Visit) -> Iterator[Finding]:
+    """Programs of the owner's that the daemon would use if agents could not replace them."""
+    unused = list(filter(None, map(programs.why_not_used, ("gh", "uv"))))
+    for why in unused:
+        yield Finding("Programs", "note", why, "nothing, or install it for the whole system")
+    if not unused:
+        yield Finding("Programs", "good", "only those are started that agents cannot replace")
+
+
 def _python(visit: _Visit) -> Iterator[Finding]:
     yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
 
@@ -345,13 +429,21 @@ def _user_namespaces() -> bool:
     return allowed != "0" and (not switch.exists() or switch.read_text().strip() == "1")
 
 
-def _local_model() -> str:
+def _local_model(settings: Settings) -> Finding | None:
+    """The model server of this machine that would be used, or waits for a yes, once rappd runs."""
     import asyncio
 
     from agents.thinking import local_servers
 
-    found = asyncio.run(local_servers.find(local_servers.USUAL, within=1.0))
-    return f"{found.name}, {found.models[0]}," if found else ""
+    found = asyncio.run(local_servers.find(local_urls(settings), within=1.0))
+    accepted = settings.text("provider.local_server")
+    for one in found:
+        if one.label == accepted or settings.choice("provider.local") == "on":
+            return Finding("Thinking", "good", f"{one.name}, {one.models[0]}, answers on this machine")
+    if not found:
+        return None
+    what = f"{found[0].name} ({found[0].models[0]}) answers on this machine and waits for your yes"
+    return Finding("Thinking", "note", what, "rappd start, then rappd models use local")
 
 
 def _listens(host: str, port: int) -> bool:
@@ -369,12 +461,15 @@ def _others_may(path: Path) -> bool:
 _CHECKS: tuple[tuple[str, Callable[[_Visit], Iterator[Finding]]], ...] = (
     ("Data", _data),
     ("Settings", _settings),
+    ("Links", _links),
     ("Port", _port),
     ("Key", _key),
     ("Record", _store),
     ("Agents", _agents),
+    ("Variables", _variables),
     ("Thinking", _thinking),
     ("Workers", _sandbox),
+    ("Programs", _programs),
     ("Door", _door),
     ("Nearby", _nearby),
     ("Peers", _peers),

@@ -12,14 +12,17 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, RappdError
 from rappd.settings.load import Settings
 from twins.agent_files import proper_name
+from twins.portable_names import folded
 from twins.sources import Offered
 
 MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000
 MAX_LOOKED_AT = 20_000  # files in a folder; a whole home or disk is no source
+_DISK = SafeTree("/")  # no link is followed, wherever the folder of a source lies
 _SECONDS = aiohttp.ClientTimeout(total=20)
 _REPO = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 
@@ -94,33 +97,24 @@ def _agent_files(root: Path) -> list[Path]:
                 f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
             )
         paths = [Path(folder, name) for name in names if name.endswith("_agent.py")]
-        found += [path for path in paths if not path.name.startswith(".") and _is_own_file(path)]
+        found += [path for path in paths if not path.name.startswith(".") and _DISK.is_file(path)]
     return found
 
 
 def _read(path: Path) -> bytes:
     try:
-        if not _is_own_file(path):
-            raise FileNotFoundError(path)
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        if _DISK.stat_file(path).st_size > MAX_BYTES:
+            raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
+        return _DISK.read(path, MAX_BYTES)
     except OSError as error:
         raise Unreachable(f"{path} cannot be read.", do="Connect the source again.") from error
-    if len(content) > MAX_BYTES:
-        raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
-    return content
-
-
-def _is_own_file(path: Path) -> bool:
-    """Whether it is a plain file, reached without any link: one could lead out of the source."""
-    return path.is_file() and path.resolve() == path
 
 
 def _one_per_file(offered: list[Offered]) -> list[Offered]:
     """The first of those that would become the same file."""
     kept: dict[str, Offered] = {}
     for one in offered:
-        kept.setdefault(proper_name(f"{one.id}.py"), one)
+        kept.setdefault(folded(proper_name(f"{one.id}.py")), one)
     return list(kept.values())
 
 

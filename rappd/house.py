@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from agents.listed import Change
-from agents.thinking import local_servers
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking, ThinkingSettings
 from agents.thinking.offline.brain import OfflineBrain
 from agents.worker.workforce import Workforce
@@ -16,11 +16,13 @@ from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
 from rappd.activity import Activity
+from rappd.anchoring import Anchoring
 from rappd.errors import NotFound, Refused
 from rappd.gate import Gate
 from rappd.home import Home, machine_name
 from rappd.limits import RateLimit
 from rappd.live import LiveTurns
+from rappd.local_models import WorkerServerCheck, describe_local, local_urls, offered_server
 from rappd.machines.machines import Machines
 from rappd.machines.reaching import Reaching
 from rappd.operations.calls import CallVerbs
@@ -51,6 +53,9 @@ from twins.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+_FIRST_LOOK_SECONDS = 0.5
+"""The start waits so long, and no longer, to tell of a model server on this machine."""
+
 
 class House:
     """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
@@ -73,7 +78,10 @@ class House:
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)
         self.thinking = Thinking(
-            thinking_settings(settings, home), OfflineBrain(), remember=self._remember_model
+            thinking_settings(settings, home),
+            OfflineBrain(),
+            remember=self._remember_model,
+            worker_serves=WorkerServerCheck(lambda: self.template_pid),
         )
         self.workforce = Workforce(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("door.open_surface")
@@ -96,7 +104,10 @@ class House:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
-        self.machines = Machines(home, settings, identity, self.name, store, self.gate, self.tenants)
+        self.anchoring = Anchoring(home.database, identity, store)
+        self.machines = Machines(
+            home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
+        )
         self.activity.machines = self.machines.looks
         self.peers = PeerVerbs(self.machines)
         self.calls = CallVerbs(self.machines)
@@ -110,7 +121,9 @@ class House:
     async def open(cls, home: Home, settings: Settings) -> House:
         """Opens the store and everything above it; the doors come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        return cls(home, settings, home.identity(), store)
+        house = cls(home, settings, home.identity(), store)
+        await house.anchoring.start()
+        return house
 
     @property
     def node(self) -> str:
@@ -136,15 +149,24 @@ class House:
 
     async def start(self) -> None:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
+        self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
         await self.machines.book.load()
         await self.workforce.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
+        await self.thinking.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._wake_twins())
         from rappd.watching import watch
 
         self.spawn(watch(self))
+
+    def _tell_of_links(self) -> None:
+        """Homes of earlier versions may hold links that were followed then."""
+        from twins.refused_links import refused_links_of_home
+
+        for link in refused_links_of_home(self.home.root, self.host.workspace):
+            log.warning("%s. %s", link.text, link.do)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``,
@@ -188,9 +210,21 @@ class House:
         for tenant in self.tenants.all():
             tenant.apply(self.settings)
 
+    async def use_local_server(self, server: str = "") -> str:
+        """Takes the model server that was found on this machine, as its owner said; returns its label.
+
+        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``Conflict``.
+        """
+        label = await offered_server(self.thinking, server)
+        await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
+        await self.reload_settings()
+        await self.thinking.look()
+        return label
+
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.live.close()
+        await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
         await self.machines.close()
         await self.eggs.close()
         for task in list(self._background):
@@ -198,6 +232,7 @@ class House:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workforce.close()
         await self.thinking.close()
+        await self.anchoring.close()
         await self.store.close()
 
     def _tenant(
@@ -296,12 +331,14 @@ def describe(house: House) -> dict[str, Any]:
         "provider": thinking.name,
         "model": thinking.model,
         "has_model": house.thinking.has_model,
+        "local_models": describe_local(house.thinking),
         "agents": len(house.host.roster.serving()),
         "unavailable": len(house.host.roster.unavailable()),
         "agents_path": str(house.host.workspace.agents),
         "home": str(house.home.root),
         "machines": _machines(house),
         "sandbox": house.workforce.sandbox_report(),
+        "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
     }
 
 
@@ -314,7 +351,6 @@ def _machines(house: House) -> dict[str, Any]:
 
 def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
     """The settings that concern the model."""
-    local = local_servers.USUAL if settings.on("provider.local") else ()
     return ThinkingSettings(
         provider_url=settings.text("provider.url"),
         api_key=settings.text("provider.key"),
@@ -331,6 +367,8 @@ def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
         price_in=settings.text("provider.price_in_per_million"),
         price_out=settings.text("provider.price_out_per_million"),
         fake=settings.on("llm_fake"),
-        local_servers=local,
+        local_servers=local_urls(settings),
+        use_local=settings.choice("provider.local") == "on",
+        accepted_local=settings.text("provider.local_server"),
         state_dir=home.keys,
     )

@@ -34,5 +34,12 @@ class RateLimit:
         self._tries[key] = tries
         if len(self._tries) > 1000:
             self._tries = {
-                known: times for known, times in self._tries.items() if now - times[-1] < self._seconds
+                known: times
+                for known, times in self._tries.items()
+                if times and now - times[-1] < self._seconds
             }
+
+    def give_back(self, key: str = "") -> None:
+        """Counts the latest try no more: it was no failure."""
+        if tries := self._tries.get(key):
+            tries.pop()

@@ -84,7 +84,7 @@ def _with_workers(
     from agents.running import WorkerPools
     from agents.worker.workforce import Workforce
     from rappd.quarantine import Quarantine
-    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish
+    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish, trusted_plan
     from twins.importer.code_origins import CodeOrigins
     from twins.importer.holding import Held
     from twins.sources import Sources
@@ -100,8 +100,9 @@ def _with_workers(
         workforce = Workforce(on_output=lambda crew, pid, line: None, sandbox=sandbox_wish(settings))
         try:
             await workforce.start()
-            pools = WorkerPools(workforce, "offline", crew_plan(workspace, settings, home.root, os.environ))
             quarantine = Quarantine(Held(home.held, home.root), workspace)
+            plan = crew_plan(workspace, settings, home.root, os.environ, quarantine)
+            pools = WorkerPools(workforce, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)
             pools.request_context = quarantine.standing
             roster = Roster(
@@ -112,6 +113,7 @@ def _with_workers(
                 trusted=lambda origin, digest: origin == LIBRARY,
                 held=quarantine,
                 origins=CodeOrigins(home.root),
+                files=workspace.files,
             )
             return await work(roster, pools)
         finally:

@@ -22,19 +22,19 @@ class OperatorSessions:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._keys: dict[str, float] = {}
+        self._keys: dict[bytes, float] = {}  # by digest, so that looking one up tells nothing of its text
 
     def mint_key(self) -> str:
         """A key for ``/#k=KEY``: one use, ten minutes."""
         now = time.monotonic()
         self._keys = {key: until for key, until in self._keys.items() if until > now}
         key = secrets.token_urlsafe(18)
-        self._keys[key] = now + KEY_SECONDS
+        self._keys[self._digest(key)] = now + KEY_SECONDS
         return key
 
     def trade(self, key: str) -> tuple[str, str] | None:
         """The (cookie, proof) for a key that is still good, or None. The key is used up."""
-        until = self._keys.pop(key, 0.0)
+        until = self._keys.pop(self._digest(key), 0.0)
         if until <= time.monotonic():
             return None
         claim = f"{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
@@ -48,6 +48,9 @@ class OperatorSessions:
         if not hmac.compare_digest(proof.encode(), self._mark("proof", claim).encode()):
             return False
         return int(claim.split(".", 1)[0]) > time.time()
+
+    def _digest(self, key: str) -> bytes:
+        return hmac.digest(self._secret, b"key:" + key.encode("utf-8", "surrogatepass"), hashlib.sha256)
 
     def _mark(self, use: str, claim: str) -> str:
         digest = hmac.digest(self._secret, f"{use}:{claim}".encode(), hashlib.sha256)

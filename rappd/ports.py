@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 import msgspec
+
+from agents import programs
 
 _LISTEN = "0A"
 _INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")
@@ -125,10 +125,9 @@ def _script(words: list[str]) -> str:
 
 
 def _by_lsof(port: int) -> Holder:
-    lsof = shutil.which("lsof")
-    if lsof is None:
+    try:
+        said = programs.run(["lsof", "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]).text.splitlines()
+    except OSError:
         return Holder("another program", 0)
-    asked = [lsof, "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]
-    said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False).stdout.splitlines()
     found = {line[0]: line[1:] for line in reversed(said) if line}
     return Holder(found.get("c", "another program"), int(found.get("p", "0")))

@@ -13,8 +13,10 @@ import orjson
 
 import agents.rapps
 from agents.rapps.rapplication import Rapplication, read_rapplication
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from rappd.errors import Conflict, NotFound
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant
@@ -23,16 +25,18 @@ SHIPPED = Path(agents.rapps.__path__[0])
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RECEIPT = "placed.json"
+_MAX_RECORD = 1 << 20
 
 
 def listing(workspace: Workspace, port: int) -> list[dict[str, Any]]:
     """Shipped and installed rapplications, by id. What has no readable manifest is not listed."""
     rows: dict[str, dict[str, Any]] = {}
     for root, installed in ((SHIPPED, False), (workspace.rapps, True)):
-        for folder in sorted(root.iterdir()) if root.is_dir() else ():
-            row = _row(folder, installed=installed, port=port)
+        files = workspace.files if installed else SafeTree(root)
+        for name in files.names(root if installed else ()):
+            row = _row(files, root / name, installed=installed, port=port)
             if row is not None:
-                rows[folder.name] = row
+                rows[name] = row
     return [rows[name] for name in sorted(rows)]
 
 
@@ -42,7 +46,7 @@ async def install(tenant: Tenant, name: str) -> dict[str, Any]:
     if not await asyncio.to_thread(_is_there, path) or ("/" not in name and not _ID.fullmatch(name)):
         raise NotFound(f'No rapplication "{name[:120]}".', do="rappd rapps list")
     rapp = await asyncio.to_thread(read_rapplication, path)
-    await asyncio.to_thread(_place, tenant.workspace, rapp)
+    await in_file_pool(_place, tenant.workspace, rapp)
     return {
         "status": "ok",
         "id": rapp.id,
@@ -53,10 +57,10 @@ async def install(tenant: Tenant, name: str) -> dict[str, Any]:
 
 async def uninstall(tenant: Tenant, name: str) -> dict[str, Any]:
     """Deletes what the installation placed; memories under ``.brainstem_data`` stay."""
-    placed = await asyncio.to_thread(_placed, tenant.workspace, name) if _ID.fullmatch(name) else None
+    placed = await in_file_pool(_placed, tenant.workspace, name) if _ID.fullmatch(name) else None
     if placed is None:
         raise NotFound(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
-    await asyncio.to_thread(_take_away, tenant.workspace, tenant.workspace.rapps / name, placed)
+    await in_file_pool(_take_away, tenant.workspace, tenant.workspace.rapps / name, placed)
     return {"status": "ok", "id": name, "message": f"{name} is uninstalled. What it remembered stays."}
 
 
@@ -68,22 +72,22 @@ def page_folder(workspace: Workspace, name: str) -> Path:
 
 
 def _place(workspace: Workspace, rapp: Rapplication) -> None:
-    root = workspace.root
+    files = workspace.files
     ours = set(_placed(workspace, rapp.id) or ())
     for file in rapp.files:
-        if (root / file.path).exists() and file.path not in ours:
+        if files.exists(file.path) and file.path not in ours:
             raise Conflict(f"{file.path} exists already and is not {rapp.id}'s.", do="Move it away first.")
     for file in rapp.files:
-        write_atomically(root / file.path, file.content)
+        files.write_durably(file.path, file.content)
     _delete(workspace, ours - {file.path for file in rapp.files})  # of an earlier version
     receipt = orjson.dumps([file.path for file in rapp.files])
-    write_atomically(workspace.rapps / rapp.id / _RECEIPT, receipt)
+    files.write_durably(workspace.rapps / rapp.id / _RECEIPT, receipt)
 
 
 def _placed(workspace: Workspace, name: str) -> list[str] | None:
     """The files that the installation of ``name`` placed; None when there is no (readable) receipt."""
     try:
-        found = orjson.loads((workspace.rapps / name / _RECEIPT).read_bytes())
+        found = orjson.loads(workspace.files.read(workspace.rapps / name / _RECEIPT, _MAX_RECORD))
     except (OSError, orjson.JSONDecodeError):
         return None
     return [path for path in found if isinstance(path, str)] if isinstance(found, list) else None
@@ -91,19 +95,14 @@ def _placed(workspace: Workspace, name: str) -> list[str] | None:
 
 def _take_away(workspace: Workspace, folder: Path, placed: list[str]) -> None:
     _delete(workspace, placed)
-    (folder / _RECEIPT).unlink(missing_ok=True)
-    for path in sorted((folder, *folder.rglob("*")), reverse=True):
-        if path.is_dir() and not path.is_symlink():
-            with suppress(OSError):  # somebody put a file of their own there
-                path.rmdir()
+    workspace.files.remove(folder / _RECEIPT, missing_ok=True)
+    workspace.files.remove_empty_folders(folder)  # the others hold files that somebody put there
 
 
 def _delete(workspace: Workspace, names: Iterable[str]) -> None:
-    root = workspace.root.resolve()
     for name in names:
-        path = root / name
-        if path.parent.resolve().is_relative_to(root) and not path.is_dir():
-            path.unlink(missing_ok=True)
+        with suppress(OSError):  # a receipt that was tampered with names anything
+            workspace.files.remove(name)
 
 
 def _is_there(path: Path) -> bool:
@@ -113,14 +112,14 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _row(folder: Path, *, installed: bool, port: int) -> dict[str, Any] | None:
+def _row(files: SafeTree, folder: Path, *, installed: bool, port: int) -> dict[str, Any] | None:
     try:
-        found = orjson.loads((folder / "manifest.json").read_bytes())
+        found = orjson.loads(files.read(folder / "manifest.json", _MAX_RECORD))
     except (OSError, orjson.JSONDecodeError):
         return None
     if not isinstance(found, dict):
         return None
-    has_page = (folder / "ui" / "index.html").is_file()
+    has_page = files.is_file(folder / "ui" / "index.html")
     return {
         "id": folder.name,
         "name": str(found.get("name") or folder.name),

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.contract import Description, is_molt_of
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, NotFound
 from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
 from twins.agent_files import sha256
 from twins.errors import BadFile
+from twins.workspace_env import FILE as ENV_FILE
+from twins.workspace_env import masked
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant
@@ -46,7 +50,7 @@ class Structure:
             case "agents.remove":
                 return await self.remove(name)
             case "agents.generations":
-                return {"generations": await asyncio.to_thread(self._generations, name)}
+                return {"generations": await in_file_pool(self._generations, name)}
             case "agents.restore":
                 number = arguments.get("generation")
                 if not isinstance(number, int):
@@ -74,21 +78,23 @@ class Structure:
         """
         files = self._tenant.files
         async with self._lock:
-            name, staged = await asyncio.to_thread(files.stage, filename, content)
+            name, staged = await in_file_pool(files.stage, filename, content)
             try:
-                outcome = await self._tenant.describe(await asyncio.to_thread(_reference, name, staged))
+                outcome = await self._tenant.describe(
+                    await in_file_pool(_reference, self._tenant.workspace.files, name, staged)
+                )
                 _refuse_unloadable(name, outcome)
                 before = self._state(name)
                 if before is not None and not replace:
                     raise BadFile(f"{name} exists already.", do="Choose another name, or molt it.")
                 if molt:
                     self._check_molt(name, outcome)
-                await asyncio.to_thread(files.place, name, staged, reason=reason)
+                await in_file_pool(files.place, name, staged, reason=reason)
                 if by_operator:
                     release = self._tenant.held.release
-                    await asyncio.to_thread(lambda: release(files.path(name), sha256(content)))
+                    await in_file_pool(lambda: release(files.path(name), sha256(content)))
             finally:
-                await asyncio.to_thread(files.discard, staged)
+                await in_file_pool(files.discard, staged)
             await self._tenant.roster.forget(YOURS, name)
             await self._tenant.refresh()
         return self._report(name)
@@ -96,21 +102,21 @@ class Structure:
     async def remove(self, filename: str) -> dict[str, Any]:
         """Takes a file out; the answer's ``undo`` brings it back."""
         async with self._lock:
-            token = await asyncio.to_thread(self._tenant.files.remove, filename)
+            token = await in_file_pool(self._tenant.files.remove, filename)
             await self._tenant.refresh()
         return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
 
     async def undo(self, token: str) -> dict[str, Any]:
         """Brings a removed file back."""
         async with self._lock:
-            name = await asyncio.to_thread(self._tenant.files.undo, token)
+            name = await in_file_pool(self._tenant.files.undo, token)
             await self._tenant.refresh()
         return self._report(name)
 
     async def restore(self, filename: str, number: int) -> dict[str, Any]:
         """Puts an earlier generation back in service."""
         async with self._lock:
-            await asyncio.to_thread(self._tenant.files.restore, filename, number)
+            await in_file_pool(self._tenant.files.restore, filename, number)
             await self._tenant.refresh()
         return self._report(filename)
 
@@ -119,10 +125,20 @@ class Structure:
 
         ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``).
         """
-        waiting = await asyncio.to_thread(self._waiting, name)
+        waiting = await in_file_pool(self._waiting, name)
         if waiting is not None:
             filename = waiting.path.removeprefix("agents/")
-            await asyncio.to_thread(self._tenant.held.release, waiting.file, waiting.sha256)
+            await in_file_pool(self._tenant.held.release, waiting.file, waiting.sha256)
+            if filename == ENV_FILE:
+                await self._tenant.reload_variables()
+                text = f"{filename} is approved; agents have its variables from their next call on."
+                return {
+                    "status": "ok",
+                    "file": filename,
+                    "sha256": waiting.sha256,
+                    "message": text,
+                    "agents": [],
+                }
             await self._tenant.roster.forget(YOURS, filename)
             await self._tenant.refresh()
             report = self._report(filename)
@@ -134,8 +150,8 @@ class Structure:
             }
         state = self._state(name)
         filename = name if state is None else state.file.rel
-        content = await asyncio.to_thread(self._tenant.files.read, filename)
-        await asyncio.to_thread(self._tenant.files.approve, filename, sha256(content))
+        content = await in_file_pool(self._tenant.files.read, filename)
+        await in_file_pool(self._tenant.files.approve, filename, sha256(content))
         await self._tenant.roster.forget(YOURS, filename)
         await self._tenant.refresh()
         return {
@@ -147,25 +163,30 @@ class Structure:
 
     async def held(self) -> list[dict[str, Any]]:
         """What is quarantined in this workspace: agents, services, senses."""
-        files = await asyncio.to_thread(held_files, self._tenant.held, self._tenant.workspace)
+        files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
         return [{**one._asdict(), "file": str(one.file)} for one in files]
 
     def _waiting(self, name: str) -> HeldFile | None:
         return named(held_files(self._tenant.held, self._tenant.workspace), name)
 
-    async def source(self, name: str) -> dict[str, Any]:
-        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too."""
+    async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
+        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too.
+
+        Of a quarantined ``.env`` the names alone, unless ``with_values``.
+        """
         state = self._state(name)
         if state is not None:
-            file, path, origin = state.file.rel, state.file.path, state.origin
-        elif (waiting := await asyncio.to_thread(self._waiting, name)) is not None:
-            file, path, origin = waiting.path, waiting.file, YOURS
+            file, origin = state.file.rel, state.origin
+            content = await in_file_pool(state.file.content)
+        elif (waiting := await in_file_pool(self._waiting, name)) is not None:
+            file, origin = waiting.path, YOURS
+            content = await in_file_pool(self._tenant.workspace.files.read, waiting.file)
         else:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
-        content = await asyncio.to_thread(path.read_bytes)
+        is_masked = file == ENV_FILE and not with_values
         return {
             "file": file,
-            "source": content.decode("utf-8", "replace"),
+            "source": masked(content) if is_masked else content.decode("utf-8", "replace"),
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),
@@ -216,8 +237,8 @@ class Structure:
         }
 
 
-def _reference(name: str, staged: Path) -> dict[str, Any]:
-    found = staged.stat()
+def _reference(files: SafeTree, name: str, staged: Path) -> dict[str, Any]:
+    found = files.stat_file(staged)
     return {"rel": name, "path": str(staged), "stamp": [found.st_mtime_ns, found.st_size, found.st_ino]}
 
 

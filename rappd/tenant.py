@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,8 @@ from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
 from agents.running import AgentRunner, WorkerPools
 from agents.service_index import ServiceIndex
-from agents.services import Reply
+from agents.services import Reply, ServiceFailed, ServiceFault, read_service
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking
 from agents.worker.workforce import Workforce
 from envelopes.keys import agent_id
@@ -31,7 +33,16 @@ from rappd.settings.load import Settings
 from rappd.structure import Structure
 from rappd.turns import Turns
 from rappd.unheard import Unheard
-from rappd.workplace import LIBRARY, OF_BUDDIES, YOURS, Modes, crew_plan, folders_of
+from rappd.workplace import (
+    LIBRARY,
+    OF_BUDDIES,
+    YOURS,
+    Modes,
+    PackageSettings,
+    crew_plan,
+    folders_of,
+    trusted_plan,
+)
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
 from twins.importer.code_origins import CodeOrigins
@@ -106,13 +117,14 @@ class Tenant:
         self.sources = Sources(workspace)
         self.held = held
         self._quarantine = Quarantine(held, workspace)
-        self._services = ServiceIndex(workspace.organs, workspace.services)
+        self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
         self.node = node
         self._gate = gate
         self._install_lock = asyncio.Lock()
-        self._may_install = settings.on("agents.install_packages")
-        plan = crew_plan(workspace, settings, private_root, os.environ)
-        self._pools = WorkerPools(workforce, name, plan)
+        self._packages = PackageSettings.from_settings(settings, private_root=private_root)
+        self._private_root = private_root
+        self._plan = partial(crew_plan, workspace, settings, private_root, os.environ, self._quarantine)
+        self._pools = WorkerPools(workforce, name, self._plan(), trusted=trusted_plan)
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)
         self.roster = Roster(
@@ -122,13 +134,14 @@ class Tenant:
             deps=workspace.deps,
             trusted=self._trusts,
             held=self._quarantine,
+            files=workspace.files,
             origins=self._origins,
             installer=self._install,
         )
-        self.senses = Senses(workspace.senses, held=self._quarantine.why)
+        self.senses = Senses(workspace.senses, held=self._quarantine.why, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.modes)
         self.brainstem = Brainstem(
-            soul=Soul(workspace.soul),
+            soul=Soul(workspace.soul, workspace.files),
             senses=self.senses,
             roster=self.roster,
             runner=self.runner,
@@ -149,6 +162,10 @@ class Tenant:
         self.ready.set()
         return changes
 
+    async def reload_variables(self) -> None:
+        """Reads the workspace's ``.env`` anew; where it changed, later calls get workers that have it."""
+        await self._pools.use(await asyncio.to_thread(self._plan))
+
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
@@ -165,7 +182,7 @@ class Tenant:
         fresh = Modes.from_settings(settings)
         self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
         self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
-        self._may_install = settings.on("agents.install_packages")
+        self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 
     async def handle(self, passage: Passage) -> dict[str, Any]:
@@ -194,7 +211,7 @@ class Tenant:
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        file, why, origin = await asyncio.to_thread(self._find_service, name)
+        file, why, origin = await in_file_pool(self._find_service, name)
         if file is None:
             return None
         if why:
@@ -207,6 +224,10 @@ class Tenant:
             on_callback=self.callbacks.for_service(),
         )
         return Reply.from_json(found)
+
+    async def service_faults(self) -> list[ServiceFault]:
+        """Service files that cannot be used as they are."""
+        return await asyncio.to_thread(self._services.faults)
 
     async def workers_answer(self) -> bool:
         """Whether a worker can be had, and answers."""
@@ -251,7 +272,7 @@ class Tenant:
         now = time.monotonic()
         if now - self._glanced > _GLANCE_SECONDS:
             self._glanced = now
-            if await asyncio.to_thread(self._glance_at_disk):
+            if await in_file_pool(self._glance_at_disk):
                 await self.refresh()
 
     def _glance_at_disk(self) -> bool:
@@ -266,7 +287,16 @@ class Tenant:
         file = self._services.find(name)
         if file is None:
             return None, "", YOURS
-        digest = sha256(file.read_bytes())
+        try:
+            content = read_service(file, self.workspace.files)
+        except FileNotFoundError:
+            return None, "", YOURS
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ServiceFailed(
+                f"{file.name} cannot be read: {reason}", do="Put a plain file there."
+            ) from error
+        digest = sha256(content)
         return file, self._quarantine.why(file, digest), self._origins.egg_of(file, digest) or YOURS
 
     def _trusts(self, origin: str, digest: str) -> bool:
@@ -276,11 +306,15 @@ class Tenant:
         async with self._install_lock:
             from agents import dependencies  # rarely needed, and every start would pay for it
 
-            if not self._may_install:
+            if not self._packages.allowed:
                 return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
-                dependencies.install, requirements, self.workspace.deps, timeout=180.0
+                dependencies.install,
+                requirements,
+                self.workspace.deps,
+                timeout=180.0,
+                source=self._packages.source(),
             )
             self._pools.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""

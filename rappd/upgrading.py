@@ -23,7 +23,7 @@ def settle_in(home: Path, host: Workspace, *, machine: str, lay_egg: Callable[[P
     workspace with ``lay_egg``, counts an incarnation and writes the bond down. A crash in between does it
     again, with another egg.
     """
-    if not (host.root / FILE).exists():
+    if not host.files.exists(FILE):
         adopt(host, machine, owner=machine, host=machine, platform=platform.system().lower())
     seen = home / "version"
     before = seen.read_text(errors="replace").strip() if seen.exists() else ""

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 
 if TYPE_CHECKING:
     from asyncinotify import Event, Inotify
@@ -47,7 +52,7 @@ async def _heed(house: House, folders: tuple[Path, ...]) -> None:
     with await asyncio.to_thread(_watch_over) as found:
         wait = _LOOK_AGAIN_SECONDS
         while True:
-            await asyncio.to_thread(_place, found, folders)
+            await in_file_pool(_place, found, house.host.workspace.files, folders)
             changed = await _changed(found, wait)
             house.tell(await house.host.refresh())
             wait = _LOOK_AGAIN_SECONDS if changed else _LOOK_ANYWAY_SECONDS
@@ -61,19 +66,23 @@ def _watch_over() -> Inotify:
     return found
 
 
-def _place(found: Inotify, folders: tuple[Path, ...]) -> None:
+def _place(found: Inotify, files: SafeTree, folders: tuple[Path, ...]) -> None:
     """Every folder is watched by itself; one that is watched already stays so."""
     from asyncinotify import Mask
 
     what = Mask.CLOSE_WRITE | Mask.CREATE | Mask.DELETE | Mask.MOVE | Mask.ATTRIB
     for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
-        for above, names, _ in os.walk(folder):
-            names[:] = [name for name in names if not name.startswith(".") and not name.endswith(_LITTER)]
+        with suppress(UnsafeFileError):
+            files.make_folder(folder)
+        for inner in ("", *reversed(files.folders(folder, _is_watched))):
             try:
-                found.add_watch(above, what | Mask.DELETE_SELF | Mask.ONLYDIR)
+                found.add_watch(folder / inner, what | Mask.DELETE_SELF | Mask.ONLYDIR | Mask.DONT_FOLLOW)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it went away meanwhile, which its parent tells
+
+
+def _is_watched(name: str) -> bool:
+    return not name.startswith(".") and not name.endswith(_LITTER)
 
 
 async def _changed(found: Inotify, within: float) -> bool:
@@ -103,5 +112,6 @@ async def _poll(house: House, folders: tuple[Path, ...]) -> None:
     for _ in range(_POLLS):
         await asyncio.sleep(POLL_SECONDS)
         for folder in folders:
-            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            with suppress(UnsafeFileError):
+                await in_file_pool(house.host.workspace.files.make_folder, folder)
         house.tell(await house.host.refresh())

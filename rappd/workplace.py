@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 import agents.library
 from agents.listed import Folder
-from agents.worker.plan import CrewPlan, Limits
+from agents.worker.plan import CrewPlan, Limits, ReadOnlyPath
 from agents.worker.sandbox import MOUNT_NAMESPACE
+from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
+from rappd.workspace_variables import worker_variables
 from twins.cartridges.nest import is_buddy
 from twins.sources import Sources
-from twins.workspace import Workspace
+from twins.workspace import DEFAULT_SOUL, Workspace
+
+if TYPE_CHECKING:
+    from agents import dependencies
 
 LIBRARY = "shipped"
 YOURS = "yours"
@@ -41,10 +48,35 @@ class Modes(msgspec.Struct):
         )
 
 
+class PackageSettings(msgspec.Struct, frozen=True):
+    """Settings for the packages that agents declare: ``allowed``, and where they come from."""
+
+    allowed: bool
+    index: str
+    sandbox: str
+    private_root: Path
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, private_root: Path) -> PackageSettings:
+        """The values in force."""
+        allowed = settings.on("agents.install_packages")
+        return cls(allowed, settings.text("agents.package_index"), sandbox_wish(settings), private_root)
+
+    def source(self) -> dependencies.Source:
+        """The same for the installer."""
+        from agents import dependencies  # rarely needed, and every start would pay for it
+
+        return dependencies.Source(self.index, self.sandbox, (self.private_root,))
+
+
 def crew_plan(
-    workspace: Workspace, settings: Settings, private_root: Path, environment: Mapping[str, str]
+    workspace: Workspace,
+    settings: Settings,
+    private_root: Path,
+    environment: Mapping[str, str],
+    quarantine: Quarantine,
 ) -> CrewPlan:
-    """How the workers of a workspace are started."""
+    """How the workers of a workspace are started. Reads its ``.env``, unless that is held."""
     return CrewPlan(
         workspace=workspace.root,
         settings={
@@ -53,10 +85,32 @@ def crew_plan(
             "data_dir": str(workspace.data),
             "deps_dir": str(workspace.deps),
         },
-        env=worker_environment(environment, workspace.environment()),
+        env=worker_environment(environment, worker_variables(workspace, quarantine)),
         private_root=private_root,
+        read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
         limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
         max_workers=max(1, settings.number("agents.workers")),
+    )
+
+
+def trusted_plan(plan: CrewPlan) -> CrewPlan:
+    """The same for workers of trusted agents. Modules of the workspace's packages, which every agent can
+    write, never take the place of the standard library's there."""
+    return replace(plan, trusted=True, settings={**plan.settings, "deps_last": True})
+
+
+def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
+    """What decides which code of a workspace runs, what its model is told, and what a restore brings back."""
+    folders = (
+        *(workspace.agents, workspace.services, workspace.organs, workspace.senses, workspace.rapps),
+        *(workspace.root / "utils", workspace.sources, workspace.kept, workspace.data / "soul_history"),
+    )
+    return (
+        *(ReadOnlyPath(folder, folder=True) for folder in folders),
+        ReadOnlyPath(workspace.soul, content=DEFAULT_SOUL),
+        ReadOnlyPath(workspace.env_file, content=""),
+        ReadOnlyPath(workspace.root / ".repos.json", content="{}"),
+        *(ReadOnlyPath(workspace.root / name) for name in ("rappid.json", "voice.zip")),
     )
 
 
@@ -75,8 +129,12 @@ def origin_of(source: str) -> str:
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
     others = frozenset() if is_buddy(workspace) else OF_BUDDIES
+    files = workspace.files
     return [
         Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
-        *(Folder(origin_of(source.name), source.folder, source.enabled) for source in sources.all()),
-        Folder(YOURS, workspace.agents),
+        *(
+            Folder(origin_of(source.name), source.folder, source.enabled, files=files)
+            for source in sources.all()
+        ),
+        Folder(YOURS, workspace.agents, files=files),
     ]

@@ -63,6 +63,12 @@ class LoopbackServer(ABC):
         self._thread.join(10)
         self._loop.close()
 
+    def stop_serving(self) -> None:
+        """Frees the port; ``stop`` is still needed."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), self._loop).result(10)
+
     @abstractmethod
     def routes(self, app: web.Application) -> None:
         """Adds what the server answers."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 
 import pytest
 from daemon_under_test import REPO
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 PINS = [line.partition("==")[::2] for line in (REPO / "constraints.txt").read_text().splitlines()]
 OLDEST = "3.11.0"
@@ -17,6 +18,13 @@ OLDEST = "3.11.0"
 def test_the_oldest_python_is_what_the_project_says() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     assert SpecifierSet(project["requires-python"]) == SpecifierSet(f">={OLDEST.removesuffix('.0')}")
+
+
+def test_everything_installed_is_pinned() -> None:
+    pinned = {canonicalize_name(name): version for name, version in PINS}
+    found = {canonicalize_name(one.name): one.version for one in distributions() if one.name != "rappd"}
+    unpinned = {name: version for name, version in found.items() if pinned.get(name) != version}
+    assert unpinned == {}
 
 
 @pytest.mark.parametrize(("name", "version"), PINS, ids=[name for name, _ in PINS])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import re
 import secrets
 import time
@@ -15,10 +14,13 @@ import msgspec
 import orjson
 
 from agents.discovery import CARTRIDGE, LISPY
+from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile, NoSuchFile
+from twins.portable_names import other_spelling, shown, why_not_portable
 from twins.workspace import Workspace, write_atomically
 
 MAX_BYTES = 5 << 20
+_MAX_RECORD = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,118}")
 
 
@@ -38,19 +40,23 @@ class AgentFiles:
     def __init__(self, workspace: Workspace, *, approvals: Path) -> None:
         """``approvals`` lies where no worker can write, so that no agent approves itself."""
         self._workspace = workspace
+        self._files = workspace.files
         self._approvals = approvals
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
-        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``."""
+        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``,
+        ``UnsafeFileError``."""
         path = self._inside(filename)
-        if not path.is_file():
+        if not self._files.is_file(path):
+            if self._files.exists(path):
+                raise UnsafeFileError(f"{filename} is a link, or no regular file.")
             raise NoSuchFile(f'No agent file "{filename}".', do="rappd agents list")
         return path
 
     def read(self, filename: str) -> bytes:
         """The file's content."""
-        return self.path(filename).read_bytes()
+        return self._files.read(self.path(filename))
 
     def stage(self, filename: str, content: bytes) -> tuple[str, Path]:
         """Checks an incoming file and lays it beside the agents, out of their sight.
@@ -63,21 +69,21 @@ class AgentFiles:
                 f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
             )
         check_syntax(name, content)
+        self._check_name(name)
         staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
-        write_atomically(staged, content)
+        self._files.write_durably(staged, content)
         return name, staged
 
     def place(self, name: str, staged: Path, *, reason: str = "") -> None:
         """Moves a staged file to its place; what it replaces becomes a generation."""
         target = self._inside(name)
-        if target.exists():
+        if self._files.exists(target):
             self.keep_generation(name, reason)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staged.replace(target)
+        self._files.rename(staged, target)
 
     def discard(self, staged: Path) -> None:
         """Throws a staged file away."""
-        staged.unlink(missing_ok=True)
+        self._files.remove(staged, missing_ok=True)
 
     def remove(self, filename: str) -> str:
         """Takes a file out of service and keeps it; returns the token that brings it back."""
@@ -86,22 +92,21 @@ class AgentFiles:
             raise BadFile("basic_agent.py is what agents are made of; it stays.", do="")
         token = f"{int(time.time())}-{secrets.token_hex(6)}"
         folder = self._workspace.kept / "removed" / token
-        folder.mkdir(parents=True, mode=0o700)
-        write_atomically(folder / "name", filename.encode())
-        path.replace(folder / "file")
+        self._files.write_durably(folder / "name", filename.encode())
+        self._files.rename(path, folder / "file")
         return token
 
     def undo(self, token: str) -> str:
         """Brings a removed file back; returns its name. A file now in its place is not overwritten."""
         folder = self._workspace.kept / "removed" / token
-        if not re.fullmatch(r"\d+-[0-9a-f]{12}", token) or not (folder / "file").is_file():
+        if not re.fullmatch(r"\d+-[0-9a-f]{12}", token) or not self._files.is_file(folder / "file"):
             raise NoSuchFile("That cannot be brought back any more.", do="Import the file again.")
-        name = (folder / "name").read_text()
+        name = self._files.read(folder / "name", _MAX_RECORD).decode("utf-8", "replace")
         target = self._inside(name)
-        if target.exists():
+        if self._files.exists(target):
             raise BadFile(f"{name} exists again; the removed one stays kept.", do="Remove the new one first.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (folder / "file").replace(target)
+        self._check_name(name)
+        self._files.rename(folder / "file", target)
         return name
 
     def keep_generation(self, filename: str, reason: str) -> None:
@@ -110,14 +115,18 @@ class AgentFiles:
         folder = self._generations(filename)
         number = max((kept.number for kept in self.generations(filename)), default=0) + 1
         record = {"at": time.time(), "sha256": sha256(content), "reason": reason}
-        write_atomically(folder / f"{number:06d}.py", content)
-        write_atomically(folder / f"{number:06d}.json", orjson.dumps(record))
+        self._files.write_durably(folder / f"{number:06d}.py", content)
+        self._files.write_durably(folder / f"{number:06d}.json", orjson.dumps(record))
 
     def generations(self, filename: str) -> list[Generation]:
         """Earlier versions, oldest first."""
         found = []
-        for path in sorted(self._generations(filename).glob("*.json")):
-            record = orjson.loads(path.read_bytes())
+        folder = self._generations(filename)
+        for name in self._files.names(folder):
+            if not re.fullmatch(r"\d{1,9}\.json", name):
+                continue
+            path = folder / name
+            record = orjson.loads(self._files.read(path, _MAX_RECORD))
             found.append(
                 Generation(
                     int(path.stem), record["at"], record["sha256"], record["reason"], path.with_suffix(".py")
@@ -132,10 +141,10 @@ class AgentFiles:
             raise NoSuchFile(
                 f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
             )
-        content = wanted.path.read_bytes()
-        if self._inside(filename).exists():
+        content = self._files.read(wanted.path)
+        if self._files.exists(self._inside(filename)):
             self.keep_generation(filename, f"before going back to generation {number}")
-        write_atomically(self._inside(filename), content)
+        self._files.write_durably(self._inside(filename), content)
 
     def is_approved(self, digest: str) -> bool:
         """Whether the operator allowed files of that SHA-256 to change structure."""
@@ -151,6 +160,20 @@ class AgentFiles:
         self._approved[digest] = {"file": filename, "at": int(time.time())}
         write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
 
+    def _check_name(self, filename: str) -> None:
+        """Raises ``BadFile`` for a name that some system cannot hold beside what is there."""
+        if why := why_not_portable(filename):
+            raise BadFile(f"{why[0].upper()}{why[1:]}; nothing was written.", do="Choose another name.")
+        folder = self._workspace.agents
+        for name in filename.split("/"):
+            present = [present for present, _ in self._files.modes(folder)]
+            if other := other_spelling(name, present):
+                raise BadFile(
+                    f"{shown(other)} is there, and some disks take {shown(name)} for the same file.",
+                    do="Choose another name.",
+                )
+            folder /= name
+
     def _generations(self, filename: str) -> Path:
         return self._workspace.kept / "generations" / filename.replace("/", "__")
 
@@ -162,13 +185,7 @@ class AgentFiles:
             raise BadFile(
                 f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
             )
-        path = self._workspace.agents.joinpath(*parts)
-        root = os.path.realpath(self._workspace.agents)
-        if os.path.commonpath([os.path.realpath(path.parent), root]) != root:
-            raise BadFile(
-                f'"{filename}" lies outside the agents folder.', do="Use a name like weather_agent.py."
-            )
-        return path
+        return self._workspace.agents.joinpath(*parts)
 
 
 def proper_name(filename: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from twins.errors import BadFile
 from twins.identity_file import Identity, indented, read_regular, utc
 from twins.places import alone
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 FILE = "bonds.json"
 MAX_BYTES = 16 << 20
@@ -49,7 +49,7 @@ def record_event(
     with alone(workspace.root):
         life = _read(workspace)
         life["events"].append(event)
-        write_atomically(workspace.root / FILE, indented(life))
+        workspace.files.write_durably(FILE, indented(life))
     return event
 
 

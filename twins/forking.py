@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from agents.storage.safe_open import open_folder, open_regular, open_root
 from twins.bonds import record_event
 from twins.errors import BadFile
 from twins.identity_file import MAX_NAME, Identity
@@ -25,7 +26,7 @@ from twins.listing import scan
 from twins.places import TwinPlaces
 from twins.souls import default_soul, proper_soul
 from twins.twin import Twin, mint_rappid, settle
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 # Of the dot-names in a workspace only these belong to whoever lives in it.
 _DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})
@@ -35,8 +36,6 @@ _NEVER = (
     r"(?i)\.env(rc|\..*)?|\.copilot_(token|session|pending)|voice\.zip|.*\.(token|session|secret|key)|private"
     r"|\.git|\.?venv|node_modules|__pycache__|\.pytest_cache|.*\.py[co]|\.DS_Store|Thumbs\.db|\..*\.tmp|\.tmp-.*"
 )
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHANGED = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
 _CHUNK = 1 << 20
 _MAX_DEPTH = 64
@@ -73,8 +72,8 @@ def fork(
         copying = _Copying()
         copying.tree(original.workspace.root, staged)
         workspace = Workspace.at(staged)
-        if not workspace.soul.exists():
-            write_atomically(workspace.soul, proper_soul(default_soul(original.kind, name)))
+        if not workspace.files.exists(workspace.soul):
+            workspace.files.write_durably(workspace.soul, proper_soul(default_soul(original.kind, name)))
         workspace.create()
         identity.write(staged)
         record_event(workspace, "birth", at=at, note=f"forked from {original.rappid.text}")
@@ -91,7 +90,7 @@ class _Copying:
 
     def tree(self, source: Path, target: Path) -> None:
         """Everything below ``source`` that a fork takes along. Raises ``BadFile`` naming what resists."""
-        handle = os.open(source, _FOLDER)
+        handle = open_root(source, follow=False)
         try:
             self._entries(handle, target, "", 0)
         finally:
@@ -119,7 +118,7 @@ class _Copying:
             return self._file(handle, name, target)
         if not stat.S_ISDIR(mode):
             return "a link" if stat.S_ISLNK(mode) else "not a file"
-        inner = os.open(name, _FOLDER, dir_fd=handle)
+        inner = open_folder(handle, (name,))
         try:
             target.mkdir(mode=0o700)
             self._entries(inner, target, f"{path}/", depth + 1)
@@ -128,13 +127,10 @@ class _Copying:
         return ""
 
     def _file(self, handle: int, name: str, target: Path) -> str:
-        with os.fdopen(os.open(name, _FILE, dir_fd=handle), "rb") as source:
-            found = os.fstat(source.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                return "not a file"
-            with target.open("xb") as copy:
-                shutil.copyfileobj(source, copy, _CHUNK)
-                os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
+        descriptor, found = open_regular(handle, (name,))
+        with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy, _CHUNK)
+            os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
         self.files += 1
         return ""

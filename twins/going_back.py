@@ -36,12 +36,15 @@ from twins.importer.recovery import recover_all
 from twins.importer.staging import abandon, make_durable, make_staging, new_id, stage_file, stage_parts
 from twins.importer.walking import Kind, Walk, name_of
 from twins.places import TwinPlaces, alone
+from twins.portable_names import shown, why_not_portable
 from twins.rappid import same
 from twins.twin import Twin
 from twins.workspace import Workspace
+from twins.workspace_env import FILE as ENV
 
-_STAYS = frozenset({IDENTITY, BONDS, CONVERSATIONS})
-"""Members that no going back touches: who the twin is, what it lived through, and the record's own."""
+_STAYS = frozenset({IDENTITY, BONDS, CONVERSATIONS, ENV})
+"""Members that no going back touches: the twin's identity and bonds, the conversations, and variables of
+agents: a checkpoint has none, unless somebody else made it."""
 _HISTORY = f"{MEMORY}/soul_history"
 _MAX_DEPTH = 200
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})
@@ -122,7 +125,7 @@ def go_back(
                 if done.differs:
                     note = f"before going back to {checkpoint.id}"
                     done.before = checkpoints.make(twin, note=note, before=checkpoint.id, now=at)
-                    done.notes = _change_places(root, stamps, difference, at, held, home)
+                    done.notes += _change_places(root, stamps, difference, at, held, home)
     except OSError as error:
         raise _from_disk(error, twin.name) from error
     return done
@@ -156,7 +159,10 @@ class _Difference:
         with ExitStack() as stack:
             load = whole_workspace(twin.workspace, stack, conversations=None, exclude_memory=False)
         self.paths = {member.path for member in load.members if member.name not in _STAYS}
-        self.parts = {_path(part.name): part for part in opened.parts if part.name not in _STAYS}
+        parts = {_path(part.name): part for part in opened.parts if part.name not in _STAYS}
+        # What is here under such a name stays as it is; none comes in anew.
+        odd = {path: why for path in parts if path not in self.paths and (why := why_not_portable(path))}
+        self.parts = {path: part for path, part in parts.items() if path not in odd}
         with Walk(twin.workspace.root) as walk:
             self.same = {path for path, part in self.parts.items() if _is_same(walk, path, part)}
         self.told = WentBack(
@@ -164,6 +170,7 @@ class _Difference:
             sorted(self.parts.keys() - self.same),
             sorted(self.paths - self.parts.keys()),
             len(self.same),
+            notes=[f"{shown(path)} stays in the checkpoint: {why}." for path, why in odd.items()],
         )
 
 
@@ -234,7 +241,7 @@ class _Building:
         with Walk(self._root) as walk:
             if SOUL in self._difference.same or walk.find(SOUL).kind is not Kind.FILE:
                 return
-            content = b"".join(walk.chunks(SOUL))
+            content = walk.content(SOUL)
         stem = f"{_HISTORY}/{self._now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-before-going-back"
         with Walk(self._target, durable=False) as target:
             name, count = f"{stem}.md", 1

@@ -7,9 +7,7 @@ incarnations``; others are kept, in their order. Where a manifest says otherwise
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,16 +16,16 @@ from typing import Any
 
 import msgspec
 
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinError
 from twins.rappid import Rappid
-from twins.workspace import write_atomically
 
 FILE = "rappid.json"
 MAX_BYTES = 1 << 20
 MAX_NAME = 120
 DEFAULT_KIND = "personal"
 
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _KIND = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -99,7 +97,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     def write(self, folder: Path) -> None:
         """Puts it in the workspace at ``folder``, whole or not at all."""
-        write_atomically(folder / FILE, self.encode())
+        SafeTree(folder).write_durably(FILE, self.encode())
 
     @property
     def name(self) -> str:
@@ -170,23 +168,19 @@ def whose(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | 
     return Rappid.parse(found) if found else None
 
 
-def read_regular(path: Path, limit: int) -> bytes | None:
+def read_regular(path: Path, limit: int, tree: SafeTree | None = None) -> bytes | None:
     """A file that agents may have laid there: None without one. Links, pipes and what is larger than
-    ``limit`` bytes are ``BadFile``."""
+    ``limit`` bytes are ``BadFile``. ``tree``: no folder beneath its root may be a link either."""
     try:
-        handle = os.open(path, _FILE)
+        if tree is not None:
+            return tree.read(path, limit)
+        return SafeTree(path.parent).read((path.name,), limit)
     except FileNotFoundError:
         return None
+    except UnsafeFileError as error:
+        raise BadFile(str(error), do=error.do) from error
     except OSError as error:
         raise BadFile(f"{path.name} cannot be read: {error.strerror}", do="Look at the file.") from error
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise BadFile(f"{path.name} is not a file.", do="Remove what lies in its place.")
-        content = file.read(min(found.st_size, limit) + 1)
-    if len(content) > limit:
-        raise BadFile(f"{path.name} is larger than {limit:,} bytes.", do="Look at the file.")
-    return content
 
 
 def indented(value: Any) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
+from agents.storage.safe_fs import SafeTree
 from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinConflict
 from twins.identity_file import FILE, read_regular
 from twins.places import TwinPlaces
@@ -85,24 +86,23 @@ class MemoryCounter:
 
     def count(self, workspace: Workspace) -> int | None:
         """Memories, shared and of every person. None when one of the files is no memory file."""
-        data = os.fspath(workspace.data)
-        counts = [self._in(f"{data}/shared_memories/memory.json")]
-        try:
-            with os.scandir(f"{data}/memory") as entries:
-                people = [entry.name for entry in entries]
-        except (FileNotFoundError, NotADirectoryError):
-            people = []
-        counts += [self._in(f"{data}/memory/{person}/user_memory.json") for person in people]
+        data, files = workspace.data, workspace.files
+        counts = [self._in(data / "shared_memories" / "memory.json", files)]
+        people = files.names(data / "memory")
+        counts += [self._in(data / "memory" / person / "user_memory.json", files) for person in people]
         return None if None in counts else sum(one for one in counts if one)
 
-    def _in(self, path: str) -> int | None:
+    def _in(self, path: Path, files: SafeTree) -> int | None:
         try:
-            found = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
+            found = files.lstat(path)
+        except FileNotFoundError:
             return 0
-        known = self._known.get(path)
+        except OSError:
+            return None
+        key = str(path)
+        known = self._known.get(key)
         if known is None or known[:2] != (found.st_mtime_ns, found.st_size):
-            known = self._known[path] = (found.st_mtime_ns, found.st_size, _count(Path(path)))
+            known = self._known[key] = (found.st_mtime_ns, found.st_size, _count(path, files))
         return known[2]
 
 
@@ -223,9 +223,9 @@ def _nobody(wanted: str, twins: list[Twin]) -> NoSuchTwin:
     return NoSuchTwin(f'No twin "{wanted[:60]}".', do=do)
 
 
-def _count(path: Path) -> int | None:
+def _count(path: Path, files: SafeTree) -> int | None:
     try:
-        content = read_regular(path, _MAX_MEMORY)
+        content = read_regular(path, _MAX_MEMORY, files)
         memories = json.loads(content) if content else {}
     except (BadFile, ValueError, RecursionError):
         return None  # the list goes on; whoever opens the memories is told what is wrong with them

@@ -5,7 +5,6 @@ Earlier texts lie in ``.brainstem_data/soul_history/<UTC %Y-%m-%dT%H-%M-%SZ>[-re
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile, NoSuchFile
 from twins.identity_file import read_regular
 from twins.places import alone
 from twins.rappid import label
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 MAX_BYTES = 256 << 10
 _MAX_KEPT = 16 << 20  # a text too long to be put in force can still be replaced
@@ -62,7 +62,7 @@ def default_soul(kind: str, name: str) -> str:
 
 def read_soul(workspace: Workspace) -> str:
     """The text in force; "" without a file. Raises ``BadFile`` when the file is no text."""
-    return _read(workspace.soul)
+    return _read(workspace, workspace.soul)
 
 
 def edit_soul(
@@ -74,11 +74,12 @@ def edit_soul(
     """
     content = proper_soul(text)
     with alone(workspace.root):
-        before = read_regular(workspace.soul, _MAX_KEPT)
+        before = read_regular(workspace.soul, _MAX_KEPT, workspace.files)
         if before == content:
             return None
         copied = None if before is None else _keep(workspace, before, reason, now or datetime.now(UTC))
-        write_atomically(workspace.soul, content)
+        staging = workspace.staging if workspace.soul.parent == workspace.root else None
+        workspace.files.write_durably(workspace.soul, content, staging=staging)
         return next((kept for kept in soul_history(workspace) if kept.path == copied), None)
 
 
@@ -95,14 +96,14 @@ def take_name(workspace: Workspace, before: str, name: str) -> None:
 def soul_history(workspace: Workspace) -> list[SoulVersion]:
     """Earlier texts, oldest first. Files that are not named as history are left out."""
     folder = _history(workspace)
-    if not folder.is_dir():
-        return []
+    files = workspace.files
     found = []
-    for path in folder.iterdir():
-        match = re.fullmatch(_NAME, path.name)
+    for name in files.names(folder):
+        path = folder / name
+        match = re.fullmatch(_NAME, name)
         at = _moment(match[1]) if match else None
         if match and at:
-            made = path.stat().st_mtime_ns  # tells copies of one second apart, where they were made here
+            made = files.stat(path).st_mtime_ns  # tells copies of one second apart, where they were made here
             found.append((at, made, _order(match[2] or ""), path, match[2] or ""))
     return [
         SoulVersion(number, at, reason, path)
@@ -112,13 +113,13 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
 
 def read_version(workspace: Workspace, number: int) -> str:
     """The text of one earlier version. Raises ``NoSuchFile``."""
-    return _read(_version(workspace, number).path)
+    return _read(workspace, _version(workspace, number).path)
 
 
 def restore_soul(workspace: Workspace, number: int, *, now: datetime | None = None) -> SoulVersion:
     """Puts an earlier text in force again; the present one joins the history. Returns which it was."""
     wanted = _version(workspace, number)
-    edit_soul(workspace, _read(wanted.path), reason=f"before going back to {number}", now=now)
+    edit_soul(workspace, _read(workspace, wanted.path), reason=f"before going back to {number}", now=now)
     return wanted
 
 
@@ -139,17 +140,20 @@ def proper_soul(text: str) -> bytes:
 
 def _keep(workspace: Workspace, content: bytes, reason: str, now: datetime) -> Path:
     """Copies a text under a name that nothing has yet; two edits may fall into one second."""
-    folder = _history(workspace)
-    if folder.is_symlink() or folder.parent.is_symlink():
-        raise BadFile("soul_history is a link; nothing was changed.", do="Remove the link.")
+    files, folder = workspace.files, _history(workspace)
     tag = label(reason, 60, otherwise="")
     stem = now.astimezone(UTC).strftime(_STAMP)
     count = 1
     while True:
         more = "" if count == 1 else str(count)
         target = folder / ("-".join(part for part in (stem, tag, more) if part) + ".md")
-        if not os.path.lexists(target):
-            write_atomically(target, content)
+        if not files.exists(target):
+            try:
+                files.write_durably(target, content)
+            except UnsafeFileError as error:
+                raise BadFile(
+                    "soul_history is a link; nothing was changed.", do="Remove the link."
+                ) from error
             return target
         count += 1
 
@@ -165,8 +169,8 @@ def _version(workspace: Workspace, number: int) -> SoulVersion:
     return found
 
 
-def _read(path: Path) -> str:
-    content = read_regular(path, _MAX_KEPT)
+def _read(workspace: Workspace, path: Path) -> str:
+    content = read_regular(path, _MAX_KEPT, workspace.files)
     if content is None:
         return ""
     try:

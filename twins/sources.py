@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
+from agents.storage.safe_open import UnsafeFileError
 from twins.agent_files import proper_name, sha256
 from twins.errors import BadFile, NoSuchFile
-from twins.workspace import Workspace, write_atomically
+from twins.portable_names import other_spelling, why_no_component
+from twins.workspace import Workspace
+
+_MAX_STATE = 4 << 20
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -60,6 +64,8 @@ class Sources:
     def connect(self, name: str, offered: list[Offered]) -> Source:
         """Remembers a source; what was enabled of it stays enabled."""
         state = self._load()
+        if name not in state:
+            _check_folder(name, state)
         entry = state.setdefault(name, _complete({}))
         entry["offered"] = [
             {"id": one.id, "name": one.name, "description": one.description, "location": one.location}
@@ -71,7 +77,7 @@ class Sources:
     def disconnect(self, name: str) -> None:
         """Forgets a source and takes its agents out of service."""
         source = self.get(name)
-        shutil.rmtree(source.folder, ignore_errors=True)
+        self._workspace.files.remove_tree(source.folder)
         del self._load()[name]
         self._save()
 
@@ -81,7 +87,14 @@ class Sources:
         if all(one.id != agent_id for one in source.offered):
             raise NoSuchFile(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
         digest = sha256(content)
-        write_atomically(source.folder / proper_name(f"{agent_id}.py"), content)
+        file = proper_name(f"{agent_id}.py")
+        others = (proper_name(f"{one}.py") for one in source.fetched)
+        if other := other_spelling(file, others):
+            raise BadFile(
+                f"{other} is enabled, and some disks take {file} for the same file.",
+                do="Disable that one first.",
+            )
+        self._workspace.files.write_durably(source.folder / file, content)
         entry = self._load()[name]
         entry["sha256"][agent_id] = digest
         entry["enabled_agents"] = sorted(entry["sha256"])
@@ -93,7 +106,7 @@ class Sources:
         source = self.get(name)
         if agent_id not in source.fetched:
             return False
-        (source.folder / proper_name(f"{agent_id}.py")).unlink(missing_ok=True)
+        self._workspace.files.remove(source.folder / proper_name(f"{agent_id}.py"), missing_ok=True)
         entry = self._load()[name]
         del entry["sha256"][agent_id]
         entry["enabled_agents"] = sorted(entry["sha256"])
@@ -111,10 +124,10 @@ class Sources:
     def _load(self) -> dict[str, Any]:
         if self._state is None:
             try:
-                found = orjson.loads(self._state_path.read_bytes())
+                found = orjson.loads(self._workspace.files.read(self._state_path, _MAX_STATE))
             except FileNotFoundError:
                 found = {}
-            except orjson.JSONDecodeError as error:
+            except (UnsafeFileError, orjson.JSONDecodeError) as error:
                 raise BadFile(
                     f"{self._state_path} cannot be read.", do="Mend the file, or move it away."
                 ) from error
@@ -123,7 +136,8 @@ class Sources:
         return self._state
 
     def _save(self) -> None:
-        write_atomically(self._state_path, orjson.dumps(self._load(), option=orjson.OPT_INDENT_2))
+        content = orjson.dumps(self._load(), option=orjson.OPT_INDENT_2)
+        self._workspace.files.write_durably(self._state_path, content, staging=self._workspace.staging)
 
 
 def _complete(entry: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +148,18 @@ def _complete(entry: dict[str, Any]) -> dict[str, Any]:
     entry["enabled_agents"] = sorted(entry["sha256"])
     entry.setdefault("offered", [])
     return entry
+
+
+def _check_folder(name: str, connected: Iterable[str]) -> None:
+    """Raises ``BadFile`` for a source whose folder some system cannot hold beside those of the others."""
+    folder = _folder_name(name)
+    if why := why_no_component(folder):
+        raise BadFile(f"{name[:120]} cannot be connected: {why}.", do="Fork it under another name.")
+    if other_spelling(folder, map(_folder_name, connected)):
+        raise BadFile(
+            f"A source that differs from {name[:120]} in its spelling alone is connected.",
+            do="Disconnect that one first.",
+        )
 
 
 def _folder_name(name: str) -> str:

@@ -13,7 +13,7 @@ from twins.identity_file import DEFAULT_KIND, Identity, proper_kind, proper_name
 from twins.places import TwinPlaces, alone
 from twins.rappid import MAX_OWNER, Rappid, label
 from twins.souls import default_soul, proper_soul
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 KINDS = ("personal", "pre-founder", "memorial", "project", "place", "custom", "buddy")
 """The kinds with a soul of their own; any other is kept as it is written."""
@@ -88,7 +88,7 @@ def mint(
     content = proper_soul(soul or default_soul(identity.kind, identity.name))
     with places.stage(rappid.key) as staged:
         workspace = Workspace.at(staged)
-        write_atomically(workspace.soul, content)
+        workspace.files.write_durably(workspace.soul, content)
         workspace.create()
         identity.write(staged)
         record_event(workspace, "birth", at=at)

@@ -10,12 +10,13 @@ from typing import Any
 
 import orjson
 
+from agents.storage.safe_fs import SafeTree
 from twins.errors import BadFile, NoSuchFile, TwinError
-from twins.workspace import write_atomically
 
 _NAME = "voice.zip"
 _MEMBER = "voice.json"
 _MAX = 1 << 20
+_MAX_FILE = 2 * _MAX
 
 
 class WrongPassword(TwinError):
@@ -31,10 +32,8 @@ class WrongPassword(TwinError):
 
 def read(root: Path, password: str) -> dict[str, Any]:
     """The settings; {} when there is no file. Raises ``WrongPassword``."""
-    path = root / _NAME
-    if not path.exists():
-        return {}
-    return _open(path.read_bytes(), password)
+    found = SafeTree(root).read_if_there(_NAME, _MAX_FILE)
+    return {} if found is None else _open(found, password)
 
 
 def write(root: Path, password: str, settings: dict[str, Any]) -> None:
@@ -43,21 +42,21 @@ def write(root: Path, password: str, settings: dict[str, Any]) -> None:
         raise BadFile("A password is needed to keep voice settings.", do="Send _password.")
     if len(orjson.dumps(settings)) > _MAX:
         raise BadFile(f"The voice settings have more than {_MAX} bytes.", do="Keep fewer.")
-    write_atomically(root / _NAME, _pack(settings, password))
+    SafeTree(root).write_durably(_NAME, _pack(settings, password))
 
 
 def content(root: Path) -> bytes:
     """The encrypted file itself. Raises ``NoSuchFile``."""
-    path = root / _NAME
-    if not path.exists():
+    found = SafeTree(root).read_if_there(_NAME, _MAX_FILE)
+    if found is None:
         raise NoSuchFile("There is no voice.zip.", do="POST /voice/config first.")
-    return path.read_bytes()
+    return found
 
 
 def take(root: Path, password: str, found: bytes) -> dict[str, Any]:
     """Checks an incoming file and keeps it; returns its settings."""
     settings = _open(found, password)
-    write_atomically(root / _NAME, found)
+    SafeTree(root).write_durably(_NAME, found)
     return settings
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from agents.storage.safe_fs import SafeTree
+
+log = logging.getLogger(__name__)
+
+_MAX_ENV = 1 << 20
 
 DEFAULT_SOUL = """\
 # Soul
@@ -25,8 +32,19 @@ class Workspace:
 
     @classmethod
     def at(cls, root: Path, *, soul: str = "", agents: str = "") -> Workspace:
-        """The workspace under ``root``; relative ``soul`` and ``agents`` resolve against it."""
-        return cls(root, root / (soul or "soul.md"), root / (agents or "agents"))
+        """The workspace under ``root``; relative ``soul`` and ``agents`` resolve against it.
+
+        Where they lie outside it, the operator put them there: links on the way are followed now, once.
+        """
+        return cls(root, _placed(root, soul or "soul.md"), _placed(root, agents or "agents"))
+
+    @property
+    def files(self) -> SafeTree:
+        """Reads and writes of the daemon's in this workspace. Agents can write here: use nothing else."""
+        outside = [
+            folder for folder in (self.soul.parent, self.agents) if not folder.is_relative_to(self.root)
+        ]
+        return SafeTree(self.root, *outside)
 
     @property
     def services(self) -> Path:
@@ -69,28 +87,37 @@ class Workspace:
         return self.data / "kept"
 
     @property
+    def staging(self) -> Path:
+        """A folder that workers cannot write, for files before they are moved to where workers can."""
+        return self.kept
+
+    @property
     def env_file(self) -> Path:
         """The agents' own variables (§5.6)."""
         return self.root / ".env"
 
     def create(self) -> None:
         """Makes whatever is missing; what is there stays as it is."""
+        files = self.files
         for folder in (self.root, self.agents, self.services, self.data):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.soul.exists():
-            write_atomically(self.soul, DEFAULT_SOUL.encode())
+            if not files.exists(folder):  # a link stays as it is; reading it is refused
+                files.make_folder(folder)
+        if not files.exists(self.soul):
+            files.write_durably(self.soul, DEFAULT_SOUL.encode())
 
-    def environment(self) -> dict[str, str]:
-        """The variables of the workspace's ``.env``; a missing file is an empty one."""
-        if not self.env_file.exists():
-            return {}
-        from dotenv import dotenv_values  # most workspaces have no .env, and every start would pay for it
 
-        return {key: value for key, value in dotenv_values(self.env_file).items() if value is not None}
+def _placed(root: Path, name: str) -> Path:
+    base = os.path.normpath(root)
+    path = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - both are text here
+    inside = path.startswith(base + os.sep)
+    return root / os.path.relpath(path, base) if inside else Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half."""
+    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half.
+
+    For files that no worker can write; in a workspace, ``Workspace.files`` writes.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)

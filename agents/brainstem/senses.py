@@ -11,6 +11,7 @@ import msgspec
 from agents.brainstem.sense_file import BadSense, read_sense
 from agents.brainstem.slots import PLAIN, TWIN, VOICE, Delimiters, Slot
 from agents.discovery import AgentFile, Stamp, find_sense_files
+from agents.storage.safe_fs import SafeTree
 
 
 class SenseFault(msgspec.Struct, frozen=True):
@@ -46,8 +47,12 @@ class _File(msgspec.Struct, frozen=True):
 class Senses:
     """One workspace's folder of senses. ``held(path, sha256)`` says why a file must not be used, "" when it may."""
 
-    def __init__(self, folder: Path, *, held: Callable[[Path, str], str]) -> None:
+    def __init__(
+        self, folder: Path, *, held: Callable[[Path, str], str], files: SafeTree | None = None
+    ) -> None:
+        """``files``: the tree that the folder is in."""
         self._folder = folder
+        self._tree = files
         self._held = held
         self._files: dict[str, _File] = {}
         self._seen: list[tuple[Slot | None, SenseFault | None]] = []
@@ -55,7 +60,7 @@ class Senses:
 
     def look(self) -> Sensed:
         """Reads again what changed, sets ``now`` and returns it. Blocks on the disk."""
-        found = find_sense_files(self._folder)
+        found = find_sense_files(self._folder, self._tree)
         known = self._files
         self._files = {file.rel: _read(file, known.get(file.rel)) for file in found}
         seen = [self._usable(file, self._files[file.rel]) for file in found]
@@ -77,7 +82,7 @@ def _read(file: AgentFile, known: _File | None) -> _File:
     earlier = known.slot if known else None
     sha256 = ""
     try:
-        content = file.path.read_bytes()
+        content = file.content()
         sha256 = hashlib.sha256(content).hexdigest()
         return _File(file.stamp, sha256, read_sense(content, file.path.stem))
     except OSError as error:

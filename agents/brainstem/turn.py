@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from agents.brainstem import prompt
 from agents.brainstem.nesting import too_deep
@@ -198,15 +199,16 @@ class Brainstem:
             if shown:
                 emit({"type": "delta", "text": shown})
 
-        completion = await self.thinking.complete(
-            ModelRequest(
-                turn.messages,
-                tools,
-                lambda: self._prompt(turn),
-                on_text=on_text if emit else None,
-                round=number,
-            )
+        request = ModelRequest(
+            turn.messages,
+            tools,
+            lambda: self._prompt(turn, turn.ask),
+            on_text=on_text if emit else None,
+            round=number,
         )
+        if turn.ask.structural:
+            request.everyday = lambda: self._everyday(turn, request)
+        completion = await self.thinking.complete(request)
         if emit and stream and (rest := stream.finish()):
             emit({"type": "delta", "text": rest})
         turn.model = completion.model or turn.model
@@ -217,14 +219,20 @@ class Brainstem:
                 emit({"type": "notice", "text": completion.notice})
         return completion
 
-    async def _prompt(self, turn: _Turn) -> str:
-        agents = self._agents(turn.ask)
-        contexts = await self.runner.system_contexts(agents, turn.ask.user_guid)
+    def _everyday(self, turn: _Turn, request: ModelRequest) -> ModelRequest:
+        """The same request without structural agents."""
+        ask = replace(turn.ask, structural=False)
+        tools = self._tools(ask) if request.tools else []
+        return replace(request, tools=tools, prompt=lambda: self._prompt(turn, ask), everyday=None)
+
+    async def _prompt(self, turn: _Turn, ask: Ask) -> str:
+        agents = self._agents(ask)
+        contexts = await self.runner.system_contexts(agents, ask.user_guid)
         return prompt.build(
             await self.soul.text(),
             contexts,
             agents,
-            self.roster.unavailable() if turn.ask.allows is None else (),
+            self.roster.unavailable() if ask.allows is None else (),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,
@@ -242,12 +250,14 @@ class Brainstem:
             }
         )  # fmt: skip
         upstream = turn.slush
+        structural = turn.ask.structural and not completion.unconfigured
         if len(completion.tool_calls) == 1:
-            outcomes = [await self._run_call(turn, completion.tool_calls[0], upstream)]
+            outcomes = [await self._run_call(turn, completion.tool_calls[0], upstream, structural)]
         else:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._run_call(turn, call, upstream)) for call in completion.tool_calls
+                    group.create_task(self._run_call(turn, call, upstream, structural))
+                    for call in completion.tool_calls
                 ]
             outcomes = [task.result() for task in tasks]
         slush: dict[str, Any] = {}
@@ -262,10 +272,10 @@ class Brainstem:
             turn.slush = next(iter(slush.values())) if len(slush) == 1 else slush
 
     async def _run_call(
-        self, turn: _Turn, call: ToolCall, upstream: dict[str, Any] | None
+        self, turn: _Turn, call: ToolCall, upstream: dict[str, Any] | None, structural: bool
     ) -> tuple[str, str, dict[str, Any] | None]:
         ask = turn.ask
-        agent = self.roster.find(call.name, structural=ask.structural)
+        agent = self.roster.find(call.name, structural=structural)
         guest = ask.guests is not None and agent is None and ask.guests.holds(call.name)
         if not guest and (agent is None or (ask.allows is not None and not ask.allows(agent))):
             missing = f"Agent '{call.name}' not found."

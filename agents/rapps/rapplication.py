@@ -20,6 +20,7 @@ import msgspec
 import orjson
 
 from agents.errors import AgentError
+from agents.storage.safe_fs import SafeTree
 
 SCHEMA = "rapp-application/1.0"
 MOST_BYTES = 5 << 20
@@ -187,24 +188,22 @@ def _from_folder(root: Path) -> Iterator[tuple[str, bytes]]:
         raise BadRapplication(
             f"{root.name} is neither a folder nor a zip.", do="Name the bundle's folder or zip."
         )
+    tree = SafeTree(root)
+    for name in tree.links((), _is_looked_into):
+        if not _is_litter(name):
+            raise BadRapplication(f"{name} is a link; links are refused.", do="Put the file itself there.")
     total = count = 0
-    pending = [root]
-    while pending:
-        for path in sorted(pending.pop().iterdir()):
-            name = path.relative_to(root).as_posix()
-            if _is_litter(name):
-                continue
-            if path.is_symlink():
-                raise BadRapplication(
-                    f"{name} is a link; links are refused.", do="Put the file itself there."
-                )
-            if path.is_dir():
-                pending.append(path)
-                continue
-            _check_name(name)
-            count, total = count + 1, total + path.stat().st_size
-            _check_totals(count, total)
-            yield name, path.read_bytes()
+    for name, status in tree.files((), lambda _: True, _is_looked_into):
+        if _is_litter(name):
+            continue
+        _check_name(name)
+        count, total = count + 1, total + status.st_size
+        _check_totals(count, total)
+        yield name, tree.read(name, MOST_BYTES)
+
+
+def _is_looked_into(folder: str) -> bool:
+    return not _is_litter(folder)
 
 
 def _from_zip(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from agents.storage.paths import Parts
-from agents.storage.tree import Tree
+from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +22,14 @@ Mutator = Callable[[Any], Any]
 """Changes the value in place and returns None, or returns a new one."""
 
 
-def read(tree: Tree, parts: Parts, *, objects_only: bool) -> Any:
+def read(tree: SafeTree, parts: Parts, *, objects_only: bool) -> Any:
     """The value in a file; {} when there is no file, or no JSON in it. Raises ``OSError``.
 
     With ``objects_only``, other JSON counts as damage too. A damaged file also stays under
     ``<name>.damaged``, so that writing the next value does not end what could be saved.
     """
     try:
-        content = tree.read(parts)
+        content = tree.read(parts, max_bytes=None)
     except FileNotFoundError:
         return {}
     try:
@@ -44,12 +44,12 @@ def read(tree: Tree, parts: Parts, *, objects_only: bool) -> Any:
     return {}
 
 
-def write(tree: Tree, parts: Parts, value: Any, *, objects_only: bool) -> None:
+def write(tree: SafeTree, parts: Parts, value: Any, *, objects_only: bool) -> None:
     """Replace a file's value. Raises ``OSError``; ``ValueError`` for what cannot be written."""
     tree.write(parts, _encoded(value, objects_only))
 
 
-def update(tree: Tree, parts: Parts, mutator: Mutator, *, objects_only: bool) -> None:
+def update(tree: SafeTree, parts: Parts, mutator: Mutator, *, objects_only: bool) -> None:
     """Let ``mutator`` change a file's value while no one else writes it; it sees {} for a new one.
 
     Raises ``OSError`` or ``ValueError``, or whatever ``mutator`` does, with nothing written.
@@ -86,7 +86,7 @@ def _encoded(value: Any, objects_only: bool) -> bytes:
     return encode(value)
 
 
-def _keep_damaged(tree: Tree, parts: Parts) -> None:
+def _keep_damaged(tree: SafeTree, parts: Parts) -> None:
     name = parts[-1]
     log.warning("%s is damaged; a copy stays in %s%s", "/".join(parts), name, DAMAGED_SUFFIX)
     with suppress(OSError), tree.locked(parts) as folder:  # there already, or no room: nothing to lose by it

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agents.storage import json_files
 from agents.storage.paths import Parts
-from agents.storage.tree import Tree
+from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def partition(guid: Any = None) -> Partition:
     return Partition(f"{USER_FOLDER}/{text}", USER_FILE, text, True)
 
 
-def read_memories(tree: Tree, where: Partition) -> dict[str, Any]:
+def read_memories(tree: SafeTree, where: Partition) -> dict[str, Any]:
     """The memories of a partition; {} when there are none or they cannot be read. Never raises.
 
     A user's file that cannot be read is never made up for with the shared one.
@@ -65,5 +65,5 @@ def read_memories(tree: Tree, where: Partition) -> dict[str, Any]:
 
 def memory_reader(data_dir: str | os.PathLike[str]) -> Callable[[str | None], Mapping[str, Any]]:
     """For sloshing: gives the memories of a user in the data directory; never raises."""
-    tree = Tree(data_dir)
+    tree = SafeTree(data_dir)
     return lambda guid: read_memories(tree, partition(guid))

@@ -18,7 +18,7 @@ from agents.storage.memory import (
     read_memories,
 )
 from agents.storage.paths import Parts, file_parts, parts_of
-from agents.storage.tree import Tree
+from agents.storage.safe_fs import SafeTree
 
 BINARY_SUFFIXES = (
     ".pptx",
@@ -67,7 +67,7 @@ class StorageManager:
     default_file_name = SHARED_FILE
 
     def __init__(self, data_dir: str | os.PathLike[str]) -> None:
-        self._tree = Tree(data_dir)
+        self._tree = SafeTree(data_dir)
         self._memory = partition()
 
     @property
@@ -130,13 +130,13 @@ class StorageManager:
     def read_file(self, *where: Any, **named: Any) -> str | bytes | None:
         """``(path)`` or ``(directory_name, file_name)``: text, bytes for ``BINARY_SUFFIXES``, or None."""
         parts = file_named("read_file", where, named)
-        content = self._tree.read(parts)
+        content = self._tree.read(parts, max_bytes=None)
         binary = parts[-1].lower().endswith(BINARY_SUFFIXES)
         return content if binary else content.decode("utf-8", "replace")
 
     @otherwise(lambda: None, "read a file")
     def read_file_binary(self, *where: Any, **named: Any) -> bytes | None:
-        return self._tree.read(file_named("read_file_binary", where, named))
+        return self._tree.read(file_named("read_file_binary", where, named), max_bytes=None)
 
     @otherwise(bool, "look for a file")
     def file_exists(self, *where: Any, **named: Any) -> bool:

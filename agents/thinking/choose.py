@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,9 +14,11 @@ from msgspec.structs import replace
 from agents.errors import AgentError, ModelUnavailable
 from agents.thinking.fake import FakeModel
 from agents.thinking.github_login import GitHubLogin
+from agents.thinking.local_servers import Found
 from agents.thinking.provider import Completion, ModelRequest, Provider
 from agents.thinking.seat import Seat
 from agents.thinking.seating import Seating
+from agents.thinking.server_check import WorkerServes
 from agents.thinking.settings import ThinkingSettings
 from agents.thinking.usage import Prices
 
@@ -25,6 +29,7 @@ Remember = Callable[[str], Awaitable[None]]
 
 _OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
 _NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
+_OFFERED_DO = "rappd models use local"
 
 
 class UnknownModel(AgentError):
@@ -56,9 +61,10 @@ class Described(msgspec.Struct, frozen=True):
 class Thinking:
     """The provider that a brainstem uses.
 
-    In order: what is configured, the fake model, a local server that answers, Copilot with a token,
-    the offline brain. When the model fails, the offline brain takes the rest of that turn: the
-    completion carries a ``notice`` and ``request.extra["problem"]`` the ModelUnavailable.
+    In order: what is configured, the fake model, a local server that answers and was accepted, Copilot with
+    a token, the offline brain. A server that the operator did not configure gets no structural tools. When the
+    model fails, the offline brain takes the rest of that turn: the completion carries a ``notice`` and
+    ``request.extra["problem"]`` the ModelUnavailable.
     ``start`` begins looking for local servers and tokens; without it nothing is looked for.
     """
 
@@ -69,11 +75,12 @@ class Thinking:
         *,
         remember: Remember | None = None,
         clock: Callable[[], float] = time.monotonic,
+        worker_serves: WorkerServes | None = None,
     ) -> None:
         self.meter = Meter()
         self._offline = offline
         self._remember = remember
-        self._seating = Seating(settings, clock)
+        self._seating = Seating(settings, clock, worker_serves)
         self._take(settings)
 
     @property
@@ -106,6 +113,16 @@ class Thinking:
     def copilot_state(self) -> str:
         """For ``/health``: ``""`` without a GitHub token, else ``"✓"``, ``"pending"`` or ``"no_access"``."""
         return self._seating.sessions.state if self._seating.github.known else ""
+
+    @property
+    def offered(self) -> Found | None:
+        """A model server of this machine that answers and waits for the operator's yes."""
+        return self._seating.offered
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Labels of servers that are never used: worker processes listen there."""
+        return self._seating.refused
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Always an answer: by the model, or without it. ``request.model`` comes before the chosen one."""
@@ -172,11 +189,19 @@ class Thinking:
             return Described(self.name, self.current, "this machine", "ready")
         if not self._seating.looked.is_set():
             return Described(self.name, "", "this machine", "looking")
-        return Described(self.name, "", "this machine", "no model", self._seating.refusal or _NO_MODEL_DO)
+        do = _OFFERED_DO if self.offered else self._seating.refusal or _NO_MODEL_DO
+        return Described(self.name, "", "this machine", "no model", do)
 
     def start(self) -> None:
         """Begins to look for a model in the background: at once, then every 30 s while there is none."""
         self._seating.start()
+
+    async def first_look(self, within: float) -> None:
+        """Waits until servers of this machine were looked for once, ``within`` seconds at most."""
+        if self._seating.settings.local_servers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._seating.looked.wait()
 
     async def look(self) -> None:
         """Looks once, now, for local servers and a GitHub token."""
@@ -205,7 +230,12 @@ class Thinking:
         try:
             async with seat.used():
                 model = await self._offered(seat, request.model, self._chosen)
-                return await seat.provider.complete(replace(request, model=model))
+                if seat.configured or request.everyday is None:
+                    completion = await seat.provider.complete(replace(request, model=model))
+                else:
+                    completion = await seat.provider.complete(replace(request.everyday(), model=model))
+                completion.unconfigured = not seat.configured
+                return completion
         except ModelUnavailable as raised:
             problem = raised
         if not problem.upstream_status:

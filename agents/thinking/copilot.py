@@ -12,6 +12,7 @@ from agents.errors import ModelUnavailable
 from agents.thinking.copilot_session import HEADERS, CopilotSessions, Session
 from agents.thinking.openai_sdk import OpenAIServer
 from agents.thinking.provider import Completion, ModelRequest
+from agents.thinking.server_check import WorkerServes
 
 DEFAULT_MODEL = "gpt-4o"
 _BUILT_IN = {
@@ -33,12 +34,19 @@ class Copilot:
     name = "GitHub Copilot"
 
     def __init__(
-        self, sessions: CopilotSessions, *, model: str = "", max_retries: int = 1, timeout: float = 60.0
+        self,
+        sessions: CopilotSessions,
+        *,
+        model: str = "",
+        max_retries: int = 1,
+        timeout: float = 60.0,
+        worker_serves: WorkerServes | None = None,
     ) -> None:
         self.model = model or DEFAULT_MODEL
         self.sessions = sessions
         self._timeout = timeout
         self._max_retries = max_retries
+        self._worker_serves = worker_serves
         self._server: OpenAIServer | None = None
         self._catalogue: list[dict[str, Any]] = []
 
@@ -122,6 +130,7 @@ class Copilot:
                 headers=HEADERS,
                 max_retries=self._max_retries,
                 timeout=self._timeout,
+                worker_serves=self._worker_serves,
             )
         else:
             self._server.point(session.endpoint, session.token)

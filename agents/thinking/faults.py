@@ -36,6 +36,12 @@ def silent(label: str, model: str, do: str, detail: str = "") -> ModelUnavailabl
     return ModelUnavailable(f"{label} doesn't answer.", do=do, detail=detail, model=model)
 
 
+def taken_over(model: str, what: str) -> ModelUnavailable:
+    """An agent's process listens at the model server's address; nothing was sent to it."""
+    do = "remove the agent that you do not know, then restart rappd"
+    return ModelUnavailable(f"{what.rstrip('.')} in place of the model server.", do=do, model=model)
+
+
 def slow(label: str, model: str, seconds: float) -> ModelUnavailable:
     return ModelUnavailable(
         f"{label} took longer than {seconds:g} s.", do="ask again, or choose a smaller model", model=model

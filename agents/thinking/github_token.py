@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agents import programs
 from agents.thinking import secret_file
 from agents.thinking.json_http import ask
 
 CLIENT_ID = "Iv1.b507a08c87ecfe98"
 _GH_AGAIN = 600.0  # seconds before `gh` is asked again after it had nothing
 _GH_SECONDS = 2.0
+_OF_GH = (
+    "GH_CONFIG_DIR",
+    "GH_HOST",
+    "GH_TOKEN",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+)
+"""Where it keeps its token: a folder, or the key ring of the owner's session."""
 
 
 class GitHubToken:
@@ -122,26 +130,17 @@ class GitHubToken:
 async def _ask_gh() -> str:
     """``gh auth token``, unless it is one that Copilot refuses (``gho_``) or takes over 2 s."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            "gh",
-            "auth",
-            "token",
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "GH_PROMPT_DISABLED": "1"},
+        done = await programs.run_async(
+            ["gh", "auth", "token"],
+            environment={
+                "GH_PROMPT_DISABLED": "1",
+                "GH_NO_UPDATE_NOTIFIER": "1",
+                **programs.from_owner(*_OF_GH),
+            },
+            home=True,
+            seconds=_GH_SECONDS,
         )
-    except OSError:
+    except OSError:  # it is not here, or takes too long
         return ""
-    try:
-        async with asyncio.timeout(_GH_SECONDS):
-            out, _ = await process.communicate()
-    except TimeoutError:
-        return ""
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    token = out.decode("utf-8", "replace").strip()
-    return "" if process.returncode or token.startswith("gho_") or " " in token else token
+    token = done.text.strip()
+    return "" if done.code or token.startswith("gho_") or " " in token else token

@@ -28,14 +28,16 @@ class Found(msgspec.Struct, frozen=True):
     name: str
     models: tuple[str, ...]
 
+    @property
+    def label(self) -> str:
+        """Kind and address on one line: the text by which an accepted server is remembered."""
+        return f"{self.name} {self.url}"
 
-async def find(urls: Sequence[str], within: float = 0.3) -> Found | None:
-    """The first of ``urls`` that lists at least one model. All are asked at once, ``within`` s each."""
+
+async def find(urls: Sequence[str], within: float = 0.3) -> list[Found]:
+    """Those of ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
     listed = await asyncio.gather(*(list_models(f"{url.rstrip('/')}/v1", within=within) for url in urls))
-    for url, models in zip(urls, listed, strict=True):
-        if models:
-            return Found(url, name_of(url), models)
-    return None
+    return [Found(url, name_of(url), models) for url, models in zip(urls, listed, strict=True) if models]
 
 
 async def list_models(base_url: str, *, api_key: str = "", within: float) -> tuple[str, ...]:

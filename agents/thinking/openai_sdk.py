@@ -15,6 +15,7 @@ import orjson
 from agents.errors import ModelUnavailable
 from agents.thinking import addresses, chat_wire, faults
 from agents.thinking.provider import Completion, ModelRequest
+from agents.thinking.server_check import WorkerServes, WorkerServesError, request_hook
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -38,7 +39,8 @@ class OpenAIServer:
 
     ``label`` begins error sentences, ``do`` says what helps when nobody answers. 429, 5xx and broken
     connections are tried again up to ``max_retries`` times; ``timeout`` (seconds) bounds a whole
-    answer with its retries, or, when streaming, the wait for each next piece.
+    answer with its retries, or, when streaming, the wait for each next piece. With ``worker_serves``, nothing
+    is sent to a server that turns out to be a worker process.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class OpenAIServer:
         max_retries: int = 2,
         timeout: float = 60.0,
         azure: Azure | None = None,
+        worker_serves: WorkerServes | None = None,
     ) -> None:
         self.name = name
         self.model = azure.deployment if azure else model
@@ -65,6 +68,7 @@ class OpenAIServer:
         self._max_retries = max_retries
         self._timeout = timeout
         self._azure = azure
+        self._worker_serves = worker_serves
         self._sdk: AsyncOpenAI | None = None
         self._loading = asyncio.Lock()
         self._usage_in_stream = True
@@ -166,6 +170,9 @@ class OpenAIServer:
             return faults.refused(self._label, model, error.status_code, error.response.text, secrets)
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             return faults.slow(self._label, model, self._timeout)
+        for found in (error, error.__cause__):
+            if isinstance(found, WorkerServesError):
+                return faults.taken_over(model, str(found))
         if isinstance(error, openai.APIConnectionError):
             return faults.silent(self._label, model, self._do, type(error.__cause__).__name__)
         if isinstance(error, openai.APIError):
@@ -190,10 +197,11 @@ class OpenAIServer:
         import openai
 
         anyio.run(asyncio.sleep, 0)  # loads the library's event-loop backend here, not at the first call
+        requests = [request_hook(self._worker_serves)] if self._worker_serves is not None else []
         http = openai.DefaultAsyncHttpxClient(
             timeout=openai.Timeout(self._timeout, connect=5.0),
             trust_env=not addresses.on_this_machine(self._url),
-            event_hooks={"response": [_refuse_long_waits]},
+            event_hooks={"request": requests, "response": [_refuse_long_waits]},
         )
         common: dict[str, Any] = {
             "api_key": self._key or _NO_KEY,

@@ -24,6 +24,7 @@ class Completion(msgspec.Struct):
 
     ``model`` is the model that really answered. ``notice`` is a short sentence for the person
     when the answer came about in another way than configured. ``cost_usd`` is None where no price is known.
+    ``unconfigured``: it came from a server that the operator did not configure.
     """
 
     text: str = ""
@@ -33,6 +34,7 @@ class Completion(msgspec.Struct):
     output_tokens: int = 0
     notice: str = ""
     cost_usd: float | None = None
+    unconfigured: bool = False
 
 
 class ModelRequest(msgspec.Struct):
@@ -40,7 +42,8 @@ class ModelRequest(msgspec.Struct):
 
     ``messages`` holds history, the user's turn and tool results, without the system message.
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
-    ``on_text``, when given, receives text as it streams in.
+    ``on_text``, when given, receives text as it streams in. ``everyday`` gives the same request without
+    structural tools, for a server that the operator did not configure; None when there are none in it.
     """
 
     messages: list[Message]
@@ -50,6 +53,7 @@ class ModelRequest(msgspec.Struct):
     on_text: Callable[[str], None] | None = None
     round: int = 0
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
+    everyday: Callable[[], ModelRequest] | None = None
 
 
 class Provider(Protocol):

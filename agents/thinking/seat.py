@@ -20,13 +20,15 @@ _LISTING_SECONDS = 5.0
 class Seat(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
-    A seat that is left closes its provider once the last answer under way has ended.
+    ``configured``: the operator named this server, or signed in to it. A seat that is left closes its provider
+    once the last answer under way has ended.
     """
 
     provider: Provider
     where: str
     models: Callable[[], Awaitable[list[dict[str, Any]]]]
     breaker: Breaker
+    configured: bool = True
     known: tuple[str, ...] = ()
     problem: ModelUnavailable | None = None
     _busy: int = 0

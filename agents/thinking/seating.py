@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 
@@ -15,7 +16,10 @@ from agents.thinking.github_login import GitHubLogin
 from agents.thinking.github_token import GitHubToken
 from agents.thinking.openai_sdk import Azure, OpenAIServer
 from agents.thinking.seat import Seat
+from agents.thinking.server_check import WorkerServes, is_served_by_worker
 from agents.thinking.settings import ThinkingSettings
+
+log = logging.getLogger(__name__)
 
 _FALLBACK_MODEL = "gpt-4o"
 _LISTING_SECONDS = 5.0
@@ -25,13 +29,23 @@ class Seating:
     """Keeps the seats as settings, the network and signing in change them.
 
     Nothing is looked for before ``start`` or ``look``; a configured server and a given token need
-    no looking. ``looked`` is clear while the first look after ``start`` is under way.
+    no looking. ``looked`` is clear while the first look after ``start`` is under way. ``offered`` is a local
+    server that answers and waits for the operator's yes; ``refused`` are labels of servers that are worker
+    processes: they are never used.
     """
 
-    def __init__(self, settings: ThinkingSettings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: ThinkingSettings,
+        clock: Callable[[], float] = time.monotonic,
+        worker_serves: WorkerServes | None = None,
+    ) -> None:
         self.looked = asyncio.Event()
         self.looked.set()
+        self.offered: local_servers.Found | None = None
+        self.refused: tuple[str, ...] = ()
         self._clock = clock
+        self._worker_serves = worker_serves
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._local_found: local_servers.Found | None = None
@@ -75,12 +89,35 @@ class Seating:
         if self._configured is not None:
             await self._look_at_configured(self._configured, settings)
         elif not settings.fake:
-            found, token = await asyncio.gather(
-                local_servers.find(settings.local_servers, settings.probe_timeout), self.github.find()
-            )
+            (found, refused), token = await asyncio.gather(self._find_local(settings), self.github.find())
             if settings is self.settings:
-                self._seat_local(found)
+                self.refused = refused
+                self._seat_local(self._accepted(found))
                 self._seat_copilot(bool(token))
+
+    async def _find_local(
+        self, settings: ThinkingSettings
+    ) -> tuple[list[local_servers.Found], tuple[str, ...]]:
+        """Servers that answer on this machine, and the labels of those that worker processes serve."""
+        answering = await local_servers.find(settings.local_servers, settings.probe_timeout)
+        of_workers = [await is_served_by_worker(one.url, self._worker_serves) for one in answering]
+        found = [one for one, of_worker in zip(answering, of_workers, strict=True) if not of_worker]
+        return found, tuple(one.label for one in answering if one not in found)
+
+    def _accepted(self, found: list[local_servers.Found]) -> local_servers.Found | None:
+        """The first server that may be used; without one, the first that answers waits for a yes."""
+        settings = self.settings
+        for one in found:
+            if settings.use_local or one.label == settings.accepted_local:
+                self.offered = None
+                return one
+        before, self.offered = self.offered, found[0] if found else None
+        if self.offered is not None and self.offered != before:
+            # The start screen tells of one that the first look found.
+            level = logging.WARNING if self.looked.is_set() else logging.INFO
+            where = self.offered.url.removeprefix("http://")
+            log.log(level, "A model server answers at %s. Use it: rappd models use local", where)
+        return None
 
     def silent(self, seat: Seat) -> None:
         """Says that nobody answered at ``seat``; a local server is looked for again at once."""
@@ -115,6 +152,7 @@ class Seating:
 
     def _take_seats(self, settings: ThinkingSettings) -> None:
         self._configured = self._local = self._local_found = self._copilot = None
+        self.offered, self.refused = None, ()
         if settings.configured:
             self._configured = self._seat_configured(settings)
         self._seat_copilot(self.github.known)
@@ -136,6 +174,7 @@ class Seating:
             azure=azure,
             max_retries=settings.max_retries,
             timeout=settings.timeout,
+            worker_serves=self._worker_serves,
         )
         return self._seat(server, addresses.shown(azure.endpoint))
 
@@ -148,6 +187,7 @@ class Seating:
             do=do,
             max_retries=self.settings.max_retries,
             timeout=self.settings.timeout,
+            worker_serves=self._worker_serves,
         )
         return self._seat(server, addresses.shown(url))
 
@@ -163,6 +203,7 @@ class Seating:
             url = addresses.base_url(found.url)
             self._local = self._seat_url(url, found.name, f"start {found.name}", found.models[0])
             self._local.known = found.models
+            self._local.configured = False
 
     def _seat_copilot(self, has_token: bool) -> None:
         if has_token and self._copilot is None:
@@ -171,6 +212,7 @@ class Seating:
                 model=self.settings.github_model,
                 max_retries=min(1, self.settings.max_retries),
                 timeout=self.settings.timeout,
+                worker_serves=self._worker_serves,
             )
             self._copilot = self._seat(copilot, "github.com")
         elif not has_token:
@@ -209,6 +251,8 @@ class Seating:
         if not settings.provider_url or settings.model or seat.known:
             return
         url = addresses.base_url(settings.provider_url)
+        if await is_served_by_worker(url, self._worker_serves):
+            return
         models = await local_servers.list_models(url, api_key=settings.api_key, within=_LISTING_SECONDS)
         if models and isinstance(seat.provider, OpenAIServer):
             seat.known = models

@@ -14,7 +14,8 @@ class ThinkingSettings:
 
     ``provider_url`` is any OpenAI-compatible address. ``chosen_model`` is the one picked on a screen
     earlier, ``""`` for automatic. Prices are as ``usage.price_list`` reads them. ``local_servers`` are
-    asked in this order; ``()`` asks none. ``state_dir`` holds the GitHub files; None keeps nothing.
+    asked in this order; ``()`` asks none. One that answers is used when it is ``accepted_local`` (its
+    label), or any with ``use_local``. ``state_dir`` holds the GitHub files; None keeps nothing.
     Times in seconds.
     """
 
@@ -27,6 +28,8 @@ class ThinkingSettings:
     azure_version: str = "2024-10-21"
     fake: bool = False
     local_servers: tuple[str, ...] = local_servers.USUAL
+    use_local: bool = False
+    accepted_local: str = ""
     github_token: str = field(default="", repr=False)
     github_model: str = ""
     github_gh: bool = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -66,8 +65,10 @@ def _listed_children(pid: int) -> list[int]:
 
 def _parent(pid: int) -> int | None:
     if not LINUX:
-        answer = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, check=False)
-        return int(answer.stdout) if answer.stdout.strip() else None
+        from agents import programs  # rarely needed, and every worker would pay for it
+
+        answer = programs.run(["ps", "-o", "ppid=", "-p", str(pid)]).text.strip()
+        return int(answer) if answer else None
     try:
         # the name in parentheses may hold anything, also parentheses
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])

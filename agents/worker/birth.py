@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,6 +20,7 @@ import orjson
 from agents.worker import limits, privileges
 from agents.worker.channel import WorkerChannel, use_channel
 from agents.worker.namespaces import View
+from agents.worker.protected_paths import MachinePaths
 from agents.worker.protocol import READY, REFUSED
 from agents.worker.sandbox import Sandbox
 from agents.worker.syscalls import LINUX
@@ -38,6 +38,11 @@ class Order:
     stream: int
     output: int
 
+    def read_plan(self) -> dict[str, Any]:
+        """The plan that its descriptor holds."""
+        plan: dict[str, Any] = orjson.loads(os.pread(self.plan, os.fstat(self.plan).st_size, 0))
+        return plan
+
 
 @dataclass(frozen=True, slots=True)
 class Nursery:
@@ -47,24 +52,42 @@ class Nursery:
     """
 
     sandbox: Sandbox
-    programs: tuple[Path, ...]
+    machine: MachinePaths
     life: int
     alive: int
 
 
-def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
+def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> View:
+    """What a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
+    read-only paths that exist."""
+    machine = nursery.machine
+    linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
+    return View(
+        plan["workspace"],
+        plan["private_root"] or None,
+        machine.programs,
+        machine.writable,
+        (*machine.read_only, *read_only, *filter(os.path.exists, linked)),
+        machine.sockets,
+        plan["limits"]["processes"] if nursery.sandbox.bounded else None,
+        plan["limits"]["memory"],
+    )
+
+
+def grow_up(
+    order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None
+) -> None:
     """Become the worker of ``order`` and serve until its stream ends; never goes back to the template."""
     signal.set_wakeup_fd(-1)
     os.close(nursery.alive)
     _end_with_template(nursery.life)
     os.setsid()
-    plan = orjson.loads(os.pread(order.plan, os.fstat(order.plan).st_size, 0))
     _take_over_output(order.output)
     _close_all_but({0, 1, 2, order.stream, nursery.life})
     channel = WorkerChannel(socket.socket(fileno=order.stream))
     os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
-        handle = _prepare(plan, nursery, shared_account)
+        handle = _prepare(plan, nursery.sandbox, view, shared_account)
     except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
         channel.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
         _flush()
@@ -76,8 +99,7 @@ def grow_up(order: Order, nursery: Nursery, shared_account: int | None) -> None:
     os._exit(0)
 
 
-def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None) -> Any:
-    workspace = Path(plan["workspace"])
+def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: View, shared_account: int | None) -> Any:
     os.environ.clear()
     for name, value in plan[
         "env"
@@ -88,16 +110,13 @@ def _prepare(plan: dict[str, Any], nursery: Nursery, shared_account: int | None)
     time.tzset()
     limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
-    sandbox = nursery.sandbox
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()
-    private_root = Path(plan["private_root"]) if plan["private_root"] else None
-    bound = plan["limits"]["processes"] if sandbox.bounded else None
-    sandbox.enter(View(workspace, private_root, nursery.programs, bound))
+    sandbox.enter(view)
     if LINUX and not sandbox.hides_workers:
         privileges.protect_process()
     privileges.die_with_parent()  # losing privileges may have undone it
-    os.chdir(workspace)
+    os.chdir(plan["workspace"])
     gc.enable()
     module, _, name = plan["room"].partition(":")
     return getattr(importlib.import_module(module), name)(plan["settings"]).handle

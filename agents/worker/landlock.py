@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from pathlib import Path
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from agents.worker.namespaces import View, raw_devices
+from agents.worker.access import folders_above, is_within
+from agents.worker.namespaces import DATA_FOLDERS, View, raw_devices
 from agents.worker.syscalls import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -40,17 +43,41 @@ def version() -> int:
 
 
 def enter(view: View, *, real_root: bool) -> None:
-    """Close ``view.private_root`` but for the workspace, and make the programs read-only, for good; for
-    root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
+    """Close ``view.private_root`` but for the workspace, and let only ``view.access().writable`` be written,
+    for good; for root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
+
+    Rights add up: a folder with something read-only inside is not writable itself, only what is in it now.
+    What lies in the data folders of the workspace is writable as a whole, since agents make files there.
     """
     rules = _Rules(version())
-    rights = dict.fromkeys(view.programs, rules.all & _READING)
-    if real_root:
-        rights |= dict.fromkeys(map(Path, raw_devices()), 0)
-    if view.private_root is not None:
-        rights[view.private_root] = 0
-    rights[view.workspace] = rules.all
-    rules.walk(Path("/"), rules.all, rights)
+    data = [f"{view.workspace}/{name}" for name in DATA_FOLDERS]
+    read_only = tuple(path for path in view.read_only if not any(is_within(path, one) for one in data))
+    access = replace(view, read_only=read_only).access()
+    devices = raw_devices() if real_root else ()
+    hidden = (view.hidden,) if view.hidden is not None else ()
+    shown = [view.workspace, *(path for path in access.read_only if view.hides(path))]
+    rules.allow_below("/", rules.all & _READING, but=(*hidden, *devices))
+    for path in shown:
+        rules.allow(path, rules.all & _READING)
+    own = f"/proc/{os.getpid()}" if real_root else "/proc"  # root's /proc has settings of the kernel
+    for path in ("/dev", own):
+        rules.allow_below(path, rules.all & _ON_FILES, but=devices)
+    for path in access.writable:
+        rules.allow_below(path, rules.all, but=(*access.read_only, *hidden))
+    rules.enforce()
+
+
+def confine(*, hidden: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> None:
+    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and
+    only ``writable`` to write. Needs ``no_new_privs``. Raises OSError.
+    """
+    rules = _Rules(version())
+    reading = rules.all & _READING
+    rules.allow_below("/", reading, but=hidden)
+    for path in readable:
+        rules.allow_below(path, reading, but=[one for one in hidden if one != path])
+    for path in writable:
+        rules.allow(path, rules.all)
     rules.enforce()
 
 
@@ -65,30 +92,37 @@ class _Rules:
         size = 8 if abi < 4 else 16 if abi < 6 else 24
         self._fd = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
 
-    def walk(self, path: Path, rights: int, special: dict[Path, int]) -> None:
-        """Allow ``rights`` at ``path`` and below, but what ``special`` says where it says something."""
-        rights = special.get(path, rights)
-        if not any(other != path and other.is_relative_to(path) for other in special):
-            self._allow(path, rights)
-            return
-        with contextlib.suppress(PermissionError):  # what cannot be listed cannot be named
-            for entry in os.scandir(path):
-                if not entry.is_symlink():  # its target counts, not the link
-                    self.walk(path / entry.name, rights, special)
+    def allow_below(self, path: str, rights: int, but: Iterable[str]) -> None:
+        """Allow ``rights`` at ``path`` and below, without ``but``: the folders that lead there are opened
+        entry by entry."""
+        without = {one for one in but if is_within(one, path)}
+        leading = {above for one in without for above in folders_above(one)}
+        ahead = [path]
+        while ahead:
+            path = ahead.pop()
+            if path in without:
+                continue
+            if path not in leading:
+                self.allow(path, rights)
+                continue
+            with (
+                contextlib.suppress(OSError),
+                os.scandir(path) as entries,
+            ):  # what cannot be listed cannot be named
+                ahead += [entry.path for entry in entries if not entry.is_symlink()]  # its target counts
 
     def enforce(self) -> None:
         _checked(system_call(_RESTRICT_SELF, self._fd, 0))
         os.close(self._fd)
 
-    def _allow(self, path: Path, rights: int) -> None:
-        if not rights:
-            return
+    def allow(self, path: str, rights: int) -> None:
+        """Allow ``rights`` at ``path`` and below."""
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             return  # gone, or not ours to open
         try:
-            allowed = rights if path.is_dir() else rights & _ON_FILES
+            allowed = rights if stat.S_ISDIR(os.fstat(fd).st_mode) else rights & _ON_FILES
             rule = _PathBeneath(allowed, fd)
             _checked(system_call(_ADD_RULE, self._fd, _PATH_BENEATH, ctypes.byref(rule), 0))
         finally:

@@ -25,6 +25,16 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOnlyPath:
+    """A path of a workspace that its workers may read and not write. A missing one is made, so that nobody
+    else makes it: a folder, or a file with ``content``; None leaves it missing."""
+
+    path: Path
+    folder: bool = False
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CrewPlan:
     """One workspace's workers.
 
@@ -38,6 +48,8 @@ class CrewPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     private_root: Path | None = None
+    read_only: tuple[ReadOnlyPath, ...] = ()
+    trusted: bool = False
     limits: Limits = field(default_factory=Limits)
     max_workers: int = 4
     one_worker: bool = False
@@ -57,8 +69,18 @@ class CrewPlan:
                 "private_root": str(self.private_root.resolve()) if self.private_root else "",
                 "settings": dict(self.settings),
                 "env": dict(self.env),
+                "read_only": [
+                    {"path": str(_resolved(one.path)), "folder": one.folder, "content": one.content}
+                    for one in self.read_only
+                ],
+                "trusted": self.trusted,
                 "limits": self.limits,
                 "room": self.room,
             },
             option=orjson.OPT_NON_STR_KEYS,
         )
+
+
+def _resolved(path: Path) -> Path:
+    """The path with links above its last part resolved: a link at its end is protected itself."""
+    return path.parent.resolve() / path.name

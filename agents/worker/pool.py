@@ -130,11 +130,12 @@ class WorkerPool:
             self._cancel(call)
             raise
 
-    def retire(self, plan: CrewPlan | None = None) -> None:
-        """Let the present workers finish what they have; later requests get fresh ones (by ``plan``)."""
+    def retire(self, plan: CrewPlan | None = None, encoded: bytes = b"") -> None:
+        """Let the present workers finish what they have; later requests get fresh ones (by ``plan``, whose
+        ``encoded`` form callers that must not look at the disk give along)."""
         if plan is not None:
             self.plan = plan
-            self._encoded = plan.encoded()
+            self._encoded = encoded or plan.encoded()
         self._finish_all()
         self.pump()
 

@@ -43,16 +43,3 @@ def keep_only_standard_library() -> None:
     inside = (library, library / "lib-dynload")
     sys.path[:] = [path for path in sys.path if Path(path) in inside or path.endswith(".zip")]
     sys.path_importer_cache.clear()
-
-
-def program_folders() -> list[Path]:
-    """Where this program is installed: workers may read it, never change it."""
-    import agents
-
-    folders = [Path(next(iter(agents.__path__))).resolve().parent]
-    if sys.prefix != sys.base_prefix:
-        folders.append(Path(sys.prefix).resolve())
-    outermost = [
-        one for one in folders if not any(one != other and one.is_relative_to(other) for other in folders)
-    ]
-    return [folder for folder in dict.fromkeys(outermost) if folder != Path("/")]

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,16 @@ from typing import Any
 from agents.worker import landlock, namespaces, privileges
 from agents.worker.forking import fork
 from agents.worker.namespaces import View
-from agents.worker.syscalls import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
+from agents.worker.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
 
 MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
 AUTO = "auto"
 
+_OWN = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
 _OWN_PID_MAX_SINCE = (6, 14)  # before, writing it would change the whole machine's
 _PROBED_PROCESSES = 256
+_PROBED_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
         bounded = _kernel() >= _OWN_PID_MAX_SINCE
         for bound in (True, False) if bounded else (False,):
             if os.geteuid() == 0:
-                yield Sandbox(MOUNT_NAMESPACE, detail, CLONE_NEWNS | CLONE_NEWPID, True, bound)
-            flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID
+                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
+            flags = CLONE_NEWUSER | _OWN
             account = (os.getuid(), os.getgid())
             yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound, account)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
@@ -121,9 +123,17 @@ def _probe(candidate: Sandbox) -> str:
     before = _PID_MAX.read_text()
     try:
         workspace, secret = root / "workspace", root / "secret"
-        workspace.mkdir()
+        for folder in (workspace, workspace / "agents", workspace / ".deps"):
+            folder.mkdir()
         secret.write_text("hidden")
-        view = View(workspace, root, processes=_PROBED_PROCESSES if candidate.bounded else None)
+        view = View(
+            str(workspace),
+            str(root),
+            writable=(tempfile.gettempdir(),),
+            read_only=(f"{workspace}/agents",),
+            processes=_PROBED_PROCESSES if candidate.bounded else None,
+            shared_memory=_PROBED_MEMORY,
+        )
         child = fork(candidate.namespaces, lambda: _try(candidate, view, secret, into))
         status = os.waitpid(child, 0)[1]
         os.write(into, b"\n")  # so that there is something to read
@@ -141,14 +151,24 @@ def _probe(candidate: Sandbox) -> str:
 
 
 def _try(candidate: Sandbox, view: View, secret: Path, into: int) -> None:
+    workspace = Path(view.workspace)
     try:
         candidate.enter(view)
-        (view.workspace / "written").write_text("allowed")
-        try:
-            secret.read_text()
-        except OSError:
+        (workspace / ".deps" / "written").write_text("allowed")
+        if not _fails(secret.read_text):
+            os.write(into, b"a hidden file stayed readable")
+        elif not _fails(lambda: (workspace / "agents" / "planted").write_text("")):
+            os.write(into, b"a protected folder stayed writable")
+        else:
             return
-        os.write(into, b"a hidden file stayed readable")
     except OSError as problem:
         os.write(into, str(problem.strerror).encode()[:500])
     os._exit(1)
+
+
+def _fails(action: Callable[[], object]) -> bool:
+    try:
+        action()
+    except OSError:
+        return True
+    return False

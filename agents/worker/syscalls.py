@@ -9,17 +9,21 @@ import sys
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
+CLONE_NEWIPC = 0x0800_0000
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
+MS_SLAVE = 1 << 19
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 4, 23, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_CAP_AMBIENT = 36, 38, 40, 47
 
 LINUX = sys.platform == "linux"
 
-_SYS_MOUNT_SETATTR = 442  # one number on every architecture, as all calls added since Linux 5.0
+# one number on every architecture, as all calls added since Linux 5.0
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
 _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+_OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 1, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _Bytes, _Ulong = ctypes.c_char_p, ctypes.c_ulong
@@ -40,16 +44,47 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 def make_read_only(target: str) -> None:
     """Make the mount at ``target`` and all below it read-only (Linux 5.12)."""
-    attributes = _MountAttributes(set=_MOUNT_ATTR_RDONLY)
+    _set_attributes(target, _MountAttributes(set=_MOUNT_ATTR_RDONLY), _AT_RECURSIVE)
+
+
+def make_writable(target: str) -> None:
+    """Undo ``make_read_only`` for the mount at ``target`` alone."""
+    _set_attributes(target, _MountAttributes(clear=_MOUNT_ATTR_RDONLY), 0)
+
+
+def _set_attributes(target: str, attributes: _MountAttributes, flags: int) -> None:
     done = system_call(
         _SYS_MOUNT_SETATTR,
         _AT_FDCWD,
         _Bytes(os.fsencode(target)),
-        _AT_RECURSIVE,
+        flags,
         ctypes.byref(attributes),
         ctypes.sizeof(attributes),
     )
     _check(done, f"mount_setattr {target}")
+
+
+def unshare(flags: int) -> None:
+    """``unshare(2)``."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def copy_mounts(path: str) -> int:
+    """A descriptor of a detached copy of the mount at ``path`` and all below it (Linux 5.2). A link at the
+    end of ``path`` is followed."""
+    flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
+    copy = system_call(_SYS_OPEN_TREE, _AT_FDCWD, _Bytes(os.fsencode(path)), flags)
+    return _check(copy, f"open_tree {path}")
+
+
+def attach_mounts(copy: int, target: str) -> None:
+    """Attach what ``copy_mounts`` copied at ``target``, a link at its end included, and close ``copy``."""
+    where = _Bytes(os.fsencode(target))
+    done = system_call(_SYS_MOVE_MOUNT, copy, _Bytes(b""), _AT_FDCWD, where, _MOVE_MOUNT_F_EMPTY_PATH)
+    number = ctypes.get_errno()
+    os.close(copy)
+    ctypes.set_errno(number)
+    _check(done, f"move_mount {target}")
 
 
 def prctl(option: int, value: int, third: int = 0) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -16,9 +15,11 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
+from agents import programs
 from agents.errors import WorkerRefused
-from agents.worker import ceiling
+from agents.worker import cgroup_limit
 from agents.worker.ancestry import children
+from agents.worker.protected_paths import home_folders, program_paths
 from agents.worker.protocol import packet_pair
 
 _PROGRAM = "import sys; from agents.worker.template import main; main(int(sys.argv[1]))"
@@ -39,13 +40,13 @@ class TemplateSettings(msgspec.Struct, frozen=True):
 
 class Ordered(Protocol):
     """Whoever ordered a worker; told what became of the order. ``gone`` comes last, with None for a
-    status nobody saw."""
+    status nobody saw; ``why`` is why the template ended it, as what follows "the worker "."""
 
     def born(self, pid: int) -> None: ...
 
     def refused(self, why: str) -> None: ...
 
-    def gone(self, status: int | None, cpu: float) -> None: ...
+    def gone(self, status: int | None, cpu: float, why: str = "") -> None: ...
 
 
 class TemplateLink:
@@ -54,6 +55,7 @@ class TemplateLink:
     def __init__(self, settings: TemplateSettings, on_end: Callable[[], None]) -> None:
         self.report: dict[str, Any] = {}
         self.adopts = False  # whether processes of workers can become its own children
+        self.helper = 0  # a child of the template's that is no worker; 0 for none
         self.pid = 0
         self.ended = False
         self._settings = settings
@@ -71,14 +73,11 @@ class TemplateLink:
         ours, theirs = packet_pair()
         with theirs:
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    cwd="/",
-                    env=dict(self._settings.environ),
+                self._process = programs.start(
+                    programs.python("-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())),
+                    environment=self._settings.environ,
+                    errors=programs.OWN_ERRORS,
                     pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
                 )
             except OSError as problem:
                 ours.close()
@@ -94,6 +93,8 @@ class TemplateLink:
             "preload": list(self._settings.preload),
             "sandbox": self._settings.sandbox,
             "ceiling": self._settings.ceiling,
+            "homes": home_folders(os.environ),
+            "programs": _program_paths(),
         }
         self._unsent.append((orjson.dumps(first), []))
         self._send()
@@ -136,7 +137,7 @@ class TemplateLink:
     def sweep(self) -> None:
         """End what no worker is a parent of any more: where workers have no process numbers of their own,
         agent code can have a process adopted by the template."""
-        if not self.ended and not set(children(self.pid)) <= self._living.keys():
+        if not self.ended and not set(children(self.pid)) <= {*self._living, self.helper}:
             self._unsent.append((orjson.dumps({"sweep": True}), []))
             self._send()
 
@@ -169,13 +170,11 @@ class TemplateLink:
         """Until the process is gone; it is killed when it lingers."""
 
         def collect() -> None:
-            try:
-                self._process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
+            if self._process.wait(_END_SECONDS) is None:
                 self._process.kill()
                 self._process.wait()
-            if "processes" in self.report:  # only then there was a group
-                ceiling.clear()
+            if self.report.get("groups"):
+                cgroup_limit.clear()
 
         await self._loop.run_in_executor(None, collect)
 
@@ -214,6 +213,7 @@ class TemplateLink:
     def _told(self, message: dict[str, Any]) -> None:
         if "ready" in message:
             self.adopts = message["adopts"]
+            self.helper = message["helper"]
             self.report = {**message["ready"], "missing": message["missing"]}
             if not self._ready.done():
                 self._ready.set_result(None)
@@ -223,4 +223,10 @@ class TemplateLink:
         elif "refused" in message:
             self._orders.pop(message["refused"]).refused(message["why"])
         elif "gone" in message:
-            self._living.pop(message["gone"]).gone(message["status"], message["cpu"])
+            self._living.pop(message["gone"]).gone(message["status"], message["cpu"], message["why"])
+
+
+def _program_paths() -> list[str]:
+    """What this process, and programs that it starts, are loaded from."""
+    modules = [path or os.getcwd() for path in sys.path]
+    return program_paths(os.environ.get("PATH", os.defpath).split(os.pathsep), modules)

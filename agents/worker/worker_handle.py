@@ -181,8 +181,9 @@ class WorkerHandle:
         self.refusal = {"kind": "OSError", "message": why, "line": 0, "trace": ""}
         self.gone(None, 0.0)
 
-    def gone(self, status: int | None, cpu: float) -> None:
+    def gone(self, status: int | None, cpu: float, why: str = "") -> None:
         self.status, self.cpu = status, cpu
+        self.sentence = self.sentence or why
         self._told_end = True
         self._owner.on_ending(self)
         self._settle_end()
@@ -287,7 +288,7 @@ class WorkerHandle:
         elif self._output_end >= 0:
             os.close(self._output_end)
         call, self.call = self.call, None
-        unread = call if self._reset and not self._spoke and not self.sentence else None
+        unread = call if self._reset and not self._spoke else None
         if call is not None and unread is None:
             words = f"The worker {self.end_in_words()}"
             call.fail(WorkerGone(words, do="ask again; see the log for what it printed"))

@@ -68,7 +68,7 @@ class Workforce:
         if pool is None:
             pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)
         elif pool.plan != plan:
-            pool.retire(plan)
+            pool.retire(plan, encoded)
         return pool
 
     async def dismiss(self, key: str) -> None:

@@ -1,8 +1,10 @@
-"""Pairing by a code, for a machine without a screen: one shows it, the other types it; one wrong try ends it."""
+"""Pairing by a code, for a machine without a screen: one shows it, the other types it; wrong tries are few."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+from collections import Counter
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Any, Final
@@ -34,9 +36,12 @@ from neighborhoods.pairing.steps import (
 from neighborhoods.peer import Whose
 
 CODE_SECONDS: Final = 600.0
+WRONG_OF_ONE_SOURCE: Final = 3
+WRONG_IN_ALL: Final = 64
+"""Wrong tries that a code survives: of 34 bits, all of them together guess one in 2^28."""
 
 BURNT: Final[Ending] = (
-    "Somebody tried another code; nothing was paired.",
+    "Other codes were tried too often; nothing was paired.",
     "Make a new one: rappd peers pair --code",
 )
 
@@ -64,14 +69,16 @@ class Codes:
         self._here = here
         self._shown: Attempt | None = None
         self._tries: dict[str, _Try] = {}
+        self._wrong: Counter[str] = Counter()  # tries of the shown code, by source
         self._lock = asyncio.Lock()  # one piece of arithmetic at a time
 
     def offer(self, whose: Whose) -> Attempt:
-        """A fresh code, good for ten minutes and one try; the one before is void."""
+        """A fresh code, good for ten minutes and one pairing; the one before is void."""
         here = self._here
         if self._shown is not None:
             here.attempts.end(self._shown, "stopped")
         self._forget()
+        self._wrong.clear()
         self._shown = here.attempts.add(
             Attempt(
                 id=str(uuid4()),
@@ -115,6 +122,7 @@ class Codes:
         async with self._lock:
             self._forget_late()
             shown = self._live_code()
+            self._check_source(host)
             before = self._tries.get(step.attempt)
             if before is not None:
                 if before.introduction != peer or before.message != step.message:
@@ -125,8 +133,7 @@ class Codes:
             for number, one in list(self._tries.items()):
                 if (one.host, one.introduction.fingerprint) == (host, peer.fingerprint) and not one.confirmed:
                     del self._tries[number]
-            if len(self._tries) >= MOST_PENDING:
-                raise PairingBusy("Too many machines are trying a code.", do="Try again in two minutes.")
+            self._make_room(host)
             theirs = bytes.fromhex(step.message)
             message, key = await asyncio.to_thread(_answer_to, shown.code, theirs)
             shown = self._live_code()  # it may have been stopped meanwhile
@@ -144,7 +151,7 @@ class Codes:
             return answer
 
     async def answer_confirm(self, step: Confirm) -> dict[str, Any]:
-        """The same proof from here, once the caller's is right. A wrong one ends the code."""
+        """The same proof from here, once the caller's is right. A wrong one costs its source a try."""
         here = self._here
         async with self._lock:
             self._forget_late()
@@ -156,6 +163,7 @@ class Codes:
                     raise BadStep("That attempt has another proof.", do="Start anew.")
                 return one.confirmed
             shown = self._live_code()
+            self._check_source(one.host)
             right = confirms(
                 one.key,
                 "asks",
@@ -165,8 +173,11 @@ class Codes:
                 signature=bytes.fromhex(step.signature),
             )
             if not right:
-                here.attempts.end(shown, "stopped", BURNT)
-                self._forget()
+                del self._tries[step.attempt]
+                self._wrong[_source(one.host)] += 1
+                if self._wrong.total() >= WRONG_IN_ALL:
+                    here.attempts.end(shown, "stopped", BURNT)
+                    self._forget()
                 raise stopped(WRONG_CODE)
             shown.peer, shown.host = one.introduction, one.host
             shown.address = address_of(one.host, one.introduction.port)
@@ -223,6 +234,19 @@ class Codes:
             raise NoSuchPairing("No code is shown there now.", do="There: rappd peers pair --code")
         return self._shown
 
+    def _check_source(self, host: str) -> None:
+        if self._wrong[_source(host)] >= WRONG_OF_ONE_SOURCE:
+            raise stopped(WRONG_CODE)
+
+    def _make_room(self, host: str) -> None:
+        """A source that has too many tries under way loses its own oldest one. Raises ``PairingBusy``."""
+        pending = {number: _source(one.host) for number, one in self._tries.items() if not one.confirmed}
+        own = [number for number, source in pending.items() if source == _source(host)]
+        if len(own) >= WRONG_OF_ONE_SOURCE:
+            del self._tries[own[0]]
+        elif len(pending) >= MOST_PENDING:
+            raise PairingBusy("Too many machines are trying a code.", do="Try again in two minutes.")
+
     def _forget(self) -> None:
         """Tries that are under way; answered ones stay, for callers whose answer got lost."""
         self._tries = {number: one for number, one in self._tries.items() if one.confirmed}
@@ -230,6 +254,17 @@ class Codes:
     def _forget_late(self) -> None:
         now = self._here.now()
         self._tries = {number: one for number, one in self._tries.items() if now < one.until}
+
+
+def _source(host: str) -> str:
+    """Addresses that one machine can have many of count as one: this machine's own, an IPv6 network."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.is_loopback:
+        return "loopback"
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
 
 
 def _answer_to(code: str, message: bytes) -> tuple[bytes, bytes]:

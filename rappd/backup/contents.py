@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 DATABASE = "rappd.db"
+ANCHORS = "anchors.db"
 SCRATCH = ".backup-"
 """How folders begin in which a backup is made."""
 
 _MADE_ANEW = frozenset(
-    {"rappd.sock", "rappd.pid", *(f"{DATABASE}{end}" for end in ("", "-wal", "-shm", "-intake"))}
+    {
+        "rappd.sock",
+        "rappd.pid",
+        *(f"{name}{end}" for name in (DATABASE, ANCHORS) for end in ("", "-wal", "-shm", "-intake")),
+    }
 )
 _FOLDERS_MADE_ANEW = frozenset({"ports", "pids", "eggs/.waiting", "twins/.staging"})
 _ANYWHERE_MADE_ANEW = frozenset({".deps", "__pycache__"})

@@ -7,16 +7,18 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
 
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
-from rappd.backup.contents import DATABASE, SCRATCH, walk
+from rappd.backup.contents import ANCHORS, DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import Conflict
 from rappd.store.catching_up import catch_up
@@ -61,6 +63,7 @@ def back_up(
         check_passphrase(passphrase)
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    files = SafeTree(home)
     plain, secret, left = _gathered(home)
     for scrap in home.glob(f"{SCRATCH}*"):  # of one that was killed
         shutil.rmtree(scrap, ignore_errors=True)
@@ -70,25 +73,26 @@ def back_up(
         ArchiveWriter(file, at=moment) as writer,
     ):
         hashes = {}
-        whole, done = sum(_size(home / path) for path in plain), 0
+        whole, done = sum(_size(files, path) for path in plain), 0
         executable = []
         for path in plain:
-            found = home / path
-            if not found.is_file():  # an agent took it away meanwhile
+            try:
+                mode = files.stat_file(path).st_mode
+                written = writer.add(HOME + path, files.pieces(path))
+            except (FileNotFoundError, UnsafeFileError):  # an agent took it away meanwhile, or changed it
                 left.append((path, "went while the backup was made"))
                 continue
-            mode = found.stat().st_mode
-            written = writer.add(HOME + path, found)
             hashes[written.name] = written.sha256
             if mode & 0o100:
                 executable.append(path)
             done += written.size
             if progress is not None:
                 progress(done, max(whole, done))
-        record = _record(home / DATABASE, Path(folder))
-        if record is not None:
-            written = writer.add(HOME + DATABASE, record)
-            hashes[written.name] = written.sha256
+        for name in (ANCHORS, DATABASE):  # in this order, so that the anchors never cover more than is there
+            copy = _record(home / name, Path(folder))
+            if copy is not None:
+                written = writer.add(HOME + name, copy)
+                hashes[written.name] = written.sha256
         if passphrase:
             written = writer.add(SEALED, seal(_bundle(home, secret), passphrase))
             hashes[written.name] = written.sha256
@@ -112,10 +116,10 @@ def back_up(
     return Backup(target, len(hashes) - 1, size, digest, bool(passphrase), left)
 
 
-def _size(path: Path) -> int:
+def _size(files: SafeTree, path: str) -> int:
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
+        return files.lstat(path).st_size
+    except OSError:
         return 0
 
 
@@ -138,10 +142,10 @@ def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
 
 
 def _record(database: Path, folder: Path) -> Path | None:
-    """A copy of the record from one moment, taken while it may be written to."""
+    """A copy of a database from one moment, taken while it may be written to."""
     if not database.exists():
         return None
-    copy = folder / DATABASE
+    copy = folder / database.name
     try:
         with (
             closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
@@ -158,7 +162,8 @@ def _bundle(home: Path, secret: list[str]) -> bytes:
     bundle = io.BytesIO()
     writer = ArchiveWriter(bundle)
     for path in secret:
-        writer.add(path, home / path)
+        with suppress(FileNotFoundError, UnsafeFileError):  # an agent's .env that went meanwhile
+            writer.add(path, SafeTree(home).pieces(path))
     writer.finish()
     if bundle.tell() > MAX_BYTES:
         raise Conflict("The keys folder holds too much to be sealed.", do="Move large files out of keys/.")

@@ -13,10 +13,11 @@ from typing import Any
 
 import orjson
 
-from rappd.backup.contents import is_secret
+from rappd.backup.contents import ANCHORS, DATABASE, is_secret
 from rappd.backup.packing import HOME, MANIFEST, SCHEMA, SEALED
 from rappd.backup.secrets import unseal
 from rappd.errors import Conflict, Refused
+from rappd.store.anchor_file import AnchorFile
 from twins.eggs import integrity
 from twins.eggs.archive.extracting import extract
 from twins.eggs.archive.reading import Archive
@@ -84,6 +85,7 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
             done = extract(archive, staged, targets=targets)
             if manifest["with_keys"]:
                 _unpack_keys(archive.read(SEALED, limit=_KEYS_BYTES), passphrase, staged)
+        _mark_restored(staged, manifest["backed_up_at"])
         for name in set(manifest.get("executable", ())) & set(targets.values()):
             (staged / name).chmod(0o700)
         _sync(staged)
@@ -100,6 +102,13 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
     return Restored(
         home, manifest["machine"], manifest["backed_up_at"], len(done), manifest["with_keys"], notes
     )
+
+
+def _mark_restored(staged: Path, backed_up_at: str) -> None:
+    """The next anchor of this home says that it was restored: its event log is older than others may know."""
+    if (staged / DATABASE).exists():
+        with AnchorFile(staged / ANCHORS, writing=True) as file:
+            file.mark_restored(backed_up_at)
 
 
 def _manifest(archive: Archive) -> dict[str, Any]:

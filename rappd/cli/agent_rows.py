@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.storage.safe_fs import SafeTree
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import sentence
 from rappd.cli.progress import progress
@@ -85,7 +86,8 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
 def file_in(folder: Path, name: str) -> str | None:
     """The file in an agents folder that a person means by its path in there, with ``_agent.py`` or without; None when
     there is none. Compared and not looked up: a name may be too long for a file, or lead out of the folder."""
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if path.is_file()}
+    listed = SafeTree(folder).files((), lambda found: found.endswith(".py"), lambda _: True)
+    there = {path for path, _ in listed}
     return next((file for file in (name, f"{name}_agent.py") if file in there), None)
 
 

@@ -48,7 +48,7 @@ class _Whose(NamedTuple):
 def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
     """Let code run, exactly as it is now; without NAME, list what waits.
 
-    NAME is an agent, or the file of an agent, service or sense. Of an agent that was not quarantined this
+    NAME is an agent, or the file of an agent, service or sense, or .env. Of an agent that was not quarantined this
     version may change other agents from now on.
     """
     home = Home.here()
@@ -96,7 +96,7 @@ def _approve_here(home: Home, workspace: Workspace, path: str, held: HeldFile | 
 
     if held is not None:
         _held(home).release(held.file, held.sha256)
-        text = f"{path} is approved; it runs from the next start on."
+        text = f"{path} is approved; it {'counts' if path == '.env' else 'runs'} from the next start on."
         return {"status": "ok", "message": text, "file": path, "sha256": held.sha256}
     files = AgentFiles(workspace, approvals=home.approvals)
     digest = sha256(files.read(path))

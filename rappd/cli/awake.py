@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.phrases import count, tilde
-from rappd.cli.screen import command, dim, mark, print_json, say, terminal_width
+from rappd.cli.screen import command, dim, mark, print_json, say, tame, tell, terminal_width
 from rappd.cli.tables import cells, middle
 
 _VALUES = 12  # the column where values begin
@@ -24,10 +24,16 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _first_screen(found, attached=attached)
     else:
         _later_line(found)
+    if problems := found["anchor"]["problems"]:
+        tell(
+            "bad",
+            f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
+        )
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
         say(f"{mark('note')} {files}: {command('rappd agents list')}")
+    local_models(found)
     _over_ssh(int(found["port"]), attached=attached)
     if not attached:
         say(dim("Stop it: ") + command("rappd stop"))
@@ -94,6 +100,16 @@ def _machines(machines: dict[str, Any]) -> tuple[str, str]:
 def thinking(found: dict[str, Any]) -> str:
     """ "offline brain, no model", or who thinks with which model."""
     return f"{found['provider']}, {found['model'] if found['has_model'] else 'no model'}"
+
+
+def local_models(found: dict[str, Any]) -> None:
+    """A line for the model server on this machine that waits for a yes, one for each that is an agent's."""
+    local = found.get("local_models") or {}
+    if offered := local.get("offered"):
+        server = f"{offered['where']} ({tame(offered['name'])}, {tame(offered['model'])})"
+        say(f"{mark('note')} A model server answers at {server}. Use it: {command('rappd models use local')}")
+    for server in local.get("refused", ()):
+        say(f"{mark('bad')} {tame(server)} is an agent's process; it is not used: {command('rappd doctor')}")
 
 
 def _over_ssh(port: int, *, attached: bool) -> None:

@@ -52,7 +52,7 @@ def list_(as_json: bool) -> None:
     from rappd.settings.load import Settings
 
     home = Home.here()
-    found = CartridgeShelf(home, workspace_of(home, Settings.load(home)).agents).listing()
+    found = CartridgeShelf(home, workspace_of(home, Settings.load(home))).listing()
     if as_json:
         print_json(found)
     else:

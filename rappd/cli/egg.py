@@ -57,6 +57,7 @@ def pack(
     """Pack a twin by its NAME; without one, this machine's brainstem."""
     from rappd.operations.egg_packing import Order
     from twins.eggs.packing.secret_scan import SecretsFound
+    from twins.eggs.packing.unread_kinds import NEVER_READ, in_words
 
     order = Order(
         twin=name,
@@ -67,6 +68,8 @@ def pack(
         allow=frozenset(allow),
         overwrite=force,
     )
+    if not as_json:
+        note(dim(NEVER_READ))
     try:
         with bar(f"Packing {name or 'brainstem'}") as told:
             found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
@@ -86,6 +89,10 @@ def pack(
     say(f"  {tilde(done['path'])}")
     if done["signature"]:
         say(f"  {tilde(done['signature'])} {dim('is its signature')}")
+    if unread := in_words(done["unread"]):
+        say(dim(f"  not looked into for secrets: {unread}"))
+    for one in done["odd_names"][:_SHOWN]:
+        say(f"{mark('note')} {tame(one['path'])} is packed, and nobody will install it: {tame(one['why'])}")
     for one in done["left_out"][:_SHOWN]:
         say(dim(f"  left out: {tame(one['path'])} {one['why']}"))
     if len(done["left_out"]) > _SHOWN:

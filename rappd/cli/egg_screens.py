@@ -43,6 +43,7 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
     hatches = plan["destination"] != "answer"
     if hatches:
         _rows(plan)
+        _variables(plan)
     for one in plan["refuse"]["files"][:_SHOWN]:
         say(dim(f"    {middle(tame(one['path']), 40)}: {tame(one.get('why', ''))}"))
     for text in plan["notes"]:
@@ -73,7 +74,7 @@ def show_hatched(done: dict[str, Any]) -> None:
     _quarantined(done)
     if done["released"]:
         say(
-            f"{mark('good')} {count(len(done['released']), 'code file')} that waited for approval may run now."
+            f"{mark('good')} {count(len(done['released']), 'file')} that waited for approval may be used now."
         )
     if done["conversations"]:
         say(f"  {count(done['conversations'], 'record')} of conversations went on.")
@@ -101,6 +102,23 @@ def _rows(plan: dict[str, Any]) -> None:
         group = plan[action]
         if group["count"] or action != "replace":
             say(f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip())
+
+
+def _variables(plan: dict[str, Any]) -> None:
+    """The names that a placed ``.env`` sets, and those of them that no agent gets."""
+    for one in plan["variables"]:
+        path = tame(one["path"])
+        if one["problem"]:
+            say(f"{mark('note')} {tame(one['problem'])}")
+        if one["names"]:
+            say(f"  {path} sets {_listed(one['names'])}")
+        if one["never_taken"]:
+            say(f"{mark('note')} {path} sets what is never taken from it: {_listed(one['never_taken'])}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return tame(", ".join(names[:_SHOWN])) + more
 
 
 def _about(action: str, group: dict[str, Any]) -> str:
@@ -158,7 +176,8 @@ def _quarantined(done: dict[str, Any]) -> None:
     files = [one["path"] for one in done["quarantine"]["files"]]
     if not files:
         return
-    say(f"{mark('note')} {count(len(files), 'code file')} quarantined: kept, not run.")
+    what, used = ("file", "used") if done["quarantine"]["roles"].get("env") else ("code file", "run")
+    say(f"{mark('note')} {count(len(files), what)} quarantined: kept, not {used}.")
     for path in files[:_SHOWN]:
         say(dim(f"    {tame(path)}"))
     if len(files) > _SHOWN:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 import click
 
-from rappd.cli.awake import door, thinking, way_over_ssh
+from agents import programs
+from rappd.cli.awake import door, local_models, thinking, way_over_ssh
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import command, mark, note, print_json, say
+from rappd.cli.screen import command, mark, note, print_json, say, tell
 from rappd.errors import NotRunning, RappdError
 from rappd.home import Home
 
@@ -36,7 +38,17 @@ def open_(as_json: bool, browser: bool) -> None:
             note("You are here over SSH; the link opens on your own machine after:")
             note(f"  {click.style(way, fg='cyan')}")
     if browser:
-        click.launch(found["url"])
+        _open_in_browser(found["url"])
+
+
+def _open_in_browser(url: str) -> None:
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    environment = programs.from_owner(*programs.DESKTOP)
+    try:
+        programs.start([opener, url], environment=environment, home=True)
+    except OSError:
+        why = programs.why_not_used(opener) or f"{opener} is not here"
+        tell("note", f"No browser was opened: {why}.", "open the link yourself", stream=sys.stderr)
 
 
 @click.command()
@@ -78,6 +90,7 @@ def status(as_json: bool) -> None:
     machines = found["machines"]
     say(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
     say(f"  Data      {tilde(found['home'])}")
+    local_models(found)
     say()
     say(f"Open the page: {command('rappd open')}")
     say(f"Stop it:       {command('rappd stop')}")

@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -199,7 +198,9 @@ def _command_pattern() -> re.Pattern[str]:
 
 @functools.cache
 def _program() -> str:
-    found = shutil.which("rappd")
+    from agents.programs import known_to_shell  # rarely needed, and every command would pay for it
+
+    found = known_to_shell("rappd")
     here = Path(sys.argv[0]).absolute()
     if here.name != "rappd":
         here = Path(sys.executable).parent / "rappd"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 
 import click
 
+from agents import programs
 from rappd.cli.phrases import tilde
 from rappd.cli.screen import mark, print_json, say, tell
 from rappd.cli.verbs import Verbs
@@ -16,6 +15,7 @@ from rappd.home import Home
 from rappd.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from twins.workspace import write_atomically
 
+_SECONDS = 120.0
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
@@ -41,7 +41,7 @@ def install(only_print: bool, as_json: bool) -> None:
         return
     home.create()
     write_atomically(path, text.encode(), mode=0o644)
-    started = mac or shutil.which("systemctl") is not None
+    started = mac or programs.find("systemctl") is not None
     if mac:
         _run(["launchctl", "load", "-w", str(path)])
     elif started:
@@ -68,7 +68,7 @@ def uninstall(as_json: bool) -> None:
     was = path.exists()
     if mac and was:
         _run(["launchctl", "unload", "-w", str(path)])
-    elif was and shutil.which("systemctl"):
+    elif was and programs.find("systemctl"):
         _run(["systemctl", "--user", "disable", "--now", "rappd.service"])
     path.unlink(missing_ok=True)
     name = LAUNCHD_LABEL if mac else "rappd.service"
@@ -83,16 +83,26 @@ def uninstall(as_json: bool) -> None:
 def _linger() -> bool:
     """Asks that this account's services go on after logout; False when that is not granted."""
     try:
-        return subprocess.run(["loginctl", "enable-linger"], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
+        return _of_the_session(["loginctl", "enable-linger"]).code == 0
+    except OSError:
         return False
 
 
 def _run(arguments: list[str]) -> None:
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise RappdError(
-            f"{arguments[0]} refused: {said[-1] if said else done.returncode}",
-            do="`rappd start --detach` runs it without a service",
-        )
+    try:
+        done = _of_the_session(arguments)
+    except OSError as problem:
+        raise _refused(arguments[0], problem.strerror or str(problem)) from problem
+    if done.code:
+        said = (done.errors or done.output).decode("utf-8", "replace").strip().splitlines()
+        raise _refused(arguments[0], said[-1] if said else str(done.code))
+
+
+def _of_the_session(arguments: list[str]) -> programs.Finished:
+    """Runs a program that reaches the account's service manager."""
+    environment = programs.from_owner("XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    return programs.run(arguments, environment=environment, home=True, seconds=_SECONDS)
+
+
+def _refused(program: str, why: str) -> RappdError:
+    return RappdError(f"{program} refused: {why}", do="`rappd start --detach` runs it without a service")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agents import programs
 from envelopes.problem import Problem
 from rappd.cli.awake import show
 from rappd.cli.daemon import Answered, Daemon
@@ -97,20 +97,17 @@ def _detach(home: Home) -> None:
         raise Conflict("rappd already runs on this home.", do="rappd open")
     with os.fdopen(os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         position = log.seek(0, os.SEEK_END)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rappd", "start", "--quiet", "--json"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd="/",
-            env={**os.environ, "RAPP_HOME": str(home.root)},
+        process = programs.start(
+            programs.python("-m", "rappd", "start", "--quiet", "--json"),
+            environment={**os.environ, "RAPP_HOME": str(home.root)},  # settings are variables, too
+            output=log,
+            errors=log,
         )
     until = time.monotonic() + _WAIT_SECONDS
     with progress() as line:
         while time.monotonic() < until:
-            if process.poll() is not None:
-                raise _why_it_ended(home, position, process.returncode)
+            if (code := process.exit_code()) is not None:
+                raise _why_it_ended(home, position, code)
             if daemon.running() and _ready(daemon):
                 return
             line("Waking…")

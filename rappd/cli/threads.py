@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.phrases import ago, count
-from rappd.cli.progress import progress
-from rappd.cli.screen import dim, mark, note, print_json, say, tame, tell, terminal_width, wrapped
+from rappd.cli.anchors import accept, verify, witness
+from rappd.cli.phrases import ago
+from rappd.cli.screen import dim, mark, note, print_json, say, tame, terminal_width, wrapped
 from rappd.cli.tables import beginning, table
 from rappd.cli.verbs import Verbs
 from rappd.home import Home
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_SHOWN = 20  # problems that a screen lists
 
 
 @click.group(cls=Verbs)
 def threads() -> None:
-    """What was said: list, show, export, verify."""
+    """What was said: list, show, export, verify, witness, accept."""
 
 
 @threads.command("list")
@@ -138,25 +137,6 @@ def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
         note(f"{mark('good', sys.stderr)} {output}")
 
 
-@threads.command()
-@_JSON
-def verify(as_json: bool) -> int:
-    """Check that no record was changed, removed or put in."""
-    from rappd.store.verify import verify as check
-
-    with progress() as line:
-        report = check(
-            Home.here().database, lambda done, total: line(f"Checked {done:,} of {count(total, 'record')}…")
-        )
-    if as_json:
-        print_json({"verify": report.as_json()})
-        return 0 if report.whole else 1
-    if report.whole:
-        what = f"{count(report.events, 'record')} in {count(report.threads, 'thread')}"
-        say(f"{mark('good')} {wrapped(f'{what}, all as they were written.', 2)}")
-        return 0
-    for problem in report.problems[:_SHOWN]:
-        tell("bad", str(problem))
-    more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
-    say(f"{count(report.found, 'problem')} in {count(report.events, 'record')}{more}.")
-    return 1
+threads.add_command(verify)
+threads.add_command(witness)
+threads.add_command(accept)

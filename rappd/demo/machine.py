@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agents import programs
 from rappd.cli.daemon import Daemon, Gone
 from rappd.demo.interrupts import Interrupts
 from rappd.errors import NotRunning, RappdError
@@ -20,7 +17,7 @@ from rappd.ports import aside
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
-_ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "PYTHONPATH", "VIRTUAL_ENV")
+_ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV")
 
 
 class DemoMachine:
@@ -32,7 +29,7 @@ class DemoMachine:
         self.daemon = Daemon(self.home)
         self._door = aside(1)[0]
         self._said = folder / f"{name}.txt"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: programs.RunningProgram | None = None
 
     @property
     def door(self) -> str:
@@ -47,7 +44,7 @@ class DemoMachine:
 
     def start(self) -> None:
         """Starts it; ``wait_awake`` returns when it answers."""
-        environment = {key: os.environ[key] for key in _ALLOWED if key in os.environ}
+        environment = programs.from_owner(*_ALLOWED)
         environment |= {
             "HOME": str(self.home.root.parent),
             "RAPP_HOME": str(self.home.root),
@@ -59,13 +56,8 @@ class DemoMachine:
             "RAPPD_LOCAL_MODELS": "off",
         }
         with self._said.open("wb") as said:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "rappd", "start", "--quiet"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,
+            self._process = programs.start(
+                programs.python("-m", "rappd", "start", "--quiet"), environment=environment, errors=said
             )
 
     def wait_awake(self) -> None:
@@ -74,21 +66,18 @@ class DemoMachine:
 
     def kill(self) -> None:
         """As if its plug were pulled; nothing happens to one that does not run."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        if self._process is not None and self._process.exit_code() is None:
+            self._process.kill()
             self._process.wait()
 
     def ask_to_stop(self) -> None:
         """Asks it to end properly, if it runs."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.exit_code() is None:
             self._process.terminate()
 
     def ended(self, seconds: float) -> bool:
         """Whether it is over, or was before so many seconds passed."""
-        try:
-            return self._process is None or self._process.wait(max(0.0, seconds)) is not None
-        except subprocess.TimeoutExpired:
-            return False
+        return self._process is None or self._process.wait(max(0.0, seconds)) is not None
 
     def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
         """What the condition comes to. Raises ``RappdError`` when it stays nothing."""
@@ -101,7 +90,7 @@ class DemoMachine:
 
     def _answers(self) -> bool:
         assert self._process is not None
-        if self._process.poll() is not None:
+        if self._process.exit_code() is not None:
             # The folder of the demonstration is gone when this is read: no file may be pointed to.
             said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
             raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")

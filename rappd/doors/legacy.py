@@ -23,6 +23,7 @@ from envelopes.record import ERROR, new_session
 from rappd.doors.answer import JSON, ok, plain, problem, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
+from rappd.doors.request_timeout import TimedRunner
 from rappd.errors import Conflict, Refused
 from rappd.house import House
 from rappd.limits import RateLimit
@@ -64,7 +65,7 @@ class LegacyDoor:
         networks = tuple(network(text) for text in allowed)
         await self.close()
         sockets = _listeners(own)
-        runner = web.AppRunner(
+        runner = TimedRunner(
             _build(self._house, networks, tuple(caps)),
             access_log=None,
             handle_signals=False,

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from rappd.doors.loopback import app as loopback
 from rappd.doors.loopback.lane import ChatSite
+from rappd.doors.request_timeout import TimedRunner
 from rappd.errors import Conflict
 from rappd.house import House
 from rappd.tenant import Tenant
@@ -30,7 +31,7 @@ class TwinDoors:
         listener = self._held.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
         app = loopback.build_for_twin(self._house, tenant, port)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
+        runner = TimedRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
         await ChatSite(runner, listener).start()
         self._runners[tenant.name] = runner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from hashlib import sha256
@@ -12,6 +13,7 @@ import orjson
 
 from envelopes.emergence import encode
 from envelopes.keys import IdentityKey
+from envelopes.problem import Problem
 from envelopes.record import ERROR, HELLO, Envelope, new_id
 from neighborhoods.book import PeerBook
 from neighborhoods.delivery.waiting_calls import WaitingCalls
@@ -19,6 +21,7 @@ from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
 from neighborhoods.needs import EGG, WAITING
 from neighborhoods.peer import Peer
+from rappd.anchoring import Anchoring
 from rappd.errors import Conflict
 from rappd.gate import Gate
 from rappd.home import Home
@@ -28,6 +31,7 @@ from rappd.machines.opening import open_all
 from rappd.machines.outgoing_eggs import OutgoingEggs
 from rappd.machines.parts import Parts, TakesEggs
 from rappd.machines.stranger import say_hello
+from rappd.machines.witness import AnchorWitness
 from rappd.passage import Caller
 from rappd.settings.load import Settings
 from rappd.store.inbox_rows import InboxRows
@@ -48,6 +52,7 @@ DONE_KEPT_SECONDS = 8 * 86_400
 """How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
 PROBE_SECONDS = 4.0
 """Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
+PARTING_SECONDS = 1.0
 READY_SECONDS = 30.0
 TIDY_SECONDS = 6 * 3600.0
 
@@ -64,6 +69,7 @@ class Machines(Parts):
         store: Store,
         gate: Gate,
         tenants: Tenants,
+        anchoring: Anchoring,
     ) -> None:
         self.home, self.settings, self.identity, self.name = home, settings, identity, name
         self.store, self.gate, self.tenants = store, gate, tenants
@@ -73,6 +79,7 @@ class Machines(Parts):
         self.outbox_rows = OutboxRows(store)
         self.inbox_rows = InboxRows(store)
         self.book = PeerBook(PeerRows(store))
+        self.witness = AnchorWitness(anchoring, self.book)
         self.waiting = WaitingCalls()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
@@ -92,6 +99,10 @@ class Machines(Parts):
         self._know_peers()
         for peer in self.book.all():
             self.presence.watch(peer.fingerprint, peer.seen_at)
+        try:
+            await self.witness.open()
+        except Problem as problem:
+            log.error("anchors of other machines cannot be read: %s", problem)
         self.presence.start()
         self.sightings.listen(self.presence.on_sighting)
         if self.settings.on("peers.nearby"):
@@ -119,12 +130,14 @@ class Machines(Parts):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self._started:
             return
+        await self._hand_anchors()
         await self.receiver.close()
         await self.presence.close()
         await self.nearby.close()
         await self.outbox.stop()
         await self.pairings.close()
         await self.carrier.close()
+        await self.witness.close()
 
     def caller(self, peer: Peer) -> Caller:
         """A paired machine as the gate knows it."""
@@ -160,7 +173,7 @@ class Machines(Parts):
     def rappid(self) -> str:
         """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
         try:
-            found = orjson.loads((self.tenants.host.workspace.root / "rappid.json").read_bytes())
+            found = orjson.loads(self.tenants.host.workspace.files.read("rappid.json", 1 << 20))
             return str(found["rappid"])[:300]
         except (OSError, ValueError, KeyError, TypeError):
             return ""
@@ -171,24 +184,36 @@ class Machines(Parts):
         if peer is None:
             raise PeerAway("It is no peer any more.")
         started = time.perf_counter()
-        hello = Envelope(
-            new_id(), self.id, own_id(fingerprint), HELLO, self.catalogue.hello(self.caller(peer))
-        )
+        offer = self.witness.offer(peer)
         try:
-            reply = await self.carrier.probe(peer, encode(hello), wait=PROBE_SECONDS)
+            reply = await self._say_hello(peer, offer, PROBE_SECONDS)
         except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
             self.troubles[fingerprint] = str(problem)
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
             raise PeerAway(f"{peer.name} answered {reply.verb}.")
+        self.witness.offered(peer, offer)
         self.told(fingerprint, reply.data)
         return (time.perf_counter() - started) * 1000
 
-    def greeted(self, fingerprint: str, data: dict[str, Any]) -> None:
+    async def ask_witnesses(self) -> list[dict[str, Any]]:
+        """What each machine of the same owner keeps of this one's anchors."""
+
+        async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
+            reply = await self._say_hello(peer, more, PROBE_SECONDS)
+            if reply.verb != HELLO:
+                raise PeerAway(f"{peer.name} answered {reply.verb}.")
+            self.witness.offered(peer, more)
+            return reply.data
+
+        return await self.witness.ask(say)
+
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
         """A peer said HELLO: what it can do is known anew."""
         if "agents" in data:
-            self.told(fingerprint, data)
+            self.told(fingerprint, {key: value for key, value in data.items() if key != "anchor"})
+        return self.witness.greeted(fingerprint, data)
 
     def told(self, fingerprint: str, data: dict[str, Any]) -> None:
         """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
@@ -250,6 +275,28 @@ class Machines(Parts):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+
+    async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
+        said = {**self.catalogue.hello(self.caller(peer)), **more}
+        hello = Envelope(new_id(), self.id, own_id(peer.fingerprint), HELLO, said)
+        return await self.carrier.probe(peer, encode(hello), wait=wait)
+
+    async def _hand_anchors(self) -> None:
+        """At a clean stop: those that are here get the newest anchor, if that takes no time."""
+
+        async def hand(peer: Peer, offer: dict[str, Any]) -> None:
+            with contextlib.suppress(Problem):
+                await self._say_hello(peer, offer, PARTING_SECONDS)
+
+        offers = [
+            (peer, offer)
+            for peer in self.book.all()
+            if self.presence.presence(peer.fingerprint).state == "here"
+            and (offer := self.witness.offer(peer, now=True))
+        ]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PARTING_SECONDS):
+                await asyncio.gather(*(hand(*one) for one in offers))
 
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()

@@ -100,8 +100,8 @@ class Parts(ABC):
         """A sign of life that proved its key."""
 
     @abstractmethod
-    def greeted(self, fingerprint: str, data: dict[str, Any]) -> None:
-        """A peer said HELLO."""
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
+        """A peer said HELLO; what the reply has to bring."""
 
     @abstractmethod
     async def candidates(self, peer: Peer) -> list[Candidate]:

@@ -53,8 +53,8 @@ Answered = Callable[[str, Envelope], Awaitable[bool]]
 Push = Callable[[str, Envelope], Awaitable[None]]
 """Sees to it that a peer gets an answer that it did not wait for."""
 
-Greeted = Callable[[str, dict[str, Any]], None]
-"""(fingerprint, data of its HELLO): what a peer says it can do now."""
+Greeted = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""(fingerprint, data of its HELLO): what a peer says it can do now; what the reply has to bring beside."""
 
 
 class Receiver:
@@ -95,8 +95,9 @@ class Receiver:
                 case "HELP":
                     return await self._help(envelope, caller, stream, early)
                 case "HELLO":
-                    self._greeted(caller.peer, envelope.data)
-                    return self._from_here(envelope, envelope.reply(HELLO, self._catalogue.hello(caller)))
+                    more = self._greeted(caller.peer, envelope.data)
+                    said = {**self._catalogue.hello(caller), **more}
+                    return self._from_here(envelope, envelope.reply(HELLO, said))
                 case "DONE" | "ERROR":
                     waited = await self._answered(caller.peer, envelope)
                     return self._from_here(

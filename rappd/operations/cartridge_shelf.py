@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from agents.discovery import CARTRIDGE, AgentFile, find_agent_files
+from agents.storage.safe_fs import SafeTree
 from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 from rappd.operations.cartridge_showing import name_of
 from rappd.operations.signer_standing import standing
-from twins.cartridges.loading import Loaded, load, loaded, signer_of
+from twins.cartridges.loading import Loaded, load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridge
 from twins.identity_file import utc
 from twins.listing import scan
 from twins.places import TwinPlaces
+from twins.workspace import Workspace
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -33,31 +35,32 @@ class _Whose:
     key: str
     name: str
     agents: Path
+    files: SafeTree
 
 
 class CartridgeShelf:
-    """LisPy cartridges below ``agents`` and those of the home's active twins, and signatures with the home's
+    """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's
     own key. Blocks on the disk."""
 
-    def __init__(self, home: Home, agents: Path) -> None:
+    def __init__(self, home: Home, host: Workspace) -> None:
         self._home = home
-        self._agents = agents
+        self._host = host
 
     def listing(self) -> dict[str, Any]:
         """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in
         ``problem``. ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem."""
-        rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose.agents)]
+        rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose)]
         return {"cartridges": rows}
 
     def read(self, name: str, twin: str = "") -> dict[str, Any]:
         """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is. Raises
         ``NotFound``, ``BadCartridge``."""
-        folders = [whose.agents for whose in self._everybody() if whose.key == twin]
-        for file in (file for folder in folders for file in _files(folder)):
+        owners = [whose for whose in self._everybody() if whose.key == twin]
+        for file in (file for whose in owners for file in _files(whose)):
             if file.rel == name:
-                found = load(file.path)
-                text = file.path.read_bytes().decode()
-                return {"cartridge": {"file": name, "text": text, **self._signed(found.signer, found.notes)}}
+                octets, found = load_with_bytes(file.path, files=file.files)
+                signed = self._signed(found.signer, found.notes)
+                return {"cartridge": {"file": name, "text": octets.decode(), **signed}}
         raise NotFound(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
 
     def signer(self, digest: str, signature: str, *, name: str) -> dict[str, Any]:
@@ -75,9 +78,9 @@ class CartridgeShelf:
         return {"file": name + integrity.SIGNATURE_SUFFIX, "signature": sealed.decode()}
 
     def _everybody(self) -> Iterator[_Whose]:
-        yield _Whose("", "", self._agents)
+        yield _Whose("", "", self._host.agents, self._host.files)
         for twin in scan(TwinPlaces(self._home.root)).twins:
-            yield _Whose(twin.key, twin.name, twin.workspace.agents)
+            yield _Whose(twin.key, twin.name, twin.workspace.agents, twin.workspace.files)
 
     def _row(self, file: AgentFile, whose: _Whose) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -88,7 +91,7 @@ class CartridgeShelf:
             "of": whose.name,
         }
         try:
-            found = load(file.path)
+            found = load_with_bytes(file.path, files=file.files)[1]
             if found.shape is not None:
                 raise BadCartridge(f"{file.rel} is a buddy, no LisPy cartridge.", do="rappd egg hatch")
             return {**row, **_about(found), **self._signed(found.signer, found.notes), "problem": ""}
@@ -100,8 +103,8 @@ class CartridgeShelf:
         return {"signer": signer, "notes": list(notes)}
 
 
-def _files(agents: Path) -> list[AgentFile]:
-    return [file for file in find_agent_files(agents) if file.rel.endswith(CARTRIDGE)]
+def _files(whose: _Whose) -> list[AgentFile]:
+    return [file for file in find_agent_files(whose.agents, whose.files) if file.rel.endswith(CARTRIDGE)]
 
 
 def _about(found: Loaded) -> dict[str, Any]:

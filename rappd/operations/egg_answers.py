@@ -7,7 +7,7 @@ from typing import Any
 
 from rappd.home import Home
 from rappd.operations.signer_standing import standing
-from twins.eggs.opened import Opened
+from twins.eggs.opened import Opened, Role
 from twins.importer.importer import Hatched
 from twins.importer.planning import Action, Plan
 
@@ -46,7 +46,8 @@ def _hatched_text(done: Hatched, name: str) -> str:
     stayed = sum(not row.same for row in plan.of(Action.KEEP))
     text = f"{name} hatched: {len(plan.placed)} files" + (f", {stayed} of yours stayed." if stayed else ".")
     if plan.quarantined:
-        text += f" {len(plan.quarantined)} code files are quarantined until you approve them."
+        what = "files" if any(row.role is Role.ENV for row in plan.quarantined) else "code files"
+        text += f" {len(plan.quarantined)} {what} are quarantined until you approve them."
     return f"{text} Undo: rappd egg rollback {done.receipt.id}"
 
 

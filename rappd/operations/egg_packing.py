@@ -166,6 +166,8 @@ def _packed(done: Packed) -> dict[str, Any]:
         "sha256": done.sha256,
         "files": done.files,
         "left_out": [{"path": one.path, "why": str(one.why.value)} for one in done.left_out],
+        "unread": done.unread,
+        "odd_names": [{"path": path, "why": why} for path, why in done.odd_names.items()],
         "allowed": [{"path": one.path, "line": one.line, "what": one.what} for one in done.allowed],
         "signature": str(done.signature) if done.signature else "",
     }

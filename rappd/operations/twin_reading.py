@@ -49,6 +49,7 @@ class TwinReading:
         twin = self._active_or_archived(selector)
         presence = self._living.presence(twin.key)
         workspace = twin.workspace
+        files = workspace.files
         talked = self._last_talks().get(twin.key)
         return {
             **who_is(twin),
@@ -62,15 +63,15 @@ class TwinReading:
             "incarnations": twin.identity.incarnations,
             "path": str(workspace.root),
             "soul": souls.read_soul(workspace),
-            "agents": sorted(path.name for path in workspace.agents.glob("*_agent.*")),
-            "services": sorted(path.name for path in workspace.services.glob("*_service.py")),
+            "agents": [name for name in files.names(workspace.agents) if "_agent." in name],
+            "services": [name for name in files.names(workspace.services) if name.endswith("_service.py")],
             "organs": sorted(
                 file.rel
                 for folder in (workspace.organs, workspace.services)
-                for file in find_service_files(folder)
+                for file in find_service_files(folder, files)
                 if folder == workspace.organs or file.rel.endswith("_organ.py")
             ),
-            "senses": [file.rel for file in find_sense_files(workspace.senses)],
+            "senses": [file.rel for file in find_sense_files(workspace.senses, files)],
         }
 
     def soul(self, selector: str) -> dict[str, Any]:

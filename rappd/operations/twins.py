@@ -133,7 +133,7 @@ class TwinVerbs:
     def _rename(self, selector: str, name: str) -> Twin:
         twin = rename(active_one(self._places, selector), name)
         if twin.kind == BUDDY:
-            Nest(twin.workspace).rename(twin.name)
+            Nest(twin.workspace).rename(name=twin.name)
         return twin
 
 

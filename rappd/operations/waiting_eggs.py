@@ -19,6 +19,7 @@ from typing import BinaryIO
 from rappd.errors import NotFound
 from twins.errors import BadEgg, BadFile, NoSuchFile
 from twins.importer.errors import from_disk
+from twins.portable_names import why_no_component
 
 _KEEP_SECONDS = 24 * 3600
 _CHUNK = 1 << 20
@@ -157,7 +158,8 @@ def _opened(path: Path) -> tuple[BinaryIO, int]:
 def _proper(called: str) -> str:
     """A file's name as it may be used here; its end, which tells what it is, stays."""
     name = re.sub(r"[\x00-\x1f\x7f]+", " ", re.split(r"[/\\]", called)[-1])
+    name = re.sub(r'[<>:"|?*]', "_", name)
     name = name.encode("utf-8", "replace").decode().strip(" .")
     while len(name.encode()) > _NAME_BYTES:
         name = name[len(name) // 8 + 1 :].strip(" .")
-    return name or "an egg"
+    return "an egg" if why_no_component(name) else name

@@ -27,6 +27,8 @@ def doubts(settings: Settings, values: Iterable[Value] | None = None) -> Iterato
             check(value.setting, value.text)
         except Mistyped as problem:
             force = "no price" if value.setting.kind == "prices" else "off"
+            if value.setting.kind == "choice":
+                force = settings.choice(value.setting.name)
             if value.setting.kind == "number":
                 force = str(settings.number(value.setting.name))
                 if force == value.text.strip():

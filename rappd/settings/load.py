@@ -74,6 +74,12 @@ class Settings:
         """A switch. Anything that is not clearly "on" is off."""
         return self.text(name).lower() in _ON
 
+    def choice(self, name: str) -> str:
+        """One of a setting's choices; any other text falls back to the default."""
+        value = self._values[name]
+        found = _as_choice(value.setting, value.text.strip())
+        return found if found in value.setting.choices else value.setting.default
+
     def number(self, name: str) -> int:
         """A number; one that cannot be read, or is no port, falls back to the default (as published
         servers do)."""
@@ -101,7 +107,7 @@ def check(setting: Setting, text: str) -> str:
         if text.lower() not in _ON | _OFF:
             raise Mistyped(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
         return "on" if text.lower() in _ON else "off"
-    if setting.kind == "choice" and text not in setting.choices:
+    if setting.kind == "choice" and (text := _as_choice(setting, text)) not in setting.choices:
         raise Mistyped(
             f"{setting.name} is one of: {', '.join(setting.choices)}.",
             do=f"rappd config set {setting.name} {setting.default}",
@@ -126,15 +132,28 @@ def check(setting: Setting, text: str) -> str:
     return text
 
 
+def _as_choice(setting: Setting, text: str) -> str:
+    """A choice between on, off and more also takes the other words of a switch: it may have been one."""
+    if text in setting.choices or not {"on", "off"} <= set(setting.choices):
+        return text
+    if text.lower() in _ON:
+        return "on"
+    return "off" if text.lower() in _OFF else text
+
+
 def unknown_names(home: Home) -> list[str]:
     """Names in ``rappd.toml`` that are no settings, for ``rappd doctor``. Raises ``Mistyped``."""
     return [name for name in _read_toml(home) if name not in BY_NAME]
 
 
+SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if setting.secret), *OTHER_SECRETS})
+"""Variables that no worker gets, neither from the daemon's environment nor from a workspace's ``.env``."""
+
+
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """What workers see: the host's environment less provider tokens, then the workspace's ``.env``."""
-    hidden = {setting.variable for setting in SETTINGS if setting.secret} | set(OTHER_SECRETS)
-    return {**{key: text for key, text in environment.items() if key not in hidden}, **own}
+    """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables
+    as ``twins.workspace_env`` let them pass."""
+    return {**{key: text for key, text in environment.items() if key not in SECRET_VARIABLES}, **own}
 
 
 def _read_toml(home: Home) -> dict[str, str]:

@@ -26,6 +26,7 @@ class Setting:
     choices: tuple[str, ...] = ()
 
 
+LOCAL_MODELS = ("ask", "on", "off")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
@@ -42,7 +43,9 @@ SETTINGS = (
     Setting("provider.price_in_per_million", "RAPPD_PRICE_IN", "prices", "", "USD for a million tokens read, or MODEL=USD by comma.", live=True),
     Setting("provider.price_out_per_million", "RAPPD_PRICE_OUT", "prices", "", "The same for tokens written. Empty: no cost is told.", live=True),
     Setting("model", "RAPPD_MODEL", "text", "", "The model picked on a screen; empty is automatic.", live=True),
-    Setting("provider.local", "RAPPD_LOCAL_MODELS", "switch", "on", "Use a model server found on this machine.", live=True),
+    Setting("provider.local", "RAPPD_LOCAL_MODELS", "choice", "ask", "A model server found here: ask, on, off.", live=True, choices=LOCAL_MODELS),
+    Setting("provider.local_ports", "RAPPD_LOCAL_PORTS", "list", "11434,8080,8000,1234", "Ports where one is looked for.", live=True),
+    Setting("provider.local_server", "RAPPD_LOCAL_SERVER", "text", "", "The one found that you said yes to.", live=True),
     Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
     Setting("github.model", "GITHUB_MODEL", "text", "gpt-4o", "Model to ask GitHub Copilot for.", live=True),
     Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "text", "", "Azure OpenAI resource.", live=True),
@@ -55,8 +58,10 @@ SETTINGS = (
     Setting("agents.memory_mb", "RAPPD_AGENT_MEMORY_MB", "number", "2048", "Memory limit of one worker, in MB."),
     Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once."),
     Setting("agents.install_packages", "RAPPD_INSTALL_PACKAGES", "switch", "on", "Install packages that agents declare.", live=True),
+    Setting("agents.package_index", "RAPPD_PACKAGE_INDEX", "text", "", "Index to install packages from; empty: pip's.", secret=True, live=True),
     Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True),
     Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
+    Setting("agents.may_write_code", "RAPPD_AGENTS_MAY_WRITE_CODE", "switch", "off", "Agents may write the code of their workspace."),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
     Setting("door.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True),
     Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),

@@ -37,6 +37,8 @@ _DESCRIBE = Together(
     updated = excluded.updated, count = excluded.count, head = excluded.head""",
 )
 
+_TITLED = "INSERT OR IGNORE INTO late_titles(thread, count) VALUES(?, ?)"
+
 
 class Head(msgspec.Struct):
     """A thread's number in the tables, its last event, and what its row tells beside."""
@@ -49,6 +51,8 @@ class Head(msgspec.Struct):
     updated: int
     news: ThreadInfo | None = None
     """What the row still lacks; written with the next ``save``."""
+    titled_at: int = 0
+    """Number of events that it had when it got the title in ``news``."""
 
     def learn(self, info: ThreadInfo) -> bool:
         """Takes in what ``info`` adds; False when the row says all of it already."""
@@ -61,6 +65,7 @@ class Head(msgspec.Struct):
         if not self.titled:
             self.news.title = info.title
             self.titled = bool(info.title)
+            self.titled_at = self.count if self.titled else 0
         return True
 
 
@@ -118,6 +123,9 @@ class Heads:
                     (head.number, info.id, info.workspace, info.caller, info.session, info.title,
                      info.at, head.updated, head.count, bytearray(head.hash))
                 )  # fmt: skip
+                if head.titled_at:
+                    self._db.execute(_TITLED, (head.number, head.titled_at))
+                    head.titled_at = 0
         if described:
             _DESCRIBE.execute(self._db, described)
         if advanced:

@@ -179,6 +179,13 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT",
         "INSERT INTO intake VALUES(randomblob(16), 0)",
     ),
+    # ``late_titles``: threads that had so many events already when they got their title, so that the title at any
+    # earlier event is known. ``anchored``: the newest anchor (``anchor.py``), which lies in a file of its own.
+    (
+        "CREATE TABLE late_titles(thread INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT",
+        "CREATE TABLE anchored(counter INTEGER NOT NULL, events INTEGER NOT NULL) STRICT",
+        "INSERT INTO anchored VALUES(0, 0)",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

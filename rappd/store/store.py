@@ -122,6 +122,11 @@ class Store:
         """Changes other tables, in order with all the rest; for rooms of this package."""
         return self._put(change, strict)
 
+    @property
+    def last_seq(self) -> int | None:
+        """The highest ``seq`` in the tables, as far as it is known without reading them."""
+        return self._writer.last_seq
+
     async def rows(self, statement: str, values: Row = ()) -> list[Row]:
         """See ``Reader.rows``."""
         return await self._read(Reader.rows, statement, values)

@@ -61,6 +61,11 @@ class Tables:
         """Whether ``seq`` takes no look into the file."""
         return self._seq is not None
 
+    @property
+    def known_seq(self) -> int | None:
+        """``seq``, from any thread; None before it was first needed."""
+        return self._seq
+
     def carried(self) -> tuple[bytes, int]:
         """The mark of the intake that is theirs, and the number of the last frame in it that they have."""
         mark, carried = self.db.execute("SELECT mark, carried FROM intake").fetchone()

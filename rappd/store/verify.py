@@ -1,4 +1,4 @@
-"""Checks every recorded event against its thread's hash chain."""
+"""Checks every recorded event against its thread's hash chain, and all of them against signed anchors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from envelopes.chain import GENESIS, link
+from rappd.store.anchor_proof import Anchored, AnchorProof
 from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 
@@ -25,7 +26,8 @@ Progress = Callable[[int, int], None]
 # another: comparing that takes a third of the time of reading the JSON.
 _ROWS = """SELECT seq, thread, n, at, body, prev, hash, CAST('{"id":"' || id || '","from":"' || sender
     || '","to":"' || recipient || '","verb":"' || verb || '",' AS BLOB)
-    FROM events WHERE seq > ? ORDER BY seq LIMIT ?"""
+    FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"""
+_WHOLE = (1 << 63) - 1
 
 
 class Finding(NamedTuple):
@@ -49,6 +51,8 @@ class VerifyReport:
     seconds: float = 0.0
     found: int = 0
     problems: list[Finding] = field(default_factory=list)
+    anchored: Anchored | None = None
+    """How it stands to its anchors; None where these were not looked at."""
 
     @property
     def whole(self) -> bool:
@@ -63,19 +67,20 @@ class VerifyReport:
             "seconds": round(self.seconds, 3),
             "found": self.found,
             "problems": [finding._asdict() for finding in self.problems],
+            "anchor": self.anchored.as_json() if self.anchored else None,
         }
 
 
-def verify(path: Path, progress: Progress | None = None) -> VerifyReport:
+def verify(path: Path, progress: Progress | None = None, proof: AnchorProof | None = None) -> VerifyReport:
     """Reads the whole store, also while the daemon writes to it. ``progress`` gets (checked, of about).
 
     Finds events that were changed, removed, put in or moved, and threads whose count or head is not
-    their last event's. It cannot find a chain that someone recomputed from some event to its end,
-    thread row included: compare heads with copies kept elsewhere for that.
+    their last event's. Whether someone recomputed a chain to its end, thread row included, is only known
+    with a ``proof``: the anchors that were signed.
     ``StoreError`` when the file cannot be read at all; a file that breaks off midway is reported.
     """
     started = time.perf_counter()
-    check = _Check()
+    check = _Check(proof)
     with in_words(path):
         db = open_reading(path)
     try:
@@ -86,6 +91,11 @@ def verify(path: Path, progress: Progress | None = None) -> VerifyReport:
         check.name_threads(db)
     finally:
         db.close()
+    if proof is not None:
+        check.report.anchored = proof.result(check.report.events)
+        for thread, what in proof.problems:
+            check.report.found += 1
+            check.report.problems.append(Finding(thread, 0, what))
     check.report.seconds = time.perf_counter() - started
     return check.report
 
@@ -105,8 +115,9 @@ _read_columns = msgspec.json.Decoder(_Columns).decode
 class _Check:
     """One pass in order of ``seq``, in short reads that never hold up the writer's checkpoints."""
 
-    def __init__(self) -> None:
+    def __init__(self, proof: AnchorProof | None) -> None:
         self.report = VerifyReport()
+        self._proof = proof
         self.seq = 0
         self._ends: dict[int, tuple[int, bytes]] = {}  # thread number -> its last n and hash so far
         self._found: list[tuple[int, int, str]] = []
@@ -115,6 +126,12 @@ class _Check:
 
     def run(self, db: sqlite3.Connection, progress: Progress | None) -> None:
         total: int = db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+        for events in self._proof.stops(total) if self._proof else ():
+            while self._chunk(db, events) == CHUNK:
+                if progress:
+                    progress(self.report.events, max(total, self.report.events))
+            assert self._proof is not None
+            self._proof.compare(db, events, self._ends)
         while self._chunk(db) == CHUNK:
             if progress:
                 progress(self.report.events, max(total, self.report.events))
@@ -122,6 +139,8 @@ class _Check:
         db.execute("BEGIN")
         while self._chunk(db) == CHUNK:
             pass
+        if self._proof is not None:
+            self._proof.finish(db, self.seq)
         self._threads(db)
         self.name_threads(db)
         db.execute("COMMIT")
@@ -143,13 +162,15 @@ class _Check:
             name = row[0] if row else f"number {number}" if number else ""
             self.report.problems.append(Finding(name, n, what))
 
-    def _chunk(self, db: sqlite3.Connection) -> int:
+    def _chunk(self, db: sqlite3.Connection, last_seq: int = _WHOLE) -> int:
         ends = self._ends
+        touched = self._proof.touched if self._proof is not None else set()
         nothing = (0, GENESIS)
         previous = self.seq
         rows = 0
-        for seq, thread, n, at, body, prev, digest, start in db.execute(_ROWS, (previous, CHUNK)):
+        for seq, thread, n, at, body, prev, digest, start in db.execute(_ROWS, (previous, last_seq, CHUNK)):
             rows += 1
+            touched.add(thread)
             if seq != previous + 1:
                 self._gaps += seq - previous - 1
             previous = seq

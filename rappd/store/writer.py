@@ -117,6 +117,11 @@ class Writer:
         """Whether the tables lack anything that was acknowledged."""
         return self._backlog.is_behind
 
+    @property
+    def last_seq(self) -> int | None:
+        """The highest ``seq`` in the tables; None where that takes a look into the file."""
+        return self._tables.known_seq
+
     def may_hold(self, caller: str, id: str) -> bool:
         """Whether the tables perhaps lack the answer to a turn that was acknowledged."""
         return self._backlog.may_hold(caller, id)

@@ -11,6 +11,7 @@ import { acceptDrops } from "./parts/drops.js";
 import { agentsChanged } from "./parts/incoming.js";
 import { keep, kept } from "./parts/keep.js";
 import { startKeys } from "./parts/keys.js";
+import { localModel } from "./parts/local-model.js";
 import { startMachines } from "./parts/machines-news.js";
 import { followNews } from "./parts/news.js";
 import { draftOf, partner } from "./parts/partner.js";
@@ -44,6 +45,7 @@ prepareIcons(ICONS);
 const keyWorked = await useKey();
 const frame = rail(document.getElementById("rail"), places);
 banner(document.getElementById("banner"));
+localModel(document.getElementById("offer"));
 await desk.start();
 if (!keyWorked && !desk.operator && desk.awake) {
   troubles.add({

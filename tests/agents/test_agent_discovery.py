@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agents.discovery import find_agent_files, find_service_files
+from agents.discovery import find_agent_files, find_service_files, find_shipped_files
+from agents.storage.safe_fs import SafeTree
 
 
 def touch(root: Path, *rels: str) -> None:
@@ -41,7 +42,7 @@ def test_order_is_bytewise(tmp_path: Path) -> None:
     assert names(tmp_path)[-1] == "ä_agent.py"
 
 
-def test_links_may_not_leave_the_folder(tmp_path: Path) -> None:
+def test_links_are_not_agent_files(tmp_path: Path) -> None:
     agents, outside = tmp_path / "agents", tmp_path / "agents-of-others"
     touch(agents, "real_agent.py")
     touch(outside, "secret_agent.py")
@@ -50,14 +51,22 @@ def test_links_may_not_leave_the_folder(tmp_path: Path) -> None:
     (agents / "broken_agent.py").symlink_to(agents / "nothing")
     (agents / "folder").symlink_to(outside)
     (agents / "circle").symlink_to(agents)
-    assert names(agents) == ["inside_agent.py", "real_agent.py"]
+    os.mkfifo(agents / "pipe_agent.py")
+    assert names(agents) == ["real_agent.py"]
 
 
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     touch(tmp_path / "real", "a_agent.py")
-    (tmp_path / "real" / "b_agent.py").symlink_to("a_agent.py")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert names(tmp_path / "link") == ["a_agent.py", "b_agent.py"]
+    assert names(tmp_path / "link") == ["a_agent.py"]
+    assert find_agent_files(tmp_path / "link", SafeTree(tmp_path)) == [], "not beneath a workspace"
+
+
+def test_shipped_files_may_be_links(tmp_path: Path) -> None:
+    touch(tmp_path / "cache", "real.py")
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "a_agent.py").symlink_to(tmp_path / "cache" / "real.py")
+    assert [file.rel for file in find_shipped_files(tmp_path / "library")] == ["a_agent.py"]
 
 
 def test_a_stamp_tells_versions_apart(tmp_path: Path) -> None:

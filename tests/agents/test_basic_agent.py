@@ -165,7 +165,7 @@ def test_importing_it_is_light() -> None:
         "msgspec",
         "hashlib",
         "agents.chain",
-        "agents.storage.tree",
+        "agents.storage.safe_fs",
     ]
     code = f"import sys, agents.basic_agent; print([m for m in {heavy} if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -138,7 +138,7 @@ def test_a_removed_agent_comes_back(daemon: RunningDaemon) -> None:
 def test_export_gives_the_file_back_byte_for_byte(daemon: RunningDaemon) -> None:
     source = agent_source("Aaa").encode()
     daemon.upload("aaa_agent.py", source, control=True)
-    answer = daemon.get("/agents/export/aaa_agent.py")
+    answer = daemon.get("/agents/export/aaa_agent.py", control=True)
     assert answer.body == source
     assert 'filename="aaa_agent.py"' in answer.headers["content-disposition"]
 

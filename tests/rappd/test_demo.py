@@ -94,7 +94,7 @@ def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_p
     desk = DemoMachine(tmp_path, "desk")
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
         assert desk._process is not None
-        desk._process.send_signal(signal.SIGSTOP)  # it hears nothing of being asked to end
+        os.kill(desk._process.pid, signal.SIGSTOP)  # it hears nothing of being asked to end
         began = time.monotonic()
         for wait in (0.1, 0.6):
             threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -29,6 +29,9 @@ STRUCTURAL = [
     ("GET", "/activity"),
     ("GET", "/log"),
     ("POST", "/operator/key"),
+    ("POST", "/voice/export"),
+    ("GET", "/agents/export/x_agent.py"),
+    ("GET", "/agents/source/x_agent.py"),
 ]
 
 
@@ -118,8 +121,8 @@ def test_a_site_on_the_list_may_talk(make_daemon: Callable[..., RunningDaemon]) 
         ("GET", "/web/%2e%2e/house.py", 404),
         ("GET", "/api/nothing", 404),
         ("PATCH", "/api/nothing", 405),
-        ("GET", "/agents/export/none_agent.py", 404),
-        ("GET", "/agents/export/..%2f..%2fkeys%2fidentity.pem", 404),
+        ("GET", "/agents/export/none_agent.py", 403),
+        ("GET", "/agents/export/..%2f..%2fkeys%2fidentity.pem", 403),
     ],
 )
 def test_bad_requests_get_one_json_shape(

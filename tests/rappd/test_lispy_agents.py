@@ -62,7 +62,7 @@ def test_it_is_imported_and_exported_like_any_other(make_daemon: Callable[..., R
     daemon = make_daemon(LLM_FAKE="1").start()
     done = daemon.upload("tally.lispy", COUNTER.encode(), control=True).json()
     assert done["agents"] == ["TallyKeeper"]
-    assert daemon.get("/agents/export/tally.lispy").body.decode() == COUNTER
+    assert daemon.get("/agents/export/tally.lispy", control=True).body.decode() == COUNTER
 
 
 def cartridge(daemon: RunningDaemon, name: str, source: str, *run: str) -> str:

@@ -44,7 +44,7 @@ def test_a_quarantined_agent_is_listed_readable_and_not_even_loaded(
         True,
         "It came in an egg of kitchen.",
     )
-    assert daemon.get("/agents/source/oven_agent.py").json()["source"] == source
+    assert daemon.get("/agents/source/oven_agent.py", control=True).json()["source"] == source
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).status == 404
     assert not trace.exists()
 

@@ -113,7 +113,7 @@ def test_a_link_out_of_the_folder_is_not_followed(
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "x_agent.py").write_bytes(SOURCE)
     (workspace.agents / "link").symlink_to(tmp_path / "outside")
-    with pytest.raises(BadFile, match="outside"):
+    with pytest.raises(NoSuchFile):
         files.read("link/x_agent.py")
 
 
@@ -126,3 +126,31 @@ def test_a_proper_name_is_always_one_file_name(name: str) -> None:
     assert found.endswith("_agent.py")
     assert "/" not in found
     assert found.isascii() or found.isidentifier() or found
+
+
+@pytest.mark.parametrize("name", ["con.lispy", "NUL.lispy.json", "aux.lispy"])
+def test_stage_name_of_a_device_is_refused(files: AgentFiles, workspace: Workspace, name: str) -> None:
+    with pytest.raises(BadFile, match="is the name of a device on Windows; nothing was written") as caught:
+        files.stage(name, SOURCE)
+    assert (
+        name.partition(".")[0].lower() in str(caught.value).lower()
+        and caught.value.do == "Choose another name."
+    )
+    assert not workspace.kept.exists()
+
+
+def test_stage_other_spelling_of_a_present_file_is_refused(files: AgentFiles, workspace: Workspace) -> None:
+    _place(files, "weather_agent.py", SOURCE)
+    with pytest.raises(BadFile, match=r"weather_agent\.py is there, and some disks take Weather_agent\.py"):
+        files.stage("Weather_agent.py", SOURCE)
+    assert _place(files, "weather_agent.py", b"x = 2\n") == "weather_agent.py", (
+        "the same spelling replaces it"
+    )
+    assert [path.name for path in workspace.agents.iterdir()] == ["weather_agent.py"]
+
+
+def test_undo_beside_another_spelling_is_refused(files: AgentFiles, workspace: Workspace) -> None:
+    token = files.remove(_place(files, "dice_agent.py", SOURCE))
+    (workspace.agents / "Dice_agent.py").write_bytes(SOURCE)
+    with pytest.raises(BadFile, match=r"Dice_agent\.py is there"):
+        files.undo(token)

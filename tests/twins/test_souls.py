@@ -135,3 +135,19 @@ def test_of_edits_at_once_every_text_survives(workspace: Workspace) -> None:
 def test_a_name_is_put_in_as_it_is() -> None:
     for kind in (*KINDS, "unheard-of"):
         assert "You are {0} {name} %s," in default_soul(kind, "{0} {name} %s").replace(".", ",")
+
+
+def test_new_soul_is_staged_where_workers_cannot_write(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[Path] = []
+    replace = Path.replace
+
+    def note(path: Path, target: Path) -> Path:
+        moved.append(path.parent)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", note)
+    edit_soul(workspace, "You are another.\n")
+    assert workspace.kept in moved
+    assert workspace.root not in moved

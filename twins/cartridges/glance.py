@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ class Glances:
         """The buddy of a workspace as it is at ``now``; an egg that nobody has looked at yet where none
         lies there; None for one that cannot be read."""
         nest = Nest(workspace)
-        stamp = (_stamp(nest.path), _stamp(nest.shell))
+        stamp = (_stamp(nest, nest.path), _stamp(nest, nest.shell))
         known = self._known.get(nest.path)
         if known is None or known[0] != stamp:
             known = self._known[nest.path] = (stamp, _read(nest, now))
@@ -56,9 +55,9 @@ def _read(nest: Nest, now: datetime) -> Document | None:
         return None
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
+def _stamp(nest: Nest, path: Path) -> tuple[int, int, int]:
     try:
-        found = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+        found = nest.files.lstat(path)
+    except OSError:
         return (0, 0, 0)
     return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
 from envelopes.keys import IdentityKey
 from twins.cartridges import egg_spec, lispy_file, shapes
 from twins.cartridges.documents import MAX_BYTES, Document, parse, written
@@ -40,13 +42,20 @@ def load(path: Path, *, force: bool = False) -> Loaded:
     One that was changed since it was signed loads as unsigned, with a note. A body that does not match its
     own hash is refused, unless ``force``. Raises ``NoSuchFile``, ``BadCartridge``.
     """
-    octets = _read(path, MAX_BYTES)
+    return load_with_bytes(path, force=force)[1]
+
+
+def load_with_bytes(
+    path: Path, *, force: bool = False, files: SafeTree | None = None
+) -> tuple[bytes, Loaded]:
+    """The same, and the bytes that it was read from. ``files``: the tree of the workspace that it lies in."""
+    octets = _read(path, MAX_BYTES, files)
     if octets is None:
         raise NoSuchFile(f'There is no file "{path}".', do="Look at the path.")
     if octets.startswith(_ZIP):
         raise BadCartridge(f"{path.name} is a packed egg.", do=f"rappd egg inspect {path.name}")
-    signer, notes = _signer(path, octets)
-    return loaded(octets, name=path.name, signer=signer, notes=notes, force=force)
+    signer, notes = _signer(path, octets, files)
+    return octets, loaded(octets, name=path.name, signer=signer, notes=notes, force=force)
 
 
 def loaded(
@@ -101,8 +110,8 @@ def signer_of(digest: str, signature: bytes, *, name: str) -> tuple[str, tuple[s
     return sealed.signer, ()
 
 
-def _signer(path: Path, octets: bytes) -> tuple[str, tuple[str, ...]]:
-    signature = _read(_beside(path), _MAX_SIGNATURE)
+def _signer(path: Path, octets: bytes, files: SafeTree | None = None) -> tuple[str, tuple[str, ...]]:
+    signature = _read(_beside(path), _MAX_SIGNATURE, files)
     if signature is None:
         return "", ()
     return signer_of(hashlib.sha256(octets).hexdigest(), signature, name=path.name)
@@ -112,8 +121,13 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + integrity.SIGNATURE_SUFFIX)
 
 
-def _read(path: Path, limit: int) -> bytes | None:
+def _read(path: Path, limit: int, files: SafeTree | None) -> bytes | None:
     """The file; None without one. A pipe, a folder or too large a file is ``BadCartridge``."""
+    if files is not None:
+        try:
+            return files.read_if_there(path, limit)
+        except UnsafeFileError as error:
+            raise BadCartridge(str(error), do=error.do) from error
     try:
         if path.exists() and not path.is_file():
             raise BadCartridge(f"{path.name} is not a file.", do="Look at the path.")

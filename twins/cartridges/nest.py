@@ -19,7 +19,7 @@ from twins.cartridges.shapes import Shape, checked
 from twins.errors import BadCartridge, BadFile, NoSuchFile, NoSuchTwin, TwinConflict
 from twins.identity_file import Identity, read_regular
 from twins.places import alone
-from twins.workspace import Workspace, write_atomically
+from twins.workspace import Workspace
 
 KIND = "buddy"
 """The kind of the twins that are buddies."""
@@ -32,12 +32,13 @@ class Nest:
 
     def __init__(self, workspace: Workspace) -> None:
         self._data = workspace.data
+        self.files = workspace.files
         self.path = workspace.data / FILE
         self.shell = workspace.data / SHELL
 
     def is_empty(self) -> bool:
         """Whether no buddy lives here."""
-        return not os.path.lexists(self.path) and not os.path.lexists(self.shell)
+        return not self.files.exists(self.path) and not self.files.exists(self.shell)
 
     def read(self) -> Document:
         """The buddy as it was last written. Raises ``NoSuchFile``, ``BadCartridge``, ``BadFile``.
@@ -98,8 +99,8 @@ class Nest:
                 pulse=pulse,
                 entropy=entropy,
             )
-            if lived.changed or not self.path.exists():
-                write_atomically(self.path, written(lived.document))
+            if lived.changed or not self.files.exists(self.path):
+                self.files.write_durably(self.path, written(lived.document))
         return lived
 
     def rename(self, name: str, *, now: datetime | None = None) -> None:
@@ -108,12 +109,13 @@ class Nest:
             if not self.is_empty():
                 document = life.at(self.read(), _now(now))
                 document["organism"]["name"] = name
-                write_atomically(self.path, written(document))
+                self.files.write_durably(self.path, written(document))
 
     def hear(self, text: str, source: str, *, now: datetime | None = None) -> None:
         """Keeps in mind what was said here and by whom."""
         with self._alone():
-            write_atomically(self.path, written(life.hear(self.read(), text, source, _now(now))))
+            heard = life.hear(self.read(), text, source, _now(now))
+            self.files.write_durably(self.path, written(heard))
 
     def export(self, shape: Shape = Shape.BUDDY, *, now: datetime | None = None) -> Document:
         """The buddy as a ``.rappter.egg`` of that shape, to be written to a file. It stays here too."""
@@ -121,38 +123,39 @@ class Nest:
 
     def _put(self, document: Document, now: datetime, *, replace: bool) -> Document:
         octets = written(document)
-        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._no_link()
+        self.files.make_folder(self._data)
         with self._alone():
             if not self.is_empty():
                 if not replace:
                     raise TwinConflict("A buddy lives here already; it stays.", do="Hatch it as a new twin.")
                 self._keep(now)
-            write_atomically(self.path, octets)
+            self.files.write_durably(self.path, octets)
         return document
 
     def _keep(self, now: datetime) -> None:
-        octets = read_regular(self.path, MAX_BYTES)
+        octets = read_regular(self.path, MAX_BYTES, self.files)
         if octets is not None:
             name = now.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ.json")
-            write_atomically(self._data / "kept" / "buddy" / name, octets)
+            self.files.write_durably(self._data / "kept" / "buddy" / name, octets)
 
     def _lying(self, name: str) -> tuple[Document, Shape] | None:
         self._no_link()
-        octets = read_regular(self._data / name, MAX_BYTES)
+        octets = read_regular(self._data / name, MAX_BYTES, self.files)
         if octets is None:
             return None
         document = parse(octets, name=name)
         return document, checked(document, name=name)
 
     def _alone(self) -> AbstractContextManager[None]:
-        if not self._data.is_dir():
-            raise _nobody()
         self._no_link()
+        if not self.files.is_folder(self._data):
+            raise _nobody()
         return alone(self._data)
 
     def _no_link(self) -> None:
         """The workspace is its agents' to write: they must not have the house write elsewhere."""
-        if self._data.is_symlink():
+        if self.files.exists(self._data) and not self.files.is_folder(self._data):
             raise BadFile(f"{self._data.name} is a link; nothing was read or written.", do="Remove the link.")
 
 

@@ -16,9 +16,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from bech32 import bech32_decode, bech32_encode, convertbits
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from envelopes import bech32
 from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
 from twins.importer.errors import DiskFull, NotWritable
 
@@ -34,26 +34,24 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 def make_sealing_key() -> tuple[str, str]:
     """(secret, recipient): ``AGE-SECRET-KEY-1…`` for a file that only its owner reads, ``age1…`` to give away."""
     key = X25519PrivateKey.generate()
-    return _spelled(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
+    return bech32.encode(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
 
 
 def recipient_of(secret: str) -> str:
     """The ``age1…`` that belongs to a secret. Raises ``BadSealingKey``."""
-    kind, values = bech32_decode(secret.strip())
-    octets = convertbits(values, 5, 8, False) if values and kind == _IDENTITY and secret.isupper() else None
-    if octets is None or len(octets) != 32:
+    try:
+        kind, octets = bech32.decode(secret.strip())
+    except ValueError:
+        kind, octets = "", b""
+    if kind != _IDENTITY or not secret.isupper() or len(octets) != 32:
         raise BadSealingKey(
             "The key that opens sealed eggs cannot be read.", do="Restore keys/ from a backup."
         )
-    return _recipient(X25519PrivateKey.from_private_bytes(bytes(octets)))
+    return _recipient(X25519PrivateKey.from_private_bytes(octets))
 
 
 def _recipient(key: X25519PrivateKey) -> str:
-    return _spelled(_RECIPIENT, key.public_key().public_bytes_raw())
-
-
-def _spelled(kind: str, octets: bytes) -> str:
-    return str(bech32_encode(kind, convertbits(octets, 8, 5) or ()))
+    return bech32.encode(_RECIPIENT, key.public_key().public_bytes_raw())
 
 
 def is_sealed(path: Path) -> bool:

@@ -78,7 +78,7 @@ def lives_at(walk: Walk) -> Identity | None:
     """Who lives in a folder; None when it has no ``rappid.json``. Raises ``BadFile`` for a damaged one."""
     if walk.find(IDENTITY_FILE).kind is not Kind.FILE:
         return None
-    content = b"".join(walk.chunks(IDENTITY_FILE))
+    content = walk.content(IDENTITY_FILE)
     return Identity.decode(content, where=f"{walk.base.name[:16]}/{IDENTITY_FILE}")
 
 
@@ -171,7 +171,7 @@ def _empty_brainstem(host: Workspace) -> Ground:
     there = files_below(ground.root) if ground.root.exists() else []
     with Walk(ground.root) as walk:
         untouched = not ground.moved and all(
-            path == "soul.md" and b"".join(walk.chunks(path)) == DEFAULT_SOUL.encode() for path in there
+            path == "soul.md" and walk.content(path) == DEFAULT_SOUL.encode() for path in there
         )
     if not untouched:
         raise TwinConflict(

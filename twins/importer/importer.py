@@ -24,7 +24,7 @@ from twins.importer.planning import Action, Plan, Standing, answer_plan, make_pl
 from twins.importer.receipts import Receipt, Receipts
 from twins.importer.recovery import Recovered, recover_all
 from twins.importer.rollback import RolledBack, roll_back
-from twins.importer.rules import Category
+from twins.importer.rules import Category, is_held_like_code
 from twins.importer.signers import Signers
 from twins.importer.staging import Progress
 from twins.places import alone
@@ -204,7 +204,7 @@ class Importer:
             return []
         released = []
         for row in plan.of(Action.KEEP):
-            if row.same and row.role.is_code:
+            if row.same and is_held_like_code(row.role):
                 base, path = plan.ground.locate(row.target)
                 if self._held.release(base / path, row.old):
                     released.append(row.target)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import Any
 
 from agents.loading import OWN_PACKAGES
 from agents.requirements import declared_requirements, normalised, package_for
+from twins.eggs.archive.names import shown
+from twins.errors import BadFile
+from twins.workspace_env import decode, parse
 
 NETWORK = "the network"
 PROGRAMS = "other programs"
@@ -63,3 +67,13 @@ def reaches_for(source: bytes) -> list[str]:
             if package and top not in OWN_PACKAGES and top not in sys.stdlib_module_names:
                 packages.add(f"the package {normalised(package)}")
     return sorted(found) + sorted(packages)
+
+
+def variables_of(content: bytes) -> dict[str, Any]:
+    """``{names, never_taken, problem}`` of a ``.env``: names without values, in the file's order."""
+    try:
+        found = parse(decode(content))
+    except BadFile as problem:
+        return {"names": [], "never_taken": [], "problem": str(problem)}
+    names, left_out = map(shown, found.taken), map(shown, found.left_out)
+    return {"names": list(names), "never_taken": list(left_out), "problem": ""}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,14 +13,14 @@ from typing import Any
 
 import orjson
 
-from twins.eggs.archive.names import NameSet, safe_path
+from twins.eggs.archive.names import NameSet, folded, safe_path
 from twins.eggs.opened import Destination, Opened, Part, Role
 from twins.errors import BadEgg
 from twins.importer.ground import Ground
 from twins.importer.holding import Held
-from twins.importer.permissions import reaches_for
+from twins.importer.permissions import reaches_for, variables_of
 from twins.importer.rules import Category, category_of, role_here, runs, to_threads, why_never
-from twins.importer.walking import NOTHING, Kind, Walks, walks
+from twins.importer.walking import NOTHING, Kind, Walk, Walks, walks
 
 _ROOT = Path("/")
 
@@ -50,7 +51,7 @@ class Standing(StrEnum):
 class Row:
     """One part of the egg: ``name`` in the egg, ``target`` below the destination.
 
-    ``why`` says so for what is kept or refused. ``held``: it is code that waits for approval. ``same``:
+    ``why`` says so for what is kept or refused. ``held``: it is code, or a ``.env``, that waits for approval. ``same``:
     the very bytes are there already. ``old``: SHA-256 of what is there; ``new``: of the part, for code.
     """
 
@@ -84,7 +85,7 @@ class Row:
 class Plan:
     """What hatching would do. ``digest`` changes when the egg, the options or any touched file does.
 
-    ``reaches``: what each code file would reach for, by target.
+    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
     """
 
     opened: Opened = field(repr=False)
@@ -95,6 +96,7 @@ class Plan:
     signer_name: str
     digest: str
     reaches: dict[str, list[str]]
+    variables: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def of(self, action: Action) -> list[Row]:
         """The rows of one action."""
@@ -143,6 +145,7 @@ class Plan:
             "overwrite": sorted(self.overwrite),
             **groups,
             "permissions": [{"path": path, "wants": wants} for path, wants in self.reaches.items() if wants],
+            "variables": [{"path": path, **found} for path, found in self.variables.items()],
             "notes": list(opened.notes),
             "answer": opened.answer,
             "digest": self.digest,
@@ -167,7 +170,7 @@ def make_plan(
     with walks(_ROOT) as opened_walks:
         rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
     digest = _digest(opened, ground, chosen, standing, rows)
-    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches)
+    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
 
 
 def answer_plan(opened: Opened, ground: Ground, standing: Standing) -> Plan:
@@ -183,6 +186,7 @@ class _Rows:
         self, opened: Opened, ground: Ground, overwrite: frozenset[Category], standing: Standing, held: Held
     ) -> None:
         self.reaches: dict[str, list[str]] = {}
+        self.variables: dict[str, dict[str, Any]] = {}
         self._destination = opened.destination
         self._ground = ground
         # The soul of an empty brainstem is nobody's.
@@ -192,6 +196,7 @@ class _Rows:
         self._by_self = standing is Standing.SELF
         self._held = held
         self._name = opened.name
+        self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def row(self, part: Part, opened_walks: Walks) -> Row:
         role = role_here(part, self._destination)
@@ -206,6 +211,8 @@ class _Rows:
             return row(Action.CREATE)
         base, path = self._ground.locate(part.target)
         walk = opened_walks[str(base)]
+        if not self._ground.new and (present := self._spelled_otherwise(str(base), walk, path)):
+            return row(Action.REFUSE, f"{present} is there, and some disks take both for one name")
         found = NOTHING if self._ground.new else walk.find(path)
         match found.kind:
             case Kind.NOTHING:
@@ -228,6 +235,20 @@ class _Rows:
             case _:
                 return row(Action.REFUSE, "something that is no file is there")
 
+    def _spelled_otherwise(self, base: str, walk: Walk, path: str) -> str:
+        """A path that is there and is the same as ``path`` on some disk, but spelled otherwise; "" for none."""
+        above = ""
+        for name in path.split("/"):
+            names = self._names.get((base, above))
+            if names is None:
+                names = self._names[base, above] = _by_folded(walk, above)
+            if name not in names.get(folded(name), (name,)):
+                return "/".join(filter(None, (above, names[folded(name)][0])))
+            if not names:
+                return ""
+            above = f"{above}/{name}" if above else name
+        return ""
+
     def _written(self, row: Row, part: Part) -> Row:
         if not runs(row.role, self._destination):
             return row
@@ -235,9 +256,24 @@ class _Rows:
         digest = hashlib.sha256(code).hexdigest()
         if part.target.endswith(".py"):
             self.reaches[part.target] = reaches_for(code)
+        elif row.role is Role.ENV:
+            self.variables[part.target] = variables_of(code)
         # This home signs whatever it packs, quarantined code too: that is no approval.
         held = not self._trusted or (self._by_self and self._held.holds_content(digest))
         return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)
+
+
+def _by_folded(walk: Walk, folder: str) -> dict[str, list[str]]:
+    """The names in a folder by what all their spellings have in common; empty when it is no folder."""
+    found: dict[str, list[str]] = {}
+    try:
+        with os.scandir(walk.folder(folder)) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError:
+        return found
+    for name in names:
+        found.setdefault(folded(name), []).append(name)
+    return found
 
 
 def _is_trusted(opened: Opened, standing: Standing) -> bool:

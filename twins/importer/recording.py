@@ -200,4 +200,4 @@ def _present(plan: Plan, target: str) -> bytes | None:
         return None
     base, path = plan.ground.locate(target)
     with Walk(base) as walk:
-        return b"".join(walk.chunks(path)) if walk.find(path).kind is Kind.FILE else None
+        return walk.content(path) if walk.find(path).kind is Kind.FILE else None

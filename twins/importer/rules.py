@@ -9,6 +9,8 @@ from twins.eggs.archive.names import folded
 from twins.eggs.opened import Destination, Part, Role
 from twins.eggs.opening.places import is_code
 from twins.identity_file import FILE as IDENTITY_FILE
+from twins.portable_names import why_not_portable
+from twins.workspace_env import MAX_BYTES as MAX_ENV_BYTES
 
 RECEIPT_FILE = "HATCH_RECEIPT.json"
 MAX_CODE_BYTES = 5 << 20
@@ -70,8 +72,13 @@ def role_here(part: Part, destination: Destination) -> Role:
 
 
 def runs(role: Role, destination: Destination) -> bool:
-    """Whether a part would be run at its destination."""
-    return role.is_code and destination is not Destination.INERT
+    """Whether a part would be run at its destination, or decides how something runs: a ``.env`` does."""
+    return is_held_like_code(role) and destination is not Destination.INERT
+
+
+def is_held_like_code(role: Role) -> bool:
+    """Whether a part of this role waits for approval when nobody trusted signed it."""
+    return role.is_code or role is Role.ENV
 
 
 def to_threads(role: Role, destination: Destination) -> bool:
@@ -86,6 +93,8 @@ def category_of(target: str, role: Role) -> Category | None:
 
 def why_never(part: Part, role: Role, destination: Destination) -> str:
     """Why a part is not placed anywhere, whatever lies there; "" when it may be."""
+    if why := why_not_portable(part.target):
+        return why
     path = folded(part.target)
     first = path.partition("/")[0]
     if first == folded(RECEIPT_FILE):
@@ -101,6 +110,8 @@ def why_never(part: Part, role: Role, destination: Destination) -> str:
         return f"some disks would take its folder for {first}"
     if destination is Destination.HOST and first in (IDENTITY_FILE, BONDS_FILE):
         return "the brainstem stays who it is"
+    if role is Role.ENV and part.size > MAX_ENV_BYTES:
+        return f"a .env of more than {MAX_ENV_BYTES >> 10} KB is not read here"
     if runs(role, destination) and part.size > MAX_CODE_BYTES:
         return f"code of more than {MAX_CODE_BYTES >> 20} MB is not read here"
     return ""

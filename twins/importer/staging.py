@@ -16,13 +16,14 @@ from threading import Lock, get_ident
 
 import msgspec
 
+from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
 from twins.amounts import amount
 from twins.eggs.archive.ahead import Ahead, in_tasks
 from twins.eggs.opened import Opened, Part
 from twins.errors import BadEgg
 from twins.importer.carrying import MOVING, PREFIX, UNDOING
 from twins.importer.errors import DiskFull
-from twins.importer.walking import FOLDER, Walk, split
+from twins.importer.walking import Walk, split
 
 Progress = Callable[[str, int, int], None]
 """``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
@@ -169,11 +170,22 @@ def make_durable(staging: Path) -> None:
     if len(paths) > _FEW and _sync_disk(staging):
         return
     for path, is_folder in paths:
-        handle = os.open(path, FOLDER if is_folder else os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            handle = open_root(path, follow=False) if is_folder else _opened(Path(path))
+        except UnsafeFileError:  # a link or a pipe that a twin's folder keeps has nothing to be synced
+            continue
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    folder = open_root(path.parent, follow=False)
+    try:
+        return open_regular(folder, (path.name,))[0]
+    finally:
+        os.close(folder)
 
 
 def _write(handle: int, chunk: bytes) -> None:
@@ -193,7 +205,7 @@ def _sync_disk(folder: Path) -> bool:
     """One call for many files, where the system has it (Linux)."""
     if not sys.platform.startswith("linux"):
         return False
-    handle = os.open(folder, FOLDER)
+    handle = open_root(folder, follow=False)
     try:
         call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
         if call is None:

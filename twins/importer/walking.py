@@ -13,8 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+from agents.storage.safe_fs import MAX_BYTES
+from agents.storage.safe_open import open_folder, open_made_folder, open_regular, open_root, read_regular_file
+
 _BLOCKED = frozenset({errno.ELOOP, errno.ENOTDIR})
 _CHUNK = 1 << 20
 
@@ -78,23 +79,18 @@ class Walk:
             return self._open[1]
         if make:
             self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(self.base, FOLDER)
-        try:
-            for part in path.split("/") if path else ():
-                if make:
-                    try:
-                        os.mkdir(part, 0o700, dir_fd=handle)
-                    except FileExistsError:
-                        pass
-                    else:
-                        if self._durable:
-                            os.fsync(handle)
-                inner = os.open(part, FOLDER, dir_fd=handle)
+        handle = open_root(self.base, follow=False)
+        if path:
+            names = path.split("/")
+            try:
+                inner = (
+                    open_made_folder(handle, names, durable=self._durable)
+                    if make
+                    else open_folder(handle, names)
+                )
+            finally:
                 os.close(handle)
-                handle = inner
-        except BaseException:
-            os.close(handle)
-            raise
+            handle = inner
         self.close()
         self._open = (path, handle)
         return handle
@@ -116,14 +112,17 @@ class Walk:
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
         above, name = split(path)
-        handle = os.open(name, _FILE, dir_fd=self.folder(above))
+        handle, _ = open_regular(self.folder(above), (name,))
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError(errno.EINVAL, "Not a file", name)
             while chunk := os.read(handle, _CHUNK):
                 yield chunk
         finally:
             os.close(handle)
+
+    def content(self, path: str, max_bytes: int = MAX_BYTES) -> bytes:
+        """The whole of the file at ``path``. Raises ``OSError``, ``UnsafeFileError`` above ``max_bytes``."""
+        above, name = split(path)
+        return read_regular_file(self.folder(above), (name,), max_bytes)
 
     def sha256(self, path: str) -> str:
         """SHA-256 of the file at ``path``; "" when no file lies there."""
@@ -134,7 +133,7 @@ class Walk:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            if error.errno in _BLOCKED or error.errno == errno.EINVAL:
+            if error.errno in _BLOCKED:
                 return ""
             raise
         return digest.hexdigest()

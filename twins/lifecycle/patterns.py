@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 
+from agents import programs
 from twins.lifecycle.errors import BadFilter
 
 MAX_PATTERN = 500
+_ANSWER_BYTES = 4096
 _SECONDS = 30  # of wall time, for a machine that is busy; the processor time below is what ends a bad pattern
 
 # ``re`` holds the interpreter while it matches, so a pattern that backtracks without end could not be
@@ -46,15 +46,19 @@ def matching(pattern: str, names: Sequence[str]) -> list[bool]:
     if not names:
         return []
     try:
-        child = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _CHILD],
-            input=json.dumps([pattern, list(names)]).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=True,
+        child = programs.run(
+            programs.python("-S", "-c", _CHILD),
+            given=json.dumps([pattern, list(names)]).encode(),
+            seconds=_SECONDS,
+            keep=_ANSWER_BYTES + 10 * len(names),
         )
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        raise BadFilter("name_regex takes too long on these names.", do="Use a simpler pattern.") from error
-    found: list[bool] = json.loads(child.stdout)
+    except TimeoutError as error:
+        raise _too_slow() from error
+    if child.code:
+        raise _too_slow()
+    found: list[bool] = json.loads(child.output)
     return found
+
+
+def _too_slow() -> BadFilter:
+    return BadFilter("name_regex takes too long on these names.", do="Use a simpler pattern.")

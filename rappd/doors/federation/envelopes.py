@@ -119,11 +119,16 @@ class _By:
     async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
         """The envelope as whose it is, and what its sender may do by all that it shows."""
         app = self.request.app
-        if not self.who.peer and not self.who.caps:
-            (app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]).take(
-                self.request.remote or ""
-            )
-        armed = await app[MACHINES].credentials.armed(envelope, self.who)
+        known = self.who.peer or self.who.caps
+        limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
+        try:
+            armed = await app[MACHINES].credentials.armed(envelope, self.who)
+        except Problem:
+            if not known:
+                limit.take(self.request.remote or "")
+            raise
+        if not known and not armed.peer and not armed.caps:
+            limit.take(self.request.remote or "")  # what proves itself is never limited by what does not
         if armed.peer and not self.who.peer:
             prove(self.request)
         if self.name and not armed.peer:

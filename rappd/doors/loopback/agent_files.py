@@ -9,7 +9,7 @@ from aiohttp import web
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field, upload
-from rappd.doors.loopback.guard import operator_only
+from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.tenant import tenant_of
 from rappd.listing import listing
 
@@ -33,7 +33,7 @@ async def agents(request: web.Request) -> web.Response:
 @routes.get("/agents/held")
 @operator_only
 async def held(request: web.Request) -> web.Response:
-    """Quarantined code of agents, services and senses: `path`, `why`, `origin`, `at`, `sha256`."""
+    """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
     return ok({"held": await tenant_of(request).structure.held()})
 
 
@@ -49,6 +49,7 @@ async def import_agent(request: web.Request) -> web.Response:
 
 
 @routes.get("/agents/export/{filename:.+}")
+@operator_only
 async def export(request: web.Request) -> web.Response:
     """An agent file as a download."""
     source = await tenant_of(request).structure.source(request.match_info["filename"])
@@ -63,9 +64,11 @@ async def export(request: web.Request) -> web.Response:
 
 
 @routes.get("/agents/source/{filename:.+}")
+@operator_only
 async def source(request: web.Request) -> web.Response:
-    """An agent file's text, for reading before approving."""
-    return ok(await tenant_of(request).structure.source(request.match_info["filename"]))
+    """An agent file's text, for reading before approving. Of a `.env` others than the operator get names."""
+    name, with_values = request.match_info["filename"], is_operator(request)
+    return ok(await tenant_of(request).structure.source(name, with_values=with_values))
 
 
 @routes.post("/agents/undo")

@@ -7,6 +7,7 @@ from aiohttp import web
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import (
     agent_files,
+    anchors,
     broadcast,
     buddies,
     cartridges,
@@ -15,6 +16,7 @@ from rappd.doors.loopback import (
     health,
     http_tools,
     legacy,
+    local_models,
     models,
     modes,
     openapi,
@@ -37,7 +39,7 @@ def build(house: House) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
-    tables += [twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens]
+    tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
     if house.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:

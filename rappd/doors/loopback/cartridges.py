@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
@@ -26,7 +26,7 @@ _NAME = 200
 async def cartridges(request: web.Request) -> web.Response:
     """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in
     `problem`."""
-    return ok(await asyncio.to_thread((await _shelf(request)).listing))
+    return ok(await in_file_pool((await _shelf(request)).listing))
 
 
 @routes.get("/cartridges/{file:.+}")
@@ -34,7 +34,7 @@ async def cartridges(request: web.Request) -> web.Response:
 async def read(request: web.Request) -> web.Response:
     """The `text` of one, and who signed it; `?twin=` is the key of the twin whose it is."""
     twin = request.query.get("twin", "")
-    return ok(await asyncio.to_thread((await _shelf(request)).read, request.match_info["file"], twin))
+    return ok(await in_file_pool((await _shelf(request)).read, request.match_info["file"], twin))
 
 
 @routes.post("/cartridges/signer")
@@ -44,7 +44,7 @@ async def signer(request: web.Request) -> web.Response:
     body = await json_object(request)
     digest, signature = text_field(body, "sha256"), text_field(body, "signature")
     name = str(body.get("name") or "The file")[:_NAME]
-    return ok(await asyncio.to_thread((await _shelf(request)).signer, digest, signature, name=name))
+    return ok(await in_file_pool((await _shelf(request)).signer, digest, signature, name=name))
 
 
 @routes.post("/cartridges/signature")
@@ -57,10 +57,10 @@ async def signature(request: web.Request) -> web.Response:
     octets, name = await request.read(), request.query.get("name", "")[:_NAME]
     if not octets or not name:
         raise BadBody("A cartridge and its name are needed.", do="The body is the file; add ?name=.")
-    return ok(await asyncio.to_thread((await _shelf(request)).sign, octets, name=name))
+    return ok(await in_file_pool((await _shelf(request)).sign, octets, name=name))
 
 
 async def _shelf(request: web.Request) -> CartridgeShelf:
     shelf: type[CartridgeShelf] = (await load("rappd.operations.cartridge_shelf")).CartridgeShelf
     house = request.app[HOUSE]
-    return shelf(house.home, house.host.workspace.agents)
+    return shelf(house.home, house.host.workspace)

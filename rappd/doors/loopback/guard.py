@@ -15,6 +15,7 @@ from agents.worker.ancestry import is_worker_process
 from envelopes.problem import Problem
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
+from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import HOSTS
 from rappd.errors import Refused
 from rappd.passage import Caller
@@ -25,6 +26,8 @@ COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
 _SAFE = frozenset({"GET", "HEAD"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+"""Values of ``Sec-Fetch-Site``."""
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
 
 
@@ -44,6 +47,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         if not from_control(request):
             _check_host(request)
+            _check_site(request, origin)
             if origin is not None or request.method == "OPTIONS":
                 _check_origin(request, origin)
                 if request.method == "OPTIONS":
@@ -95,7 +99,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 
     async def checked(request: web.Request) -> web.StreamResponse:
         if not is_operator(request):
-            request.app[HOUSE].failed_authentication.take(request.remote or "")
+            request.app[HOUSE].failed_authentication.take(await source_of(request))
             raise NotOperator
         return await handler(request)
 
@@ -137,6 +141,18 @@ def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
     if host not in request.app[HOSTS].names():
         raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+
+
+def _check_site(request: web.Request, origin: str | None) -> None:
+    """Services may change things on a GET, which carries no ``Origin``: browsers say what site asks for it.
+
+    Programs that are no browsers send nothing, people who type an address ``none``. Another port of this
+    machine is another site's page here, though browsers call it the same site.
+    """
+    if not request.path.startswith("/api/") or origin in request.app[HOUSE].origins:
+        return
+    if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
+        raise Refused("Pages of other sites may not use services.", do="Add the site to door.origins.")
 
 
 def _check_origin(request: web.Request, origin: str | None) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from agents import programs
+from agents.storage.file_pool import in_file_pool
 from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
@@ -27,7 +27,9 @@ async def health(request: web.Request) -> web.Response:
     """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
     house, host = request.app[HOUSE], tenant_of(request)
     thinking = house.thinking.describe()
-    has_soul, command = await asyncio.to_thread(lambda: (host.workspace.soul.exists(), _command()))
+    has_soul, command = await in_file_pool(
+        lambda: (host.workspace.files.is_file(host.workspace.soul), _command())
+    )
     return ok(
         {
             "status": "ok",
@@ -37,7 +39,7 @@ async def health(request: web.Request) -> web.Response:
             "twin_mode": host.modes.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.roster.serving()],
-            "quarantined": [*quarantined(host), *await _bad_senses(host)],
+            "quarantined": [*quarantined(host), *await _bad_senses(host), *await _bad_services(host)],
             "copilot": house.thinking.copilot_state,
             "token": "present" if house.thinking.copilot_state else "none",
             "provider": {
@@ -92,13 +94,13 @@ async def metrics(request: web.Request) -> web.Response:
 def _command() -> str:
     """The command as the owner's shell most likely knows it, for the page's hints."""
     own = Path(sys.executable).parent / "rappd"
-    found = shutil.which("rappd")
+    found = programs.known_to_shell("rappd")
     return "rappd" if found and Path(found).resolve() == own.resolve() else str(own)
 
 
 async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
     """The same of files of senses."""
-    sensed = await asyncio.to_thread(tenant.senses.look)
+    sensed = await in_file_pool(tenant.senses.look)
     return [
         {
             "file": f"senses/{fault.file}",
@@ -108,6 +110,20 @@ async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
             "last_good": fault.last_good,
         }
         for fault in sensed.faults
+    ]
+
+
+async def _bad_services(tenant: Tenant) -> list[dict[str, Any]]:
+    """The same of files of services."""
+    return [
+        {
+            "file": f"services/{fault.path.name}",
+            "class": "",
+            "reason": fault.reason,
+            "line": fault.line,
+            "last_good": False,
+        }
+        for fault in await tenant.service_faults()
     ]
 
 

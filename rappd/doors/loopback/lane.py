@@ -18,6 +18,14 @@ from envelopes.problem import Problem
 from rappd.doors.answer import JSON
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import chat
+from rappd.doors.request_timeout import (
+    Arrival,
+    Sweep,
+    TimedRequestHandler,
+    TimedRunner,
+    TimedServer,
+    close_late,
+)
 from rappd.doors.tenant import HOSTS, TENANT
 from rappd.passage import Caller
 
@@ -46,7 +54,7 @@ class ChatSite(web.SockSite):
     any field not known here, a request in odd shape) is the application's from then on.
     """
 
-    def __init__(self, runner: web.AppRunner, sock: socket.socket, *, backlog: int = 128) -> None:
+    def __init__(self, runner: TimedRunner, sock: socket.socket, *, backlog: int = 128) -> None:
         super().__init__(runner, sock, backlog=backlog)
         app = runner.app
         self._long_way = runner
@@ -55,6 +63,7 @@ class ChatSite(web.SockSite):
         self._date = (0, "")
         self.lanes: set[Lane] = set()
         self.closing = False
+        self._sweep = Sweep()
 
     async def start(self) -> None:
         """Listens."""
@@ -62,10 +71,12 @@ class ChatSite(web.SockSite):
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Lane(self), sock=self._sock, backlog=self._backlog
         )
+        self._sweep.start(self.lanes)
 
     async def stop(self) -> None:
         """Listens no more, and gives turns under way a moment to be answered."""
         await super().stop()
+        await self._sweep.stop()
         await asyncio.sleep(0)  # what was read already begins
         self.closing = True
         for lane in list(self.lanes):
@@ -75,9 +86,9 @@ class ChatSite(web.SockSite):
             for turn in late:
                 turn.cancel()
 
-    def framework(self) -> asyncio.Protocol:
+    def framework(self) -> TimedRequestHandler:
         """What serves a connection that does not stay in its lane."""
-        assert self._long_way.server is not None
+        assert isinstance(self._long_way.server, TimedServer)
         return self._long_way.server()
 
     def knows(self, host: str) -> bool:
@@ -117,7 +128,18 @@ class ChatSite(web.SockSite):
 class Lane(asyncio.Protocol):
     """One connection, as long as it brings one plain ``POST /chat`` after the other."""
 
-    __slots__ = ("_busy", "_head", "_held", "_host", "_idling", "_site", "_size", "_transport", "_used")
+    __slots__ = (
+        "_arrival",
+        "_busy",
+        "_head",
+        "_held",
+        "_host",
+        "_idling",
+        "_site",
+        "_size",
+        "_transport",
+        "_used",
+    )
 
     def __init__(self, site: ChatSite) -> None:
         self._site = site
@@ -125,10 +147,12 @@ class Lane(asyncio.Protocol):
         self._held = b""
         self._used = False
         self._head, self._host, self._size = b"", "", -1
+        self._arrival: Arrival | None = None  # of a request that is not whole yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
         self._site.lanes.add(self)
+        self._arrival = Arrival(asyncio.get_running_loop().time())
         self._look_again()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -154,8 +178,10 @@ class Lane(asyncio.Protocol):
             self._hand_over(data)
         elif len(data) < end + size:
             self._held = data
+            if self._arrival is None:
+                self._arrival = Arrival(asyncio.get_running_loop().time())
         else:
-            self._held = b""
+            self._held, self._arrival = b"", None
             self._busy = self._used = True
             self._site.begin(self, data[end:])
 
@@ -181,6 +207,14 @@ class Lane(asyncio.Protocol):
         if self._site.closing and not self._busy:
             self._transport.close()
 
+    def close_if_late(self, now: float) -> None:
+        """Ends the connection when the request that it brings is late."""
+        if self._arrival is None or self._busy or self._transport.is_closing():
+            return
+        held = self._held
+        if self._arrival.is_late(now, len(held), body=b"\r\n\r\n" in held):
+            close_late(self._transport, answer=bool(held))
+
     def _length(self, head: bytes) -> int:
         """How long the body is; -1 when this is no plain request to this door."""
         if head != self._head:  # mostly, one client says the same each time
@@ -195,6 +229,8 @@ class Lane(asyncio.Protocol):
         protocol = self._site.framework()
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
+        if self._arrival is not None:
+            protocol.continue_arrival(self._arrival)
         protocol.data_received(data)
 
     def _look_again(self) -> None:

@@ -7,6 +7,8 @@ from aiohttp import web
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
+from rappd.doors.loopback.guard import is_operator
+from rappd.doors.loopback.request_source import source_of
 
 routes = web.RouteTableDef()
 
@@ -29,7 +31,7 @@ async def set_model(request: web.Request) -> web.Response:
 async def login(request: web.Request) -> web.Response:
     """Starts GitHub's device sign-in: a code to type at an address."""
     house = request.app[HOUSE]
-    house.sign_in.take()
+    house.sign_in.take("operator" if is_operator(request) else await source_of(request))
     return ok(await house.thinking.login.start())
 
 
@@ -49,5 +51,5 @@ async def status(request: web.Request) -> web.Response:
 async def switch(request: web.Request) -> web.Response:
     """Signs in as somebody else."""
     house = request.app[HOUSE]
-    house.sign_in.take()
+    house.sign_in.take("operator" if is_operator(request) else await source_of(request))
     return ok(await house.thinking.login.switch())

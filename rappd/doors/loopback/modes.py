@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
-from rappd.doors.loopback.guard import is_operator
+from rappd.doors.loopback.guard import is_operator, operator_only
+from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import tenant_of
 from rappd.house import House
 from twins import voice_file
+from twins.voice_file import WrongPassword
 
 routes = web.RouteTableDef()
 
@@ -54,10 +58,9 @@ async def toggle_twin(request: web.Request) -> web.Response:
 @routes.get("/voice/config")
 async def voice_config(request: web.Request) -> web.Response:
     """The voice settings; `password` opens the file, {} when there is none."""
-    house = request.app[HOUSE]
     password = request.query.get("password") or _kept_password(request)
-    house.failed_authentication.take("voice")
-    return ok(await asyncio.to_thread(voice_file.read, tenant_of(request).workspace.root, password))
+    async with _few_guesses(request):
+        return ok(await in_file_pool(voice_file.read, tenant_of(request).workspace.root, password))
 
 
 @routes.post("/voice/config")
@@ -68,14 +71,15 @@ async def set_voice_config(request: web.Request) -> web.Response:
     password = body.pop("_password", "") or house.settings.text("voice_zip_password")
     if not isinstance(password, str):
         raise BadBody("_password must be a string", do="Send the password as text.")
-    await asyncio.to_thread(voice_file.write, tenant_of(request).workspace.root, password, body)
+    await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
 
 
 @routes.post("/voice/export")
+@operator_only
 async def export_voice(request: web.Request) -> web.Response:
     """The encrypted voice settings as a download."""
-    content = await asyncio.to_thread(voice_file.content, tenant_of(request).workspace.root)
+    content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
     return web.Response(
         body=content,
         content_type="application/zip",
@@ -87,11 +91,33 @@ async def export_voice(request: web.Request) -> web.Response:
 async def import_voice(request: web.Request) -> web.Response:
     """Takes in a voice.zip (multipart `file` and `password`)."""
     house = request.app[HOUSE]
-    house.failed_authentication.take("voice")
     fields: dict[str, str] = {}
     _, content = await upload(request, fields=fields)
     password = fields.get("password") or house.settings.text("voice_zip_password")
-    return ok(await asyncio.to_thread(voice_file.take, tenant_of(request).workspace.root, password, content))
+    root = tenant_of(request).workspace.root
+    async with _few_guesses(request):
+        return ok(await in_file_pool(voice_file.take, root, password, content))
+
+
+@asynccontextmanager
+async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
+    """Counts wrong passwords; a source with too many of them is refused before it tries another.
+
+    A person's password may be short, so the limit comes first here. The operator's session has none.
+    """
+    if is_operator(request):
+        yield
+        return
+    limit, source = request.app[HOUSE].failed_authentication, f"voice {await source_of(request)}"
+    limit.take(source)
+    try:
+        yield
+    except WrongPassword:
+        raise
+    except BaseException:
+        limit.give_back(source)
+        raise
+    limit.give_back(source)
 
 
 def _kept_password(request: web.Request) -> str:

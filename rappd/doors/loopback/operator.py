@@ -12,6 +12,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import COOKIE, at_operator_origin, is_operator, operator_only
+from rappd.doors.loopback.request_source import source_of
 from rappd.errors import Refused
 from rappd.house import describe
 from rappd.log import tail
@@ -26,13 +27,13 @@ routes = web.RouteTableDef()
 
 @routes.post("/operator/session")
 async def open_session(request: web.Request) -> web.Response:
-    """Trades the key of `rappd open` for the operator's session."""
+    """Trades the key of `rappd open` for the operator's session. Only wrong keys are counted and limited."""
     house = request.app[HOUSE]
-    house.failed_authentication.take("key")
     if not at_operator_origin(request):
         raise Refused("The operator's page is at 127.0.0.1.", do="rappd open")
     traded = house.operators.trade(text_field(await json_object(request), "key"))
     if traded is None:
+        house.failed_authentication.take(await source_of(request))
         raise Refused("That link was used, or is too old.", do="rappd open")
     cookie, proof = traded
     response = ok({"operator": True, "proof": proof})
@@ -178,6 +179,7 @@ def setting_row(value: Value) -> dict[str, Any]:
         "from": value.source,
         "variable": setting.variable,
         "kind": setting.kind,
+        "choices": list(setting.choices),
         "secret": setting.secret,
         "live": setting.live,
         "help": setting.help,

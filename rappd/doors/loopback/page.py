@@ -8,6 +8,8 @@ from pathlib import Path
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 from rappd.doors.answer import plain
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.guard import at_operator_origin
@@ -15,6 +17,7 @@ from rappd.doors.loopback.guard import at_operator_origin
 routes = web.RouteTableDef()
 
 WEB = Path(__file__).parents[2] / "web"
+_MAX_PAGE_FILE = 64 << 20
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -61,12 +64,25 @@ async def static(root: Path, name: str, headers: dict[str, str]) -> web.StreamRe
     path = await asyncio.to_thread(_inside, root, name)
     if path is None:
         raise web.HTTPNotFound
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    if path.suffix == ".js":
+    return web.FileResponse(path, headers={**headers, "Content-Type": _type_of(path.name)})
+
+
+async def workspace_file(
+    files: SafeTree, folder: Path, name: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    """A file below ``folder`` of a workspace, or 404; never a link, nor one that lies behind a link."""
+    try:
+        content = await in_file_pool(files.read, f"{folder}/{name}", _MAX_PAGE_FILE)
+    except (OSError, ValueError) as error:
+        raise web.HTTPNotFound from error
+    return web.Response(body=content, headers={**headers, "Content-Type": _type_of(name)})
+
+
+def _type_of(name: str) -> str:
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if name.endswith(".js"):
         kind = "text/javascript"
-    if kind.startswith("text/"):
-        kind += "; charset=utf-8"
-    return web.FileResponse(path, headers={**headers, "Content-Type": kind})
+    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
 
 def _inside(root: Path, name: str) -> Path | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from rappd import rapps
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
 from rappd.doors.loopback.guard import at_operator_origin, operator_only
-from rappd.doors.loopback.page import static
+from rappd.doors.loopback.page import workspace_file
 
 routes = web.RouteTableDef()
 
@@ -31,7 +30,7 @@ _HEADERS = {
 async def listing(request: web.Request) -> web.Response:
     """Shipped and installed rapplications."""
     house = request.app[HOUSE]
-    return ok({"rapps": await asyncio.to_thread(rapps.listing, house.host.workspace, house.port)})
+    return ok({"rapps": await in_file_pool(rapps.listing, house.host.workspace, house.port)})
 
 
 @routes.post("/rapps/install")
@@ -63,5 +62,6 @@ async def page(request: web.Request) -> web.StreamResponse:
     browser these are different sites, so neither cookie nor script passes between them."""
     if at_operator_origin(request):
         raise web.HTTPFound(f"http://localhost:{request.app[HOUSE].port}{request.rel_url}")
-    root = rapps.page_folder(request.app[HOUSE].host.workspace, request.match_info["id"])
-    return await static(root, request.match_info["name"] or "index.html", _HEADERS)
+    workspace = request.app[HOUSE].host.workspace
+    root = rapps.page_folder(workspace, request.match_info["id"])
+    return await workspace_file(workspace.files, root, request.match_info["name"] or "index.html", _HEADERS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any
 
@@ -18,24 +17,11 @@ from rappd.doors.answer import ok, plain, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import at_operator_origin, caller
+from rappd.doors.loopback.service_headers import service_headers
 from rappd.doors.tenant import tenant_of
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
-
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_DOORS_OWN = frozenset(
-    {"content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "trailer"}
-)
-_ORIGINS_OWN = frozenset(
-    {
-        "content-security-policy",
-        "x-content-type-options",
-        "set-cookie",
-        "clear-site-data",
-        "service-worker-allowed",
-    }
-)
 
 GREETING = "I have your memory at hand. What can I do for you?"
 
@@ -133,24 +119,8 @@ async def service(request: web.Request) -> web.StreamResponse:
         return plain(404, f"service '{name}' not found", "not_found", "Put it into services/.")
     if found.status < 200:
         return plain(500, f"service '{name}' answered with status {found.status}", "service_failed")
-    return web.Response(status=found.status, body=found.body, headers=_headers(request, found.headers))
-
-
-def _headers(request: web.Request, given: dict[str, str]) -> dict[str, str]:
-    """A service's headers, less those that are the door's own. At the operator's origin, where its
-    answer would run with the operator's rights, a browser may show it but run nothing of it."""
-    kept = {
-        name: value
-        for name, value in given.items()
-        if _HEADER_NAME.fullmatch(name) and name.lower() not in _DOORS_OWN
-    }
-    if at_operator_origin(request):
-        kept = {name: value for name, value in kept.items() if name.lower() not in _ORIGINS_OWN}
-        kept |= {
-            "Content-Security-Policy": "sandbox; default-src 'none'",
-            "X-Content-Type-Options": "nosniff",
-        }
-    return kept
+    headers = service_headers(name, found.headers, at_operator_origin=at_operator_origin(request))
+    return web.Response(status=found.status, body=found.body, headers=headers)
 
 
 def _tier2_body(text: str, voice: str, logs: str, guid: str) -> dict[str, str]:

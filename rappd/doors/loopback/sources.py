@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from aiohttp import web
 
+from agents.storage.file_pool import in_file_pool
 from rappd import fetching
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
@@ -24,7 +24,7 @@ routes = web.RouteTableDef()
 async def repos(request: web.Request) -> web.Response:
     """The connected sources and what each offers."""
     sources = request.app[HOUSE].host.sources
-    return ok({"repos": [_row(source) for source in await asyncio.to_thread(sources.all)]})
+    return ok({"repos": [_row(source) for source in await in_file_pool(sources.all)]})
 
 
 @routes.post("/repos/connect")
@@ -35,7 +35,7 @@ async def connect(request: web.Request) -> web.Response:
     house.imports.take()
     name = fetching.source_name(text_field(await json_object(request), "url"))
     offered = await fetching.discover(name, house.settings)
-    source = await asyncio.to_thread(house.host.sources.connect, name, offered)
+    source = await in_file_pool(house.host.sources.connect, name, offered)
     row = _row(source)
     return ok({"repo": row["repo"], "agents": row["agents"]})
 
@@ -46,7 +46,7 @@ async def disconnect(request: web.Request) -> web.Response:
     """Forgets a source; its agents go out of service."""
     house = request.app[HOUSE]
     name = fetching.source_name(text_field(await json_object(request), "url"))
-    await asyncio.to_thread(house.host.sources.disconnect, name)
+    await in_file_pool(house.host.sources.disconnect, name)
     house.tell(await house.host.refresh())
     return ok({"status": "ok"})
 
@@ -62,9 +62,9 @@ async def toggle(request: web.Request) -> web.Response:
     enable = body.get("enable", True)
     if not isinstance(enable, bool):
         raise Unfit("enable must be true or false", do='Send {"enable": true}.')
-    source = await asyncio.to_thread(house.host.sources.get, name)
+    source = await in_file_pool(house.host.sources.get, name)
     if not enable:
-        removed = await asyncio.to_thread(house.host.sources.disable, name, agent_id)
+        removed = await in_file_pool(house.host.sources.disable, name, agent_id)
         house.tell(await house.host.refresh())
         return ok({"status": "disabled" if removed else "no_change"})
     if agent_id in source.fetched:
@@ -73,7 +73,7 @@ async def toggle(request: web.Request) -> web.Response:
     if offered is None:
         raise NotFound(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
     content = await fetching.fetch(offered.location)
-    digest = await asyncio.to_thread(house.host.sources.enable, name, agent_id, content)
+    digest = await in_file_pool(house.host.sources.enable, name, agent_id, content)
     house.tell(await house.host.refresh())
     found = house.host.roster.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
     loaded = [agent for change in found if change.kind == "ready" for agent in change.agents]

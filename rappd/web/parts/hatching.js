@@ -26,7 +26,8 @@ export function hatched({ name, key, destination, receipt, create, replace, quar
   }
   const files = count(create.count + replace.count, "file");
   const held = quarantine.count;
-  const waits = held ? ` ${count(held, "code file")} ${held === 1 ? "waits" : "wait"} to be read.` : "";
+  const what = quarantine.roles?.env ? "file" : "code file";
+  const waits = held ? ` ${count(held, what)} ${held === 1 ? "waits" : "wait"} to be read.` : "";
   const read = {
     label: "Read",
     run: () => (destination === "twin" ? go("twins", "twin", key) : go("agents")),

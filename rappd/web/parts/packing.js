@@ -106,7 +106,10 @@ export function eggLine(key) {
   const draw = () => {
     element.hidden = egg.state === "none";
     line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`) : null;
-    fill(element, line ? line.element : LINES[egg.state]?.(egg));
+    fill(
+      element,
+      line ? [line.element, h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg),
+    );
     move();
   };
   egg.addEventListener("change", draw);
@@ -121,6 +124,10 @@ export function eggLine(key) {
   };
 }
 
+const NEVER_READ =
+  "The look for secrets does not see into pictures, sound, archives, documents, encrypted files and binary " +
+  "databases (SQLite it reads), and knows what sentences tell in English and German only.";
+
 const LINES = {
   failed: (egg) =>
     egg.problem.findings.length
@@ -130,7 +137,8 @@ const LINES = {
         })
       : problemView(egg.problem, { dismiss: () => egg.forget() }),
   ready: (egg) => {
-    const { size, files, left_out: left } = egg.packed;
+    const { size, files, left_out: left, unread = {} } = egg.packed;
+    const kinds = Object.entries(unread).map(([kind, number]) => `${number} × ${kind}`);
     const trouble = h("div", {});
     return [
       h(
@@ -147,6 +155,8 @@ const LINES = {
             `${bytes(size)}, ${count(files, "file")}, packed ${clock(egg.at)}. `,
             canDragOut ? "Drag the card to where you want it, or save it." : "",
           ),
+          kinds.length > 0 &&
+            h("p", { class: "soft" }, `Not looked into for secrets: ${kinds.join(", ")}.`),
           left.length > 0 && h("p", { class: "soft" }, `Left out: ${some(left.map(({ path }) => path))}.`),
         ),
         h(

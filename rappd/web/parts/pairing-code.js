@@ -16,7 +16,7 @@ export function openShowCode() {
     verb: "Show it",
     fields: [],
     after: [
-      h("p", { class: "soft" }, "For a machine without a screen. It is good for ten minutes and one try."),
+      h("p", { class: "soft" }, "For a machine without a screen. It is good for ten minutes and one pairing."),
       whose.element,
     ],
     run: async () => begin({ offer_code: true, whose: chosen(whose) }),

@@ -101,7 +101,7 @@ export function openPairing(row) {
       h("p", {}, "On the other machine type this code:"),
       h("p", { class: "shown-code" }, code),
       h("p", { class: "soft" }, words(`There: \`${there()} --code ${code}\``)),
-      h("p", { class: "soft" }, "It is good for one try."),
+      h("p", { class: "soft" }, "It is good for one pairing."),
       buttons(stopButton()),
     ];
   }

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { kindOf } from "./egg-words.js";
 
 /** Of a plan, and of the egg as it was looked at. */
-export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
+export function planHead({ egg: who, seal, notes, permissions, variables = [], answer }, egg) {
   const packed =
     who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${who.packed_by}` : ""}`;
   const wanting = permissions.filter(({ wants }) => wants.length);
@@ -18,6 +18,7 @@ export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
     h("p", {}, signed(seal)),
     notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),
     answer && h("p", { class: "told" }, answer),
+    variables.map(ofEnv),
     wanting.length > 0 &&
       h(
         "details",
@@ -36,6 +37,17 @@ export function planHead({ egg: who, seal, notes, permissions, answer }, egg) {
         ),
       ),
   );
+}
+
+/** The names that a `.env` of the egg sets; their values are not shown. */
+function ofEnv({ path, names, never_taken: never, problem }) {
+  const warn = () => h("span", { class: "sign warn" }, "! ");
+  return [
+    problem && h("p", { class: "soft" }, warn(), problem),
+    names.length > 0 && h("p", { class: "soft" }, `${path} sets ${names.join(", ")}`),
+    never.length > 0 &&
+      h("p", { class: "soft" }, warn(), `${path} sets what is never taken from it: ${never.join(", ")}`),
+  ];
 }
 
 function whole({ whole: is, listed, parts }) {

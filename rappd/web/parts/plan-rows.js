@@ -79,7 +79,7 @@ const ABOUT = {
       .filter(Boolean)
       .join(", ");
   },
-  quarantine: () => "kept, not run, until you read and approve them",
+  quarantine: ({ roles }) => `kept, not ${roles.env ? "used" : "run"}, until you read and approve them`,
   refuse: () => "they stay in the egg",
 };
 

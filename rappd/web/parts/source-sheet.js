@@ -40,7 +40,15 @@ function content(file, card, source, close, key) {
   return h(
     "div",
     { class: "sheet-body" },
-    h("p", {}, words("This file is kept, not run. Once approved it runs whenever it is asked.")),
+    h(
+      "p",
+      {},
+      words(
+        card.env
+          ? "This file is kept, not used. Once approved, every agent here gets its variables."
+          : "This file is kept, not run. Once approved it runs whenever it is asked.",
+      ),
+    ),
     card.reason &&
       h(
         "p",

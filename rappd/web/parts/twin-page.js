@@ -8,6 +8,7 @@ import { buddyLine } from "./buddy.js";
 import { checkpoints } from "./checkpoints.js";
 import { onDay } from "./clock.js";
 import { fill, h, icon } from "./dom.js";
+import { heldFiles, heldList } from "./held-files.js";
 import { agentsChanged, chooseFile } from "./incoming.js";
 import { lineage } from "./lineage.js";
 import { eggLine } from "./packing.js";
@@ -49,9 +50,10 @@ export function twinPage(place, key, tryIt) {
       drawLife(twin); // it changes as time goes, the rest does not
       delete twin.buddy;
       const files = twin.state === "archived" ? [] : ((await get(`${path}/agents`)).files ?? []);
-      return { twin, kin, files };
+      const held = twin.state === "archived" ? [] : await heldFiles(files, key);
+      return { twin, kin, files, held };
     },
-    draw: ({ twin, kin, files }) => {
+    draw: ({ twin, kin, files, held = [] }) => {
       drawHead(twin);
       family?.close();
       family = lineage(kin, key);
@@ -59,7 +61,7 @@ export function twinPage(place, key, tryIt) {
       kept = twin.state === "archived" ? null : checkpoints(key, twin.name, list.refresh);
       return [
         soulPart(twin),
-        agentsPart(twin, files),
+        agentsPart(twin, files, held),
         kept && part("Checkpoints", kept.element, kept.control),
         lineagePart(family),
         aboutPart(twin),
@@ -120,7 +122,7 @@ export function twinPage(place, key, tryIt) {
         ),
     );
 
-  function agentsPart(twin, files) {
+  function agentsPart(twin, files, held) {
     const cards = files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
     const own = cards.filter(({ card }) => card.origin !== "shipped");
     const others = cards.length - own.length;
@@ -132,6 +134,7 @@ export function twinPage(place, key, tryIt) {
           { class: "cards" },
           own.map(({ file, card }) => agentCard(file, card, { tryIt, key })),
         ),
+        heldList(held, key),
         others > 0 &&
           h(
             "p",

@@ -10,6 +10,7 @@ import { fill, h } from "../parts/dom.js";
 import { agentsChanged, chooseFile, importFiles } from "../parts/incoming.js";
 import { operatorLine } from "../parts/operator-line.js";
 import { rappCard, rappPage } from "../parts/rapp-card.js";
+import { heldFiles, heldList } from "../parts/held-files.js";
 import { go } from "../parts/router.js";
 import { troublesView } from "../parts/troubles.js";
 
@@ -36,7 +37,8 @@ export function mount(main, { tryIt }) {
     name: "agents",
     load: async () => {
       const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
-      return { files: agents.files, rapps: rapps.rapps ?? [] };
+      const held = await heldFiles(agents.files);
+      return { files: agents.files, rapps: rapps.rapps ?? [], held };
     },
     draw: (data) => {
       known = data;
@@ -85,11 +87,12 @@ export function mount(main, { tryIt }) {
   };
 }
 
-function lists({ files, rapps }, tryIt) {
+function lists({ files, rapps, held = [] }, tryIt) {
   const every = all(files);
   const cartridges = every.filter(({ card }) => card.cartridge);
   const waiting = every.filter(({ card }) => card.quarantined && !card.cartridge);
   const rest = every.filter(({ card }) => !card.quarantined);
+  const quarantined = waiting.length + held.length;
   const cards = (some) =>
     h(
       "ul",
@@ -97,8 +100,12 @@ function lists({ files, rapps }, tryIt) {
       some.map(({ file, card }) => agentCard(file, card, { tryIt })),
     );
   return [
-    waiting.length > 0 && [h("h2", {}, `Quarantined, ${waiting.length}`), cards(waiting)],
-    waiting.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
+    quarantined > 0 && [
+      h("h2", {}, `Quarantined, ${quarantined}`),
+      waiting.length > 0 && cards(waiting),
+      heldList(held),
+    ],
+    quarantined > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
     rest.length > 0 && cards(rest),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     every.length === 0 &&

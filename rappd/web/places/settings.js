@@ -3,6 +3,7 @@
 import { desk } from "../parts/desk.js";
 import { fill, h } from "../parts/dom.js";
 import { openKeys, singleKeysSwitch } from "../parts/keys.js";
+import { localModel } from "../parts/local-model.js";
 import { modeSwitch, voiceNote } from "../parts/modes.js";
 import { operatorLine } from "../parts/operator-line.js";
 import { inline } from "../parts/problem.js";
@@ -25,7 +26,15 @@ export function mount(main, { places }) {
     const { operator } = desk;
     for (const part of open) part.close?.();
     open = operator
-      ? [modelChoice(), signIn(), modeSwitch("voice"), modeSwitch("twin"), sources(), allSettings()]
+      ? [
+          modelChoice(),
+          localModel(h("div", {}), { always: true }),
+          signIn(),
+          modeSwitch("voice"),
+          modeSwitch("twin"),
+          sources(),
+          allSettings(),
+        ]
       : [];
     fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
   };
@@ -40,9 +49,9 @@ export function mount(main, { places }) {
   };
 }
 
-function whole([model, login, voice, twin, repos, all]) {
+function whole([model, local, login, voice, twin, repos, all]) {
   return [
-    h("section", { class: "group" }, h("h2", {}, "Thinking"), model.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Thinking"), model.element, local.element, login.element),
     h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
     h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
     h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),

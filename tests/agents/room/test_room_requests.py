@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +272,21 @@ async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
     assert (await ask(path="tasks/7"))["status"] == 200, "the earlier version works on"
     write("def handle(method, path, body):\n    return {}, 201\n")
     assert (await ask())["status"] == 201
+
+
+async def test_trusted_room_loads_the_standard_library_before_packages(house: Any) -> None:
+    packages = house.root / ".deps"
+    packages.mkdir()
+    (packages / "colorsys.py").write_text("planted = True\n")
+    text = (
+        COUNTER.replace("self.count += 1", "import colorsys")
+        .replace("{self.count} in {__file__}", "{hasattr(colorsys, 'planted')}")
+        .replace("self.count = 0", "pass")
+    )
+    file = house.write("counter_agent.py", text)
+    answers = []
+    for last in (False, True):
+        settings = {**house.crew.plan.settings, "deps_dir": str(packages), "deps_last": last}
+        house.crew.retire(replace(house.crew.plan, settings=settings))
+        answers.append(await house.perform(file, "Counter"))
+    assert answers == ["True", "False"]

@@ -23,13 +23,14 @@ async def think(offline, clock):
     def build(**settings) -> Thinking:
         settings = {
             "local_servers": (),
+            "use_local": True,
             "github_gh": False,
             "max_retries": 0,
             "probe_timeout": 10.0,
             **settings,
         }
-        remember = settings.pop("remember", None)
-        thinking = Thinking(ThinkingSettings(**settings), offline, remember=remember, clock=clock)
+        others = {name: settings.pop(name, None) for name in ("remember", "worker_serves")}
+        thinking = Thinking(ThinkingSettings(**settings), offline, clock=clock, **others)
         made.append(thinking)
         return thinking
 
@@ -532,3 +533,95 @@ async def test_nothing_blocks_the_loop(think, server, github, ask, tmp_path):
         await thinking.look()
         assert (await thinking.complete(ask())).text == "copilot"
     assert orjson.loads((tmp_path / "copilot_session.json").read_bytes())["token"].startswith("tid=")
+
+
+# Servers that the operator did not configure
+
+
+async def test_local_server_waits_for_a_yes(think, server, ask):
+    server.will(server.says("local"))
+    thinking = think(local_servers=(server.url,), use_local=False)
+    thinking.start()
+    assert (await thinking.complete(ask())).text.startswith("(no model)")
+    assert server.asked == []
+    assert thinking.offered.label == f"local model {server.url}"
+    assert thinking.describe().do == "rappd models use local"
+
+
+async def test_local_server_is_used_after_a_yes(think, server, other_server, ask):
+    server.will(server.says("first"))
+    other_server.will(other_server.says("accepted"))
+    thinking = think(
+        local_servers=(server.url, other_server.url),
+        use_local=False,
+        accepted_local=f"local model {other_server.url}",
+    )
+    await thinking.look()
+    assert (await thinking.complete(ask())).text == "accepted"
+    assert thinking.offered is None
+    assert server.asked == []
+
+
+async def test_yes_to_one_kind_of_server_is_none_to_another(think, server, ask):
+    thinking = think(local_servers=(server.url,), use_local=False, accepted_local=f"Ollama {server.url}")
+    await thinking.look()
+    assert (await thinking.complete(ask())).text.startswith("(no model)")
+    assert thinking.offered is not None
+
+
+async def test_found_server_gets_the_request_without_structural_tools(think, server, ask):
+    server.will(server.says("local"))
+    thinking = think(local_servers=(server.url,))
+    await thinking.look()
+    request = ask(tools=True)
+    request.everyday = lambda: ask()
+    completion = await thinking.complete(request)
+    assert completion.unconfigured
+    assert "tools" not in server.asked[0]
+
+
+async def test_configured_server_gets_the_whole_request(think, server, ask):
+    server.will(server.says("configured"))
+    thinking = think(provider_url=server.url, model="m")
+    request = ask(tools=True)
+    request.everyday = lambda: ask()
+    completion = await thinking.complete(request)
+    assert not completion.unconfigured
+    assert server.asked[0]["tools"]
+
+
+async def test_found_server_of_a_worker_is_refused(think, server, ask):
+    thinking = think(local_servers=(server.url,), worker_serves=lambda server, client: True)
+    await thinking.look()
+    assert (await thinking.complete(ask())).text.startswith("(no model)")
+    assert thinking.refused == (f"local model {server.url}",)
+    assert thinking.offered is None
+
+
+async def test_new_connection_to_a_worker_carries_nothing(think, server, ask):
+    seen = []
+
+    def worker_serves(address, client):
+        seen.append((address, client))
+        return client is not None
+
+    thinking = think(provider_url=server.url, model="m", api_key=KEY, worker_serves=worker_serves)
+    request = ask()
+    completion = await thinking.complete(request)
+    assert completion.notice.startswith(NOTICE)
+    assert "An agent listens at 127.0.0.1:" in str(request.extra["problem"])
+    assert (server.asked, server.headers) == ([], [])
+    (address, client) = seen[-1]
+    assert address == ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+    assert client[0] == "127.0.0.1"
+
+
+async def test_connection_that_is_kept_open_is_checked_once(think, server, ask):
+    seen = []
+    server.will(server.says("a"), server.says("b"))
+    thinking = think(
+        provider_url=server.url, model="m", worker_serves=lambda address, client: bool(seen.append(client))
+    )
+    assert (await thinking.complete(ask())).text == "a"
+    assert (await thinking.complete(ask())).text == "b"
+    assert len([client for client in seen if client]) == 1

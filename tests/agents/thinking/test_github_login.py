@@ -6,11 +6,13 @@ import asyncio
 import logging
 import os
 import stat
+import subprocess
 
 import orjson
 import pytest
 from blockbuster import blockbuster_ctx
 
+from agents import programs
 from agents.thinking.github_login import GitHubLogin, LoginFailed, LoginFixed
 from agents.thinking.github_token import CLIENT_ID, GitHubToken
 
@@ -29,10 +31,10 @@ def mode(path):
 
 @pytest.fixture
 def gh(tmp_path, monkeypatch):
-    """A ``gh`` program on PATH that runs the given shell lines and counts its runs."""
+    """A ``gh`` program of the system that runs the given shell lines and counts its runs."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(programs, "_found", {"gh": str(folder / "gh")})
 
     def script(lines: str):
         program = folder / "gh"
@@ -233,8 +235,20 @@ async def test_gh_without_a_usable_token_is_no_token_and_not_asked_again_at_once
 
 
 async def test_no_gh_at_all(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "find", lambda name: None)
     assert await GitHubToken().find() == ""
+
+
+async def test_gh_that_agents_could_replace_is_not_run(tmp_path, monkeypatch):
+    planted = tmp_path / "gh"
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho ghp_planted\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(programs, "_found", {})
+    assert await GitHubToken().find() != "ghp_planted"
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["gh"], check=True, capture_output=True)
+    assert (tmp_path / "ran").exists(), "the positive control"
 
 
 async def test_a_gh_that_hangs_is_stopped_and_the_loop_goes_on_meanwhile(gh, monkeypatch, tmp_path):

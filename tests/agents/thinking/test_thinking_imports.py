@@ -84,7 +84,7 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
             server = await asyncio.start_server(serve, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
             url = f"http://127.0.0.1:{port}"
-            settings = ThinkingSettings(local_servers=(url,), probe_timeout=20, github_gh=False)
+            settings = ThinkingSettings(local_servers=(url,), use_local=True, probe_timeout=20, github_gh=False)
             thinking = Thinking(settings, FakeModel())
 
             async def prompt():

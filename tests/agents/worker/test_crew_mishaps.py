@@ -225,8 +225,9 @@ async def test_crashing_requests_do_not_take_waiting_ones_along(crew: WorkerPool
 
 async def test_a_worker_that_closes_everything_in_the_background_is_replaced(crew: WorkerPool) -> None:
     code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), os._exit(9))).start()"
+    first = await crew.request("whoami", {}, timeout=10)
     await crew.request("run", {"code": code}, timeout=10)
-    await until(lambda: crew.stats()["workers"] == 0)
+    await until(lambda: first["pid"] not in crew.stats()["pids"])
     assert await crew.request("echo", {"n": 1}, timeout=10) == {"n": 1}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from envelopes.pairing_proof import BadCode, CodeExchange
 from neighborhoods.errors import PeerAway
+from neighborhoods.pairing.codes import WRONG_IN_ALL, WRONG_OF_ONE_SOURCE, _source
 
 Machine = Any
 Network = Any
@@ -41,32 +42,93 @@ async def test_a_code_is_for_one_pairing(
     assert len(pi.paired) == 1
 
 
-async def test_a_wrong_code_burns_it_after_one_guess(desk: Machine, pi: Machine) -> None:
+def _wrong(code: str, number: int = 1) -> str:
+    digits, *words = code.split("-")
+    return "-".join([f"{(int(digits) + number) % 1000:03d}", *words])
+
+
+async def test_right_code_pairs_after_wrong_ones(desk: Machine, pi: Machine, make_machine: Any) -> None:
     shown = await pi.pairings.offer_code()
-    number, *words = shown.code.split("-")
-    wrong = "-".join([f"{(int(number) + 1) % 1000:03d}", *words])
     right = shown.code
-    assert str((await use(desk, pi, wrong)).problem()) == "The code was wrong; nothing was paired."
+    for number in range(1, WRONG_OF_ONE_SOURCE):
+        used = await use(desk, pi, _wrong(right, number))
+        assert str(used.problem()) == "The code was wrong; nothing was paired."
+    assert pi.pairings.get(shown.id).state == "asking"
+    assert (await use(desk, pi, right)).state == "paired"
+
+
+async def test_source_of_wrong_codes_is_refused_and_others_are_not(
+    desk: Machine, pi: Machine, make_machine: Any
+) -> None:
+    shed = make_machine("shed")
+    shown = await pi.pairings.offer_code()
+    right = shown.code
+    for number in range(1, WRONG_OF_ONE_SOURCE + 1):
+        assert (await use(shed, pi, _wrong(right, number))).state == "stopped"
+    assert (await use(shed, pi, right)).state == "stopped", "it has used up its tries"
+    assert pi.paired == []
+    assert (await use(desk, pi, right)).state == "paired"
+
+
+async def test_code_is_void_after_wrong_tries_of_many_sources(
+    desk: Machine, pi: Machine, network: Network, make_machine: Any
+) -> None:
+    shown = await pi.pairings.offer_code()
+    right = shown.code
+    thief = make_machine("thief")
+    for number in range(WRONG_IN_ALL):
+        thief.host = f"10.{number}.0.1"
+        assert (await use(thief, pi, _wrong(right, number + 1))).state == "stopped"
     burnt = pi.pairings.get(shown.id)
     assert (burnt.state, burnt.code) == ("stopped", "")
-    assert str(burnt.problem()) == "Somebody tried another code; nothing was paired."
+    assert str(burnt.problem()) == "Other codes were tried too often; nothing was paired."
     assert (await use(desk, pi, right)).state == "stopped"
     assert desk.paired == pi.paired == []
 
 
-async def test_two_guesses_at_once_are_one(
+@pytest.mark.parametrize(
+    ("hosts", "same"),
+    [
+        (("127.0.0.1", "127.9.8.7"), True),
+        (("127.0.0.1", "::1"), True),
+        (("2001:db8::1", "2001:db8::ffff:2"), True),
+        (("fe80::1%eth0", "fe80::2%eth1"), True),
+        (("2001:db8::1", "2001:db9::1"), False),
+        (("192.0.2.1", "192.0.2.2"), False),
+    ],
+)
+def test_addresses_of_one_machine_are_one_source(hosts: tuple[str, str], same: bool) -> None:
+    assert (_source(hosts[0]) == _source(hosts[1])) is same
+
+
+async def test_tries_under_way_of_one_source_do_not_fill_the_room(
+    desk: Machine, pi: Machine, make_machine: Any
+) -> None:
+    shown = await pi.pairings.offer_code()
+    for number in range(20):
+        body = {
+            "step": "code",
+            "attempt": str(uuid4()),
+            "introduction": make_machine(f"bot{number}").introduction.to_json(),
+            "message": CodeExchange("x").message.hex(),
+        }
+        assert "code" not in await pi.hears(body, f"127.0.0.{number + 1}")
+    assert (await use(desk, pi, shown.code)).state == "paired"
+
+
+async def test_wrong_code_ends_no_right_one_under_way(
     desk: Machine, pi: Machine, network: Network, make_machine: Any
 ) -> None:
     """Both tries begin before either is proved; the wrong one's proof comes first."""
     shed = make_machine("shed")
     shown = await pi.pairings.offer_code()
-    right, wrong = shown.code, "000-" + shown.code[4:] if shown.code[:3] != "000" else "001-" + shown.code[4:]
-    begun, burnt = asyncio.Event(), asyncio.Event()
+    right, wrong = shown.code, _wrong(shown.code)
+    begun, tried = asyncio.Event(), asyncio.Event()
 
     async def order(sender: Machine, address: str, body: dict[str, Any], deliver: Any) -> Any:
         if body["step"] == "confirm" and sender is desk:
             begun.set()
-            await burnt.wait()
+            await tried.wait()
         if body["step"] == "confirm" and sender is shed:
             await begun.wait()
         return await deliver(address, body)
@@ -74,9 +136,9 @@ async def test_two_guesses_at_once_are_one(
     network.between = order
     honest = asyncio.create_task(use(desk, pi, right))
     assert (await use(shed, pi, wrong)).state == "stopped"
-    burnt.set()
-    assert (await honest).state == "stopped"
-    assert pi.paired == desk.paired == []
+    tried.set()
+    assert (await honest).state == "paired"
+    assert shed.paired == []
 
 
 async def test_a_try_without_a_proof_costs_the_code_nothing(
@@ -116,7 +178,7 @@ async def test_a_machine_in_the_middle_with_its_own_keys_fails(
     used = await use(desk, pi, shown.code, introduction=thief.introduction)
     assert used.state == "stopped"
     assert steps == ["code", "confirm"]
-    assert pi.pairings.get(shown.id).state == "stopped"
+    assert pi.pairings.get(shown.id).state == "asking"
     assert desk.paired == pi.paired == []
 
 

@@ -58,6 +58,21 @@ def test_hatching_asks_nothing_keeps_foreign_code_back_and_says_how_to_go_on(
     assert idle.cli("agents", "approve").stdout == "Nothing waits for approval.\n"
 
 
+def test_env_of_an_egg_is_approved_with_the_daemon_down(idle: RunningDaemon, kitchen: Gardener) -> None:
+    kitchen.give(".env", "PUMP=on\nPATH=/evil\n")
+    egg = kitchen.packed("with_env.egg", "--form", "organism")
+    done = idle.cli("egg", "hatch", str(egg)).stdout
+    assert "1 file quarantined: kept, not used." in done
+    rows = json.loads(idle.cli("agents", "approve", "--json").stdout)["held"]
+    assert [row["path"] for row in rows] == [".env"]
+    told = json.loads(idle.cli("doctor", "--json").stdout)["doctor"]
+    (waits, never) = [row for row in told if row["about"] == "Variables"]
+    assert "waits for approval" in waits["what"] and "PATH" in never["what"]
+    approved = idle.cli(*waits["do"].partition("rappd ")[2].split())
+    assert approved.stdout == "✓ .env is approved; it counts from the next start on.\n"
+    assert idle.cli("agents", "approve").stdout == "Nothing waits for approval.\n"
+
+
 def test_approving_while_the_daemon_runs_counts_at_once(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg = with_code(kitchen)
     idle.start()

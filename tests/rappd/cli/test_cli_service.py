@@ -11,9 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from daemon_under_test import RunningDaemon
 from terminal_under_test import BIN
 
+from agents import programs
+from envelopes.problem import Problem
+from rappd.cli import running
+from rappd.cli.app import rappd
 from rappd.home import Home
 from rappd.service_unit import launchd_plist, systemd_unit
 
@@ -72,31 +77,78 @@ def test_the_launchd_list_parses_with_odd_paths() -> None:
     assert found["Umask"] == 0o077
 
 
-def test_without_systemd_the_unit_is_written_and_the_way_on_told(idle: RunningDaemon, tmp_path: Path) -> None:
-    idle.environment["PATH"] = str(tmp_path)  # no systemctl there
-    idle.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
-    done = idle.cli("service", "install")
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """``rappd service`` in this process, with a home of its own and the ``systemctl`` that a test gives."""
+    monkeypatch.setenv("RAPP_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(programs, "_found", {})
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = CliRunner().invoke(rappd, ["service", *arguments])
+        said = f"{done.exception}" if isinstance(done.exception, Problem) else done.stderr
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, said)
+
+    return run
+
+
+def test_without_systemd_the_unit_is_written_and_the_way_on_told(
+    service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "find", lambda name: None)
+    done = service("install")
     unit = tmp_path / "config" / "systemd" / "user" / "rappd.service"
     assert done.returncode == 0, done.stderr
     assert "Type=notify" in unit.read_text()
     assert "systemd is not here; the unit is written but not started" in done.stdout
     assert "start --detach" in done.stdout
-    gone = json.loads(idle.cli("service", "uninstall", "--json").stdout)["service"]
+    gone = json.loads(service("uninstall", "--json").stdout)["service"]
     assert gone["removed"] is True
     assert not unit.exists()
-    assert idle.cli("service", "uninstall").stdout.startswith("✓ No service is installed")
+    assert service("uninstall").stdout.startswith("✓ No service is installed")
 
 
-def test_a_systemd_that_refuses_is_told_in_its_words(idle: RunningDaemon, tmp_path: Path) -> None:
+def test_a_systemd_that_refuses_is_told_in_its_words(service, tmp_path: Path) -> None:
     fake = tmp_path / "systemctl"
     fake.write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
     fake.chmod(0o755)
-    idle.environment["PATH"] = f"{tmp_path}:/bin:/usr/bin"
-    idle.environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
-    done = idle.cli("service", "install")
+    programs._found["systemctl"] = str(fake)
+    done = service("install")
     assert done.returncode == 1
-    assert done.stderr.startswith("✗ systemctl refused: Failed to connect to bus\n  → ")
-    assert "start --detach runs it without a service" in done.stderr
+    assert "systemctl refused: Failed to connect to bus" in done.stderr
+
+
+def test_service_with_planted_systemctl_does_not_run_it(
+    service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("systemctl", "loginctl"):
+        planted = tmp_path / name
+        planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
+    service("install")
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["sh", "-c", "systemctl"], check=True)
+    assert (tmp_path / "ran").exists(), "the positive control"
+
+
+def test_open_with_planted_browser_opener_does_not_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted = tmp_path / "xdg-open"
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(programs, "_found", {})
+    monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
+    running._open_in_browser("http://127.0.0.1:9/")
+    assert f"xdg-open in {tmp_path} is not used: agents could replace it" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["sh", "-c", "xdg-open"], check=True)
+    assert (tmp_path / "ran").exists(), "the positive control"
 
 
 def test_the_bash_completion_sources_cleanly_and_completes(idle: RunningDaemon, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def test_export_is_the_same_on_stdout_in_a_file_and_in_json(
 
 def test_an_empty_home_has_nothing_to_show(idle: RunningDaemon) -> None:
     assert idle.cli("threads", "list").stdout == "Nothing was said yet.\n"
-    assert idle.cli("threads", "verify").stdout == "✓ 0 records in 0 threads, all as they were written.\n"
+    assert (
+        idle.cli("threads", "verify").stdout == "✓ 0 events in 0 threads, none changed; not anchored yet.\n"
+    )
 
 
 def test_a_changed_record_is_found_and_named(talked: RunningDaemon) -> None:
@@ -61,7 +63,7 @@ def test_a_changed_record_is_found_and_named(talked: RunningDaemon) -> None:
     done = talked.cli("threads", "verify")
     assert done.returncode == 1
     assert "event 1: its text, time or hash was changed" in done.stdout
-    assert done.stdout.splitlines()[-1].endswith(" in 12 records.")
+    assert done.stdout.splitlines()[-1].endswith(" in 12 events.")
     report = json.loads(talked.cli("threads", "verify", "--json").stdout)["verify"]
     assert report["found"] >= 1
     assert report["problems"][0]["n"] == 1
@@ -84,7 +86,10 @@ def test_long_checks_show_where_they_are_on_a_terminal_only(talked: RunningDaemo
     (starter / "sitecustomize.py").write_text(slow)
     talked.environment["PYTHONPATH"] = str(starter)
     seen = on_terminal(talked, "threads", "verify")
-    assert "of 12 records…" in seen.raw
-    assert seen.lines == ["✓ 12 records in 2 threads, all as they were written."], "and it is gone in the end"
+    assert "of 12 events…" in seen.raw
+    said = " ".join(line.strip() for line in seen.lines)
+    assert said.startswith("✓ 12 events in 2 threads, none changed; anchored up to event "), (
+        "and it is gone in the end"
+    )
     piped = talked.cli("threads", "verify")
     assert piped.stderr == ""

@@ -162,7 +162,7 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert receiving.DEEPEST == 6 and "more than six machines" in text
     assert capability_tokens.MOST_LINKS == 8 and "a chain of JWTs, eight at most" in text
     assert answering.MOST_PENDING == 8 and "B keeps eight attempts at a time" in text
-    assert codes.CODE_SECONDS == 600 and "good for ten minutes and one try" in text
+    assert codes.CODE_SECONDS == 600 and "good for ten minutes and one pairing" in text
     assert retrying.SPREAD == 0.2
 
 

@@ -149,3 +149,57 @@ DROP = """name => {
     for (const type of ["dragenter", "dragover", "drop"])
         document.body.dispatchEvent(new DragEvent(type, {dataTransfer: carried, bubbles: true, cancelable: true}));
 }"""
+
+
+OFFERED = {
+    "server": "Ollama http://127.0.0.1:11434",
+    "name": "Ollama",
+    "where": "127.0.0.1:11434",
+    "model": "llama3",
+}
+
+
+async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
+    def found() -> Any:
+        used = any(body for _, body in site.desk.requests("/models/local"))
+        return {"offered": None if used else OFFERED, "refused": []}
+
+    site.desk.scripted["GET /models/local"] = [(200, found)]
+    site.desk.scripted["POST /models/local"] = [(200, {"status": "ok", "server": OFFERED["server"]})]
+    async with site.opened() as page:
+        question = page.locator("#offer .offer")
+        await expect(question).to_contain_text("Ollama runs on this computer and can answer you")
+        await expect(question).to_contain_text("llama3")
+        await question.get_by_role("button", name="Use it").click()
+        await expect(question).to_have_count(0)
+        await expect(page.locator(".toast")).to_have_text("Ollama answers from now on.")
+    assert [body for _, body in site.desk.requests("/models/local") if body] == [
+        {"server": OFFERED["server"]}
+    ]
+
+
+async def test_found_model_server_is_put_off_and_chosen_in_settings(site: Any) -> None:
+    site.desk.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
+    async with site.opened() as page:
+        await page.locator("#offer").get_by_role("button", name="Not now").click()
+        await expect(page.locator("#offer .offer")).to_have_count(0)
+        await page.reload()
+        await expect(page.locator("main h1")).to_be_visible()
+        await page.click("nav >> text=Settings")
+        await expect(page.locator("main .offer")).to_contain_text("Ollama")
+        await expect(page.locator("#offer .offer")).to_have_count(0)
+
+
+async def test_found_model_server_is_no_question_for_others(site: Any) -> None:
+    site.desk.operator = False
+    site.desk.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
+    async with site.opened() as page:
+        await expect(page.locator("main h1")).to_be_visible()
+        await expect(page.locator("#offer .offer")).to_have_count(0)
+    assert site.desk.requests("/models/local") == []
+
+
+async def test_agent_that_poses_as_a_model_is_told(site: Any) -> None:
+    site.desk.scripted["GET /models/local"] = [(200, {"offered": None, "refused": [OFFERED["server"]]})]
+    async with site.opened() as page:
+        await expect(page.locator("#offer .warning")).to_contain_text("An agent on this computer pretends")

@@ -206,6 +206,30 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
     assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
 
 
+async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(site: Any) -> None:
+    env = {"path": ".env", "names": ["WEATHER", "GREETING"], "never_taken": ["PATH"], "problem": ""}
+    plan = planned("one", variables=[env], quarantine=group((".env", "env", "")))
+    site.desk.scripted["POST /eggs"] = [(200, opened_egg(plan))]
+    held = {"path": ".env", "why": "It came in an egg.", "origin": "Rose", "at": "", "sha256": "", "file": ""}
+    site.desk.scripted["GET /agents/held"] = [(200, {"held": [held]})]
+    site.desk.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
+    async with site.opened("#/twins") as page:
+        await drop(page, "rose.egg")
+        sheet = page.locator("dialog")
+        await expect(sheet).to_contain_text(".env sets WEATHER, GREETING")
+        await expect(sheet).to_contain_text("! .env sets what is never taken from it: PATH")
+        await expect(sheet.locator(".quarantine summary")).to_contain_text("kept, not used")
+        await page.keyboard.press("Escape")
+        await page.click("nav >> text=Agents")
+        card = page.locator("[data-file='.env']")
+        await expect(card).to_contain_text("Kept, not used. It came in an egg.")
+        await card.get_by_role("button", name="Read and approve").click()
+        await expect(page.locator("dialog .listing")).to_contain_text("WEATHER=sunny")
+        await page.get_by_role("button", name="Approve", exact=True).click()
+        await expect(page.locator("dialog")).to_have_count(0)
+    assert bodies(site, "/agents/approve") == [{"filename": ".env"}]
+
+
 async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(site: Any) -> None:
     changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
     site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]

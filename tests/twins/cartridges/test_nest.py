@@ -156,7 +156,7 @@ def test_what_an_agent_laid_in_its_place_is_not_followed(nest: Nest, tmp_path: P
         nest.read()
     nest.path.unlink()
     os.mkfifo(nest.path)
-    with pytest.raises(BadFile, match=r"buddy\.json is not a file"):
+    with pytest.raises(BadFile, match=r"buddy\.json is not a regular file"):
         nest.act(Action.FEED)
     nest.path.unlink()
     nest.path.write_text("{]")

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins import souls
+from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.packing.forms import Form
+from twins.eggs.packing.pack import pack
 from twins.errors import BadEgg, TwinConflict
 from twins.twin import mint, rename
 
@@ -257,3 +260,32 @@ def test_whatever_was_and_is_there(then: dict[str, str], now: dict[str, str]) ->
 
 def _stays(path: str) -> bool:
     return "key" in path or "private" in path or path.startswith(".brainstem_data/kept")
+
+
+def test_going_back_leaves_odd_names_in_the_checkpoint(garden: Garden) -> None:
+    garden.put(".brainstem_data/CON.md", "then")
+    garden.put(".brainstem_data/ab:c.md", "then")
+    garden.make()
+    (garden.root / ".brainstem_data/CON.md").unlink()
+    garden.put(".brainstem_data/ab:c.md", "now")
+    garden.live_on()
+    done = garden.go_back()
+    assert done.notes == [
+        ".brainstem_data/CON.md stays in the checkpoint: CON.md is the name of a device on Windows."
+    ]
+    assert not (garden.root / ".brainstem_data/CON.md").exists()
+    assert (garden.root / ".brainstem_data/ab:c.md").read_text() == "then", "what the home has goes on"
+
+
+def test_going_back_takes_no_env_from_a_checkpoint_made_elsewhere(garden: Garden) -> None:
+    egg = garden.make().egg
+    egg.with_suffix(".json").unlink()
+    garden.put(".env", "PUMP_URL=theirs\n")
+    pack(garden.twin.workspace, egg, form=Form.ORGANISM, overwrite=True)
+    with open_egg(egg) as opened:
+        assert "PUMP_URL=theirs" in str([part.read() for part in opened.parts if part.name == ".env"])
+    garden.put(".env", "PUMP_URL=mine\n")
+    garden.live_on()
+    done = garden.go_back()
+    assert (garden.root / ".env").read_text() == "PUMP_KEY=two\n"
+    assert ".env" not in done.restored + done.removed

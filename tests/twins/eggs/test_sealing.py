@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyrage
 import pytest
-from bech32 import bech32_encode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envelopes import bech32
 from twins.eggs.sealing import is_sealed, make_sealing_key, open_file, recipient_of, seal_file
 from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
 from twins.importer.errors import DiskFull, NotWritable
@@ -149,7 +149,7 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", RECIPIENT, SECRET[:-1], SECRET.lower(), "ä", bech32_encode("age", [0] * 52)]
+    "text", ["", RECIPIENT, SECRET[:-1], SECRET.lower(), "ä", bech32.encode("age", bytes(32))]
 )
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, sealed: Path, text: str) -> None:
     with pytest.raises(BadSealingKey):

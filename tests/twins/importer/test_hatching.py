@@ -376,7 +376,7 @@ def test_two_homes_that_are_one_folder_by_a_link(home: AHome, tmp_path: Path) ->
     link = tmp_path / "link"
     link.symlink_to(home.root)
     Importer(link, held=home.held, signers=home.signers, fingerprint=OWN).hatch(gardener())
-    assert len(home.held.listing()) == 2
+    assert len(home.held.listing()) == 3
     assert home.importer().plan(gardener()).placed == []
 
 
@@ -398,4 +398,4 @@ def test_two_eggs_at_once_wait_for_each_other(home: AHome) -> None:
         thread.join()
     assert failures == []
     assert len([path for path in (home.root / "twins").iterdir() if path.name[0] != "."]) == 6
-    assert len(home.held.listing()) == 12
+    assert len(home.held.listing()) == 18

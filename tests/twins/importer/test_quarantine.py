@@ -27,7 +27,7 @@ from twins.importer.planning import Action
 
 def test_code_that_nobody_trusted_signed_is_held(home: AHome) -> None:
     done = home.importer().hatch(gardener(), now=NOW)
-    code = {"agents/water_agent.py", "services/pump_service.py"}
+    code = {"agents/water_agent.py", "services/pump_service.py", ".env"}
     assert {row.target for row in done.plan.quarantined} == code
     assert {hold.path for hold in home.held.listing()} == {f"twins/{KEY}/{path}" for path in code}
     assert all(
@@ -38,7 +38,7 @@ def test_code_that_nobody_trusted_signed_is_held(home: AHome) -> None:
 @pytest.mark.parametrize("seal", [Seal(None, OWN), Seal(None), Seal(True), BY_KITCHEN])
 def test_half_a_reason_to_trust_is_none(home: AHome, seal: Seal) -> None:
     home.importer().hatch(gardener(seal=seal))
-    assert len(home.held.listing()) == 2
+    assert len(home.held.listing()) == 3
 
 
 def test_what_this_home_or_a_trusted_signer_sealed_runs(home: AHome) -> None:
@@ -56,18 +56,18 @@ def test_trust_given_later_releases_the_same_code(home: AHome) -> None:
     home.importer().hatch(gardener(seal=BY_KITCHEN))
     home.signers.trust(KITCHEN, "kitchen")
     done = home.importer().hatch(gardener(seal=BY_KITCHEN))
-    assert sorted(done.released) == ["agents/water_agent.py", "services/pump_service.py"]
+    assert sorted(done.released) == [".env", "agents/water_agent.py", "services/pump_service.py"]
     assert home.held.listing() == []
 
 
 def test_packing_quarantined_code_here_does_not_approve_it(home: AHome) -> None:
     home.importer().hatch(gardener())
     home.importer().hatch(gardener(seal=BY_SELF))
-    assert len(home.held.listing()) == 2
+    assert len(home.held.listing()) == 3
     other = RAPPID.replace("4f", "5f")
     files = {**GARDENER, "rappid.json": json.dumps({"rappid": other}).encode()}
     done = home.importer().hatch(egg(files, rappid=other, seal=BY_SELF))
-    assert len(done.plan.quarantined) == 2
+    assert len(done.plan.quarantined) == 3
 
 
 @pytest.mark.parametrize(

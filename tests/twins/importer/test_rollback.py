@@ -183,7 +183,7 @@ def test_what_was_held_stays_held_should_it_come_back(home: AHome) -> None:
     importer.rollback(receipt.id)
     assert home.held.listing() == []
     home.live_in(home.twin, GARDENER)
-    assert len(home.held.listing()) == 2
+    assert len(home.held.listing()) == 3
 
 
 def test_a_folder_or_link_in_place_of_a_file_is_left(home: AHome) -> None:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 
 from twins.errors import HostileEgg
+from twins.portable_names import COMPONENT_BYTES as _COMPONENT_BYTES
+from twins.portable_names import DEPTH as _DEPTH
+from twins.portable_names import PATH_BYTES as _PATH_BYTES
+from twins.portable_names import folded as folded
+from twins.portable_names import is_impossible_on_windows
+from twins.portable_names import shown as shown
 
 _WINDOWS = os.name == "nt"
-_COMPONENT_BYTES = 255
-_PATH_BYTES = 1024
-_DEPTH = 64
-_SHOWN = 60
 
 # Nearly all names; whatever does not match is looked at piece by piece.
 _EVERYDAY = re.compile(r"(?:[\w@-]|\.(?=\w))[\w@.+=-]*(?:/(?:[\w@-]|\.(?=\w))[\w@.+=-]*)*", re.ASCII)
 _DRIVE = re.compile(r".:")  # some systems take any first sign for one
-_RESERVED = r"(?is)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:[.:].*)?"
-_WINDOWS_ONLY = re.compile(r'[<>:"|?*]|[. ]\Z')
 # What a terminal or a page would act on instead of showing it: controls, line ends, changes of direction.
 _UNSHOWABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-# HFS+ does not see these inside a name.
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-_TRAILING = re.compile(r"[. ]+(?=/|\Z)")
 
 OUTSIDE = "This egg writes outside its folder; refused whole"
 """The sentence for every name that leads elsewhere."""
@@ -61,31 +57,9 @@ def safe_component(text: str, *, windows: bool = _WINDOWS) -> str:
         raise HostileEgg(f"A name in this egg cannot be shown ({shown(text)}); refused whole", do=LEAVE_IT)
     if _octets(text) > _COMPONENT_BYTES:
         raise HostileEgg(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
-    if windows and (re.fullmatch(_RESERVED, text) or _WINDOWS_ONLY.search(text)):
+    if windows and is_impossible_on_windows(text):
         raise HostileEgg(f"Windows cannot hold a file named {shown(text)}; refused whole", do=LEAVE_IT)
     return text
-
-
-def folded(path: str) -> str:
-    """The same text for all paths that are one file on some disk in use.
-
-    Disks differ: macOS joins case and the ways to compose a letter, HFS+ also skips invisible signs,
-    Windows joins case and drops trailing dots and spaces. Compare targets by this, never by spelling.
-    """
-    if path.isascii():
-        key = path.lower()
-    else:
-        key = _IGNORED.sub("", path)
-        key = unicodedata.normalize("NFD", unicodedata.normalize("NFD", key).casefold())
-    loose = key.endswith((".", " ")) or "./" in key or " /" in key
-    return _TRAILING.sub("", key) if loose else key
-
-
-def shown(name: str) -> str:
-    """A name out of an egg as a person may read it: what cannot be shown is escaped, the middle is lost."""
-    text = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in name)
-    half = _SHOWN // 2
-    return text if len(text) <= _SHOWN else f"{text[:half]}…{text[1 - half :]}"
 
 
 def _octets(text: str) -> int:

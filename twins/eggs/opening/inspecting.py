@@ -15,6 +15,10 @@ from twins.eggs.opened import Destination, Opened, Part, Role
 from twins.eggs.opening.families import spoken
 from twins.eggs.opening.parts import Parts, Row
 from twins.eggs.opening.sniffing import open_egg
+from twins.errors import BadFile
+from twins.workspace_env import MAX_BYTES as MAX_ENV_BYTES
+from twins.workspace_env import decode as decode_env
+from twins.workspace_env import parse as parse_env
 
 AT_ONCE = 2 << 20
 """What unpacks to at most this many bytes is checked when it is only looked at; it costs no noticeable time."""
@@ -104,6 +108,7 @@ def lines(opened: Opened, *, signer: str = "") -> list[Line]:
         found.append(Line("", f"made by {opened.made_by}"))
     if opened.parts:
         found.append(Line("", _holds(opened)))
+        found += _variables(opened)
     found += [Line("note", note) for note in opened.notes]
     found += [Line("", line) for line in opened.answer.splitlines()]
     return found
@@ -130,6 +135,22 @@ def _hatches(opened: Opened) -> str:
     if opened.destination is Destination.ANSWER:
         return "does not hatch by itself"
     return f"{'unpacks' if opened.destination is Destination.INERT else 'hatches'} to {opened.folder}"
+
+
+def _variables(opened: Opened) -> list[Line]:
+    """The names that an egg's ``.env`` sets, never their values."""
+    if Role.ENV not in _counted(opened.parts):
+        return []
+    env = next(part for part in opened.parts if part.role is Role.ENV)
+    if env.size > MAX_ENV_BYTES:
+        return [Line("note", f"its .env has more than {MAX_ENV_BYTES >> 10} KB and is not read")]
+    try:
+        found = parse_env(decode_env(env.read()))
+    except BadFile as problem:
+        return [Line("note", str(problem))]
+    names = [shown(name) for name in found.taken] + [f"{shown(one)} (never taken)" for one in found.left_out]
+    more = f" and {len(names) - _ROWS} more" if len(names) > _ROWS else ""
+    return [Line("", f".env sets {', '.join(names[:_ROWS])}{more}")] if names else []
 
 
 def _holds(opened: Opened) -> str:

@@ -33,13 +33,25 @@ _SECRET_NAMES = frozenset(
         "private-estate-secret", "private-estate-map.json", "keys",
         ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud",
         ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".htpasswd",
+        "credentials", "kubeconfig", "wallet.dat", "shadow", "gshadow", "htpasswd", "login data", "cookies", "cookies.txt",
+        "cookies.sqlite", "key3.db", "key4.db", "logins.json", "signons.sqlite", "web data", "secring.gpg",
+        ".dockercfg", ".dockerconfigjson", ".boto", ".s3cfg", ".vault-token", ".terraformrc", ".my.cnf", ".mylogin.cnf",
+        ".smbcredentials", ".fetchmailrc", ".msmtprc", ".password-store", "rclone.conf", "access_tokens.db",
+        "application_default_credentials.json", ".yarnrc.yml", "wireguard", "wg0.conf",
     }
 )  # fmt: skip
 _SECRET_SUFFIXES = (
     ".token", ".tokens", ".session", ".secret", ".secrets", ".key", ".keys", ".env",
+    ".ovpn", ".tfvars", ".tfvars.json", ".tfstate", ".mobileconfig", ".mobileprovision", ".keychain", ".keychain-db",
+    ".kwallet", ".agekey", ".psafe3", ".1pif", ".kdb", ".bks", ".wallet", ".gpg-key", ".rdp",
     ".pem", ".crt", ".cer", ".der", ".csr", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx",
 )  # fmt: skip
-_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss", "utc--")
+_SECRET_SHAPE = re.compile(
+    r"(?:[\w.-]*[_.-])?(?:credentials?|secrets?)\.(?:json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db|enc|properties)"
+    r"|(?:[\w.-]*[_.-])?service[_-]?account(?:[_.-][\w.-]*)?\.json|client_secrets?[\w.-]*\.json"
+    r"|[\w.-]*-firebase-adminsdk-[\w.-]*\.json|(?:[\w.-]*[_.-])?kubeconfig(?:\.ya?ml|\.json)?"
+)
 _PRIVATE_NAMES = frozenset({"private"})
 _MADE_ANEW_NAMES = frozenset(
     {
@@ -69,6 +81,8 @@ def by_name(name: str) -> Why | None:
         return Why.LOCAL
     while True:
         if key in _SECRET_NAMES or key.endswith(_SECRET_SUFFIXES) or key.startswith(_SECRET_STARTS):
+            return Why.SECRET
+        if _SECRET_SHAPE.fullmatch(key):
             return Why.SECRET
         shorter = _COPY.sub("", key)
         if shorter == key or not shorter:

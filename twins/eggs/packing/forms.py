@@ -60,7 +60,9 @@ class LeftOut(NamedTuple):
 
 class Packed(msgspec.Struct, frozen=True):
     """An egg that lies on disk, whole. ``files`` counts what came from the workspace; ``allowed`` are the
-    likely secrets in it that the owner let pass. ``signature`` is the file beside it, where there is one."""
+    likely secrets in it that the owner let pass. ``signature`` is the file beside it, where there is one.
+    ``odd_names``: path to the reason for which nobody installs a file
+    of that name. ``unread``: kind to number of the files that were not looked into for secrets."""
 
     path: Path
     form: Form
@@ -72,3 +74,5 @@ class Packed(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
     allowed: tuple[Finding, ...]
     signature: Path | None
+    unread: dict[str, int] = {}
+    odd_names: dict[str, str] = {}

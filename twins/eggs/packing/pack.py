@@ -22,9 +22,11 @@ from twins.eggs.packing.rapplications import Rapplication
 from twins.eggs.packing.secret_scan import SecretScan
 from twins.eggs.packing.single_agents import one_agent
 from twins.eggs.packing.staged_file import settled, staged_file
+from twins.eggs.packing.unread_kinds import unread_kinds
 from twins.eggs.packing.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFile, TwinConflict
 from twins.identity_file import utc
+from twins.portable_names import why_not_portable
 from twins.workspace import Workspace, write_atomically
 
 
@@ -54,7 +56,7 @@ def pack(
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
-        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory)
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
         if held is not None:
             load.leave_held(held)
             _check_item(load, form)
@@ -77,6 +79,8 @@ def pack(
         left_out=tuple(load.left_out),
         allowed=passing.allowed,
         signature=_sign_beside(target, digest, moment, key) if form.is_rapp1 else None,
+        unread=unread_kinds(hashes),
+        odd_names={one.path: why for one in load.members if (why := why_not_portable(one.name))},
     )
 
 
@@ -96,6 +100,7 @@ def _gathered(
     item: str,
     conversations: ConversationSource | None,
     exclude_memory: bool,
+    is_held: IsHeld | None,
 ) -> Load:
     if form.needs_item != bool(item):
         raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
@@ -113,6 +118,7 @@ def _gathered(
         conversations=conversations,
         exclude_memory=exclude_memory,
         published_only=form is Form.ORGANISM,
+        is_held=is_held,
     )
     if form is Form.RAPP1_ORGANISM:
         in_nfc(load)

@@ -9,77 +9,38 @@ import math
 import re
 from collections import Counter
 
-RUN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-LEAST_RUN = 20
-"""Every maker's key has so many of ``RUN`` in a row, except what follows ``AZURE``."""
-AZURE = (b"AccountKey=", b"SharedAccessKey=")
-HEAD_ROOM = 64
-"""How far before its run a key may begin."""
-
-HEAD = re.compile(
-    rb"gh[pousr]_|github_pat_|sk-|A[KS]IA|xox[abeoprs]-|xapp-|hooks\.slack\.com/|AIza|GOCSPX-|ya29\.|eyJ"
-    rb"|[sr]k_(?:live|test)_|whsec_|glpat-|npm_|pypi-|hf_|SG\.|dop_v1_|[0-9]{8,10}:AA"
-)
-"""How the makers' keys begin."""
-
-_SHAPES = (
-    ("GitHub key", rb"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{40,}"),
-    ("Anthropic key", rb"sk-ant-[\w-]{24,}"),
-    ("OpenAI key", rb"sk-(?:(?:proj|svcacct|admin)-[\w-]{24,}|(?:or-v1-)?[A-Za-z0-9]{32,})"),
-    ("AWS key", rb"A[KS]IA[A-Z0-9]{16}"),
-    ("Slack key", rb"xox[abeoprs]-[0-9][\w-]{18,}|xapp-[0-9]-[\w-]{24,}"),
-    ("Slack address", rb"hooks\.slack\.com/(?:services|workflows)/\w+/\w+/[\w/]{20,}"),
-    ("Google key", rb"AIza[\w-]{35}|GOCSPX-[\w-]{28}|ya29\.[\w-]{40,}"),
-    ("sign-in key (JWT)", rb"eyJ[\w-]{12,}\.eyJ[\w-]{8,}\.[\w-]{16,}"),
-    ("Stripe key", rb"[sr]k_(?:live|test)_[A-Za-z0-9]{24,}|whsec_[A-Za-z0-9+/]{32,}"),
-    ("GitLab key", rb"glpat-[\w-]{20,}"),
-    ("npm key", rb"npm_[A-Za-z0-9]{36}"),
-    ("PyPI key", rb"pypi-AgE[\w-]{60,}"),
-    ("Hugging Face key", rb"hf_[A-Za-z0-9]{34,}"),
-    ("SendGrid key", rb"SG\.[\w-]{22}\.[\w-]{43}"),
-    ("DigitalOcean key", rb"dop_v1_[0-9a-f]{64}"),
-    ("Telegram key", rb"[0-9]{8,10}:AA[\w-]{33}"),
-    ("Azure connection string", rb"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{40,}={0,2}"),
-)
-_SHAPE = re.compile(
-    b"|".join(b"(?P<s%d>%s)(?![A-Za-z0-9])" % (number, shape) for number, (_, shape) in enumerate(_SHAPES)),
-    re.ASCII,
-)
-# A key stands for itself: after no letter or digit, unless that is the end of an escape.
-_FREE = re.compile(rb"\A\Z|[^A-Za-z0-9]\Z|\\[abfnrtv]\Z|%[0-9A-Fa-f]{2}\Z|\\(?:x|u00)[0-9A-Fa-f]{2}\Z")
-# In manuals: AKIAIOSFODNN7EXAMPLE, ghp_xxxx…, and the sign-in key that explains what such a key is.
-_IN_MANUALS = re.compile(
-    rb"example|placeholder|redacted|x{4}|0{8}|\.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6", re.I
-)
-
-_PRIVATE_KEY = re.compile(
-    rb"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-    rb"(?:[\s\"'+,]|\\+[nr]|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\r\n\\]{0,80})*"
-    rb"(?:[A-Za-z0-9+/]{24}|[A-Za-z0-9+/=\s]{3,2000}-----END)"
-)
 _IN_ADDRESS = re.compile(rb"://[^\s/@:\"'<>]{0,64}:(?P<value>[^\s/@\"'<>]{3,128})\Z")
 
 PASSWORD = "password"  # noqa: S105 - the word
 OTHER = "secret"
 
-STEMS = (
-    (b"pass", PASSWORD),
-    (b"pwd", PASSWORD),
-    (b"secret", OTHER),
-    (b"token", OTHER),
-    (b"api", OTHER),
+_AFTER_KEY = frozenset(bytes((octet,)) for octet in b"\"'`\\] \t:=!,")
+_BEFORE_KEY = re.compile(
+    rb"(?:api|app|private|secret|access|signing|sign|encryption|encrypt|cipher|master|account|service|auth|license"
+    rb"|session|shared|preshared|storage|deploy|stream|admin|root|subscription|bot|webhook|wallet|aes|hmac|jwt|rsa"
+    rb"|consumer|client|web|bearer|provider|model|llm|x)[_. -]?\Z|(?-i:[A-Z0-9]{3}_)\Z",
+    re.I,
 )
-"""Pieces of names, in lower case, that promise a secret, and which kind of one."""
+_NO_KEY = re.compile(
+    rb"(?:public|primary|foreign|cache|sort|partition|row|group|index|map|dict|hash|object|file|host|idempotency"
+    rb"|unique|config|lookup|translation|registry|thread|dedup|store|data|json|query|search|item|node|room|user"
+    rb"|site|recaptcha_site|measurement|etag|content)[_. -]?\Z",
+    re.I,
+)
 
 _NAME = re.compile(
-    rb"passw(?:or)?d|passwd|passw|passp(?:hrase)?|pwd|secret|token|api[_-]?(?:key|token|secret|pass)", re.I
+    rb"pass(?=[_-]?[0-9]{0,2}\Z)|passw(?:or)?d|passwd|passwort|passw|passp(?:hrase)?|passcode|pwd|secret|token|credential",
+    re.I,
+)
+_BEFORE_PASS = re.compile(
+    rb"(?:\A|[^A-Za-z0-9]|(?i:db|user|my|smtp|mail|imap|ftp|admin|root|wifi|http|proxy|mqtt))\Z"
 )
 _ASSIGNED = re.compile(
     rb"""(?P<name>[A-Za-z0-9_-]{0,48})(?P<close>\\?["'`]?\]?)[ \t]{0,8}
          (?::[ \t]{0,4}[A-Za-z][\w.]{0,20}(?:\[\w{1,20}\])?(?:[ ]?\|[ ]?None)?[ \t]{0,8}(?==))?
          (?P<sign>=>|[:!=]?={1,3}|:|,)[ \t]{0,8}
          (?:[rbuRBU]{0,2}(?P<quote>\\?["'`])(?P<quoted>[^"'`\\\r\n]{6,200})(?P=quote)
-           |(?P<plain>[^\s"'`\#;,(){}\[\]<>$]{6,200})[ \t]*(?=[\r\n]|\Z))""",
+           |(?P<plain>[^\s"'`\\]{6,200})(?=[ \t]*(?:[\r\n]|\Z|["'\\]|[#;])))""",
     re.X | re.ASCII,
 )
 _LOOKED_UP = re.compile(rb"get(?:env)?\([ \t]{0,4}[\"'][A-Za-z0-9_-]{0,48}\Z")
@@ -108,26 +69,11 @@ _COMMON = re.compile(
 _IDENTIFIER = re.compile(
     rb"(?:[A-Za-z]{2,}[0-9]{0,2}|[0-9]{1,4})(?:[-_.:/ ]+(?:[A-Za-z]+[0-9]{0,2}|v?[0-9]{1,4}))*/?"
 )
+_CALL = re.compile(rb"[(){}\[\]<>]")
 _PATHS = (b"/", b"./", b"../", b"~/")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _SIGN = re.compile(rb"[!@#$^&+=~]")
-
-
-def known_key(content: bytes, at: int) -> tuple[int, str] | None:
-    """(end, whose) of the maker's key that begins at ``at``; None when none does."""
-    if not _FREE.search(content[max(0, at - 6) : at]):
-        return None
-    match = _SHAPE.match(content, at)
-    if match is None or _IN_MANUALS.search(match[0]):
-        return None
-    return match.end(), _SHAPES[int((match.lastgroup or "s0")[1:])][0]
-
-
-def private_key(content: bytes, at: int) -> int:
-    """Where the piece of a private key block that begins at ``at`` ends; 0 when it is only its name."""
-    match = _PRIVATE_KEY.match(content, at, at + 4096)
-    return match.end() if match else 0
 
 
 def address_password(content: bytes, at: int) -> tuple[int, int] | None:
@@ -147,20 +93,63 @@ def assigned(content: bytes, at: int, kind: str, *, code: bool) -> tuple[int, in
     match = _ASSIGNED.match(content, at)
     if match is None or not _NAME.match(match["name"]) or _ABOUT.search(match["name"]):
         return None
-    quoted, plain, sign = match["quoted"], match["plain"], match["sign"]
+    if len(match["name"]) == 4 and not _BEFORE_PASS.search(content[max(0, at - 6) : at]):
+        return None
+    return _literal(content, at, match, kind, code)
+
+
+def assigned_key(content: bytes, at: int, *, code: bool) -> tuple[int, int] | None:
+    """The same for a name that ends in ``key``, which stands at ``at``."""
+    if content[at + 3 : at + 4] not in _AFTER_KEY:
+        return None
+    match = _ASSIGNED.match(content, at)
+    if match is None or len(match["name"]) != 3:
+        return None
+    before = content[max(0, at - 24) : at]
+    if _NO_KEY.search(before) or not _BEFORE_KEY.search(before):
+        return None
+    return _literal(content, at, match, OTHER, code)
+
+
+def _literal(
+    content: bytes, at: int, match: re.Match[bytes], kind: str, code: bool
+) -> tuple[int, int] | None:
+    name = match["name"].lower()
+    quoted: bytes | None = match["quoted"]
+    plain: bytes | None = match["plain"]
+    sign = match["sign"]
     if plain is not None and (code or sign not in (b"=", b":")):
         return None
     if sign == b"," and not (match["close"] and quoted and _LOOKED_UP.search(content, max(0, at - 80), at)):
         return None
-    value = plain if quoted is None else quoted
+    if plain is not None:
+        plain = plain.rstrip(b",;")
+        if _CALL.search(plain):
+            return None
+    value = quoted if quoted is not None else plain or b""
+    if _is_phrase(name, value):
+        return match.span("quoted")
     if b" " in value or value.startswith(_PATHS) or _MADE_UP.search(value) or _COMMON.fullmatch(value):
         return None
     if kind == PASSWORD:
         told = quoted is not None and b"=" in sign and sign != b"=>"
         likely = _is_chosen(value) or (told and value.isascii())
     else:
-        likely = looks_random(value, least=10 if match["name"][:6].lower() == b"secret" else 16)
-    return match.span("plain" if quoted is None else "quoted") if likely else None
+        likely = looks_random(value, least=10 if name[:6] in (b"secret", b"creden") else 16)
+    begin = match.start("plain" if quoted is None else "quoted")
+    return (begin, begin + len(value)) if likely else None
+
+
+def is_made_up(value: bytes) -> bool:
+    """Whether a value stands for another one, as in manuals and templates."""
+    return _MADE_UP.search(value) is not None or _COMMON.fullmatch(value) is not None
+
+
+def _is_phrase(name: bytes, value: bytes) -> bool:
+    return (
+        name.startswith(b"passphrase")
+        and re.fullmatch(rb"[a-z]{3,12}(?: [a-z]{3,12}){3,11}", value) is not None
+    )
 
 
 def looks_random(value: bytes, *, least: int) -> bool:

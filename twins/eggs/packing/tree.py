@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from agents.storage.safe_open import open_folder, open_regular, open_root
 from twins.eggs.archive.names import shown
 from twins.eggs.archive.writing import PIECE
 from twins.eggs.packing.exclusions import Why
@@ -22,9 +23,6 @@ from twins.errors import BadFile, TwinConflict
 
 MAX_DEPTH = 60
 """Folders inside each other; an egg's names have 64 components at most."""
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Verdict = Callable[[str], Why | None]
 """A path below the root, to why it stays behind; None lets it travel."""
@@ -49,7 +47,7 @@ class Tree:
         self._name = root.name
         self._folders: list[tuple[str, int]] = []
         try:
-            self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._root = open_root(root)
         except OSError as error:
             raise BadFile(
                 f"{root.name} cannot be read: {error.strerror}", do="Look at the folder."
@@ -103,18 +101,18 @@ class Tree:
         """
         folder, _, name = path.rpartition("/")
         try:
-            file = os.fdopen(os.open(name, _FILE, dir_fd=self._enter(folder)), "rb", buffering=0)
+            descriptor, status = open_regular(self._enter(folder), (name,))
         except OSError as error:
             if error.errno in _GONE:
                 return None
             raise BadFile(
                 f"{shown(path)} cannot be read: {error.strerror}", do="Look at the file, or move it away."
             ) from error
-        status = os.fstat(file.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_size > PIECE:
+        file = os.fdopen(descriptor, "rb", buffering=0)
+        if status.st_size > PIECE:
             return _large(file, path, status.st_size)
         with file:
-            return _piece(file, path, status.st_size) if stat.S_ISREG(status.st_mode) else None
+            return _piece(file, path, status.st_size)
 
     def read(self, path: str, limit: int) -> bytes | None:
         """The whole of a small file; None when there is none. Raises ``BadFile`` above ``limit`` bytes."""
@@ -162,7 +160,7 @@ class Tree:
         self._leave(common)
         for name in names[common:]:
             above = self._folders[-1][1] if self._folders else self._root
-            self._folders.append((name, os.open(name, _FOLDER, dir_fd=above)))
+            self._folders.append((name, open_folder(above, (name,))))
         return self._folders[-1][1] if self._folders else self._root
 
     def _leave(self, depth: int) -> None:

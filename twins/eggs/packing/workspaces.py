@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ from twins.eggs.packing import exclusions
 from twins.eggs.packing.env_blanking import MAX_BYTES as MAX_ENV_BYTES
 from twins.eggs.packing.env_blanking import blanked
 from twins.eggs.packing.exclusions import Why
-from twins.eggs.packing.load import Load
+from twins.eggs.packing.load import IsHeld, Load
 from twins.eggs.packing.tree import Tree
 from twins.errors import NoSuchTwin
 from twins.identity_file import FILE as IDENTITY
@@ -43,11 +44,12 @@ def whole_workspace(
     conversations: ConversationSource | None,
     exclude_memory: bool,
     published_only: bool = False,
+    is_held: IsHeld | None = None,
 ) -> Load:
     """Everything that lives in a workspace. Its trees stay open as long as ``held``.
 
     ``published_only`` leaves out what the organism egg has no place for, and takes the ``.env`` in, without
-    its secrets. Raises ``NoSuchTwin`` where nobody lives, ``BadFile``.
+    its secrets, unless it is held. Raises ``NoSuchTwin`` where nobody lives, ``BadFile``.
     """
     tree = held.enter_context(Tree(workspace.root))
     identity_file = tree.read(IDENTITY, MAX_IDENTITY_BYTES)
@@ -77,7 +79,13 @@ def whole_workspace(
     _put_agents(load, workspace, tree, held)
     if published_only:
         env = tree.read(_ENV, MAX_ENV_BYTES)
-        if env is not None:
+        if (
+            env is not None
+            and is_held is not None
+            and is_held(workspace.env_file, hashlib.sha256(env).hexdigest())
+        ):
+            load.leave(_ENV, Why.HELD)  # blanked and signed by this home it would be another content
+        elif env is not None:
             load.put(_ENV, blanked(env))
             load.leave(_ENV, Why.BLANKED)
     if conversations is not None and not exclude_memory:

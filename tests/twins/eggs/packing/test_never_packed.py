@@ -72,6 +72,35 @@ FILES = [
         "server (1).key",
         "server.key (1)",
     ),
+    *("credentials.json", "credentials", "secrets.json", "secrets.yaml", "app-secrets.toml", "wallet.dat"),
+    *("service-account.json", "service_account_prod.json", "client_secret_12.apps.json", "kubeconfig"),
+    *(
+        "prod.kubeconfig",
+        "terraform.tfstate",
+        "terraform.tfstate.backup",
+        "prod.tfvars",
+        "prod.auto.tfvars.json",
+    ),
+    *(
+        "office.ovpn",
+        "Login Data",
+        "Cookies",
+        "cookies.txt",
+        "key4.db",
+        "logins.json",
+        ".pgpass",
+        ".htpasswd",
+    ),
+    *("id_ecdsa", "x.jks", "x.keystore", "x.ppk", "x.kdbx", "x.p8", "office.mobileconfig", "secring.gpg"),
+    *(
+        "shadow",
+        "UTC--2026-11-21T09-40-00.0Z--4f2a",
+        "login.keychain-db",
+        ".dockercfg",
+        ".my.cnf",
+        "wg0.conf",
+    ),
+    *("application_default_credentials.json", "x-firebase-adminsdk-1.json", ".vault-token", "x.rdp"),
 ]
 FOLDERS = [
     *(
@@ -344,3 +373,23 @@ def test_a_file_that_cannot_be_read_is_said_not_lost(bare: Nest) -> None:
 def test_no_mixture_of_cases_lets_a_name_through(name: str, upper: list[bool], end: str) -> None:
     mixed = "".join(one.upper() if up else one.lower() for one, up in zip(name, upper, strict=False)) + end
     assert exclusions.by_name(mixed) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "credentials.md", "credentials_agent.py", "secrets.py", "secret_garden.json", "cookies.json", "shadow.md", "terraform.md",
+        "kubeconfig_notes.md", "service-account.md", "wallet.json", "logins.md", "account.json",
+    ],
+)  # fmt: skip
+def test_name_that_only_resembles_a_secret_file_travels(name: str) -> None:
+    assert exclusions.by_name(name) is None
+
+
+def test_odd_names_of_a_home_are_packed_and_told(nest: Nest) -> None:
+    nest.put(".brainstem_data/CON.md", "mine")
+    nest.put(".brainstem_data/picture.png", "x")
+    packed = nest.pack()
+    assert packed.odd_names == {".brainstem_data/CON.md": "CON.md is the name of a device on Windows"}
+    assert packed.unread == {"picture": 1}
+    assert contents(packed.path)["data/CON.md"] == b"mine"

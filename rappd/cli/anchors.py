@@ -1,0 +1,179 @@
+"""``rappd threads verify``, ``witness`` and ``accept``: the event log against its anchors."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rappd.cli.daemon import Daemon
+from rappd.cli.phrases import ago, count
+from rappd.cli.progress import progress
+from rappd.cli.screen import command, dim, mark, note, print_json, say, tame, tell, wrapped
+from rappd.cli.tables import table
+from rappd.errors import Mistyped, NotFound
+from rappd.home import Home
+
+if TYPE_CHECKING:
+    from rappd.store.anchor_proof import Anchored, AnchorProof, Witness
+    from rappd.store.verify import VerifyReport
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SHOWN = 20  # problems that a screen lists
+
+
+@click.command()
+@click.option("--peers", is_flag=True, help="Ask your other machines, too, which anchors they keep.")
+@_JSON
+def verify(peers: bool, as_json: bool) -> int:
+    """Check that no event was changed, removed or put in, against the anchors that were signed."""
+    from rappd.store.verify import verify as check
+
+    home = Home.here()
+    witnesses = _ask(home) if peers else []
+    with progress() as line:
+        report = check(
+            home.database,
+            lambda done, total: line(f"Checked {done:,} of {count(total, 'event')}…"),
+            _proof(home, witnesses),
+        )
+    if as_json:
+        print_json({"verify": report.as_json()})
+        return 0 if report.whole else 1
+    if report.whole:
+        what = f"{count(report.events, 'event')} in {count(report.threads, 'thread')}, none changed"
+        say(f"{mark('good')} {wrapped(f'{what}; {_anchored(report)}.', 2)}")
+    for problem in report.problems[:_SHOWN]:
+        tell("bad", str(problem))
+    if report.anchored is not None:
+        _more(report, report.anchored, peers=peers)
+    if not report.whole:
+        more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
+        say(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
+    return 0 if report.whole else 1
+
+
+@click.command()
+@click.option("--forget", metavar="PEER", default="", help="Drop what is kept of PEER, evidence included.")
+@_JSON
+def witness(forget: str, as_json: bool) -> int:
+    """Anchors of your other machines that this one keeps."""
+    daemon = Daemon(Home.here())
+    if forget:
+        done = daemon.post("/anchors/forget", {"peer": forget})
+        if as_json:
+            print_json(done)
+        else:
+            note(f"{mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {tame(forget)} dropped")
+        return 0
+    kept: list[dict[str, Any]] = daemon.get("/anchors")["kept"]
+    faulty = any(row["faults"] for row in kept)
+    if as_json:
+        print_json({"kept": kept})
+        return 1 if faulty else 0
+    if not kept:
+        say("No anchors of other machines are kept here.")
+        return 0
+    now = time.time()
+    rows = [
+        [row["name"] or row["fingerprint"][:16], str(row["anchors"]), str(row["events"]), ago(now - row["at"] / 1e6)]
+        for row in kept
+    ]  # fmt: skip
+    table(
+        ["MACHINE", "ANCHORS", "EVENTS", "SIGNED"],
+        rows,
+        marks=["bad" if row["faults"] else "good" for row in kept],
+    )
+    for row in kept:
+        for fault in row["faults"]:
+            tell(
+                "bad",
+                f"{row['name'] or row['fingerprint'][:16]}: anchor {fault['counter']} came {fault['what']}",
+            )
+    return 1 if faulty else 0
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Sign without asking.")
+@_JSON
+def accept(yes: bool, as_json: bool) -> int:
+    """Sign the event log as it is now, although it differs from what was signed. With rappd stopped."""
+    from rappd.store.anchor import Anchorer
+    from rappd.store.reading import Reader
+
+    home = Home.here()
+    if not home.database.exists():
+        raise NotFound("There is no event log here yet.", do="rappd start")
+    if not yes:
+        raise Mistyped(
+            "What differs is not looked at again once it is accepted.", do="--yes, if you know why"
+        )
+    held = home.hold()
+    try:
+        Reader(home.database).close()  # carries over what a killed daemon left
+        anchorer = Anchorer(home.database, home.identity())
+        try:
+            report = anchorer.accept()
+        finally:
+            anchorer.close()
+    finally:
+        held.release()
+    if as_json:
+        print_json({"anchor": report.as_json()})
+    else:
+        say(f"{mark('good')} {count(report.events, 'event')} signed as they are.")
+    return 0
+
+
+def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
+    """None where there is no key yet, so that nothing was signed."""
+    from rappd.store.anchor_proof import AnchorProof
+
+    if not (home.keys / "identity.pem").exists():
+        return None
+    return AnchorProof(home.database, home.identity().public, witnesses)
+
+
+def _ask(home: Home) -> list[Witness]:
+    from rappd.store.anchor_proof import Witness
+
+    answers = Daemon(home).post("/anchors/ask")["witnesses"]
+    return [
+        Witness(str(one["name"]), [(body, fault) for body, fault in one["anchors"]], str(one["trouble"]))
+        for one in answers
+    ]
+
+
+def _anchored(report: VerifyReport) -> str:
+    anchored = report.anchored
+    if anchored is None or anchored.newest is None:
+        return "not anchored yet"
+    newest = anchored.newest
+    text = f"anchored up to event {newest.events}, signed {ago(time.time() - newest.at / 1e6)}"
+    if anchored.unanchored:
+        text += f", {anchored.unanchored} not anchored yet"
+    names = [tame(one.name) for one in anchored.witnesses if not one.trouble]
+    return f"{text}; witnesses: {', '.join(names)}" if names else text
+
+
+def _more(report: VerifyReport, anchored: Anchored, *, peers: bool) -> None:
+    since = anchored.since
+    if since is not None:
+        day = time.strftime("%d %b %Y", time.localtime(since.at / 1e6)).lstrip("0")
+        if since.note in ("restored", "accepted"):
+            how = (
+                "The home was restored from a backup"
+                if since.note == "restored"
+                else "It was accepted as it is"
+            )
+            text = f"{how} on {day}: what was signed before is not compared."
+            say(f"{mark('note')} {wrapped(text, 2)}")
+        elif report.whole:
+            say(dim(f"  Anchored since {day}."))
+    for one in anchored.witnesses:
+        if one.trouble:
+            say(f"{mark('note')} {wrapped(f'{tame(one.name)} {tame(one.trouble)}', 2)}")
+    if peers and not anchored.witnesses:
+        say(f"{mark('note')} No machine of yours is paired: {command('rappd peers pair')}")

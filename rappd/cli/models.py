@@ -1,0 +1,64 @@
+"""``rappd models``: the models that can be chosen, and the owner's yes to a server on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rappd.cli.awake import local_models, thinking
+from rappd.cli.daemon import Daemon
+from rappd.cli.screen import mark, print_json, say, tame
+from rappd.cli.verbs import Verbs
+from rappd.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+
+@click.group(cls=Verbs)
+def models() -> None:
+    """See which model answers, and choose another."""
+
+
+@models.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """The model in use, those that can be chosen, and a server on this machine that waits for your yes."""
+    daemon = Daemon(Home.here())
+    status, found = daemon.get("/operator/status"), daemon.get("/models")
+    if as_json:
+        print_json({"models": found["models"], "current": found["current"], **_local(status)})
+        return
+    say(f"Thinking  {tame(thinking(status))}")
+    for model in found["models"]:
+        current = mark("good") if model["id"] == found["current"] else " "
+        say(f"  {current} {tame(str(model['id']))}")
+    local_models(status)
+
+
+@models.command()
+@click.argument("which", metavar="local|MODEL|auto")
+@_JSON
+def use(which: str, as_json: bool) -> None:
+    """Use the model server found on this machine (`local`), or a MODEL of the server in use.
+
+    A server that you said yes to answers turns. To let it change agents and twins as well, name it:
+    `rappd config set provider.url URL`.
+    """
+    daemon = Daemon(Home.here())
+    if which == "local":
+        server = str(daemon.post("/models/local", {})["server"])
+        if as_json:
+            print_json({"server": server})
+        else:
+            say(f"{mark('good')} {tame(server)} answers from now on.")
+        return
+    chosen = daemon.post("/models/set", {"model": which})
+    if as_json:
+        print_json({"model": chosen["model"]})
+    else:
+        say(f"{mark('good')} {tame(str(chosen['model']))} answers from now on.")
+
+
+def _local(status: dict[str, Any]) -> dict[str, Any]:
+    return {"local": status.get("local_models") or {}}

@@ -1,0 +1,35 @@
+"""The source of a request on this machine, for limits: agents are told apart from everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from agents.worker.syscalls import LINUX
+from agents.worker.tcp_owners import Address, account_of, worker_serves
+from rappd.doors.keys import HOUSE
+
+log = logging.getLogger(__name__)
+
+AGENTS = "agents"
+"""The source of everything that workers, and programs they started, ask for."""
+
+
+async def source_of(request: web.Request) -> str:
+    """``AGENTS``, or the account of the program that asks, or its address where the account cannot be told."""
+    transport = request.transport
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    here = transport.get_extra_info("sockname") if transport is not None else None
+    if not (LINUX and isinstance(peer, tuple) and isinstance(here, tuple)):
+        return request.remote or ""
+    template = request.app[HOUSE].template_pid
+    return await asyncio.to_thread(_source, template, peer[:2], here[:2]) or str(peer[0])
+
+
+def _source(template: int | None, peer: Address, here: Address) -> str:
+    if template and worker_serves(template, peer, here):
+        return AGENTS
+    account = account_of(peer, here)
+    return "" if account is None else f"account {account}"

@@ -1,0 +1,75 @@
+"""Envelopes of strangers are limited by address; what proves itself is not, whatever was sent before."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from envelopes.errors import BadToken
+from envelopes.record import HELLO, HELP, Envelope, new_id
+from rappd.doors.federation.envelopes import _By
+from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.limits import RateLimit, TooMany
+from rappd.machines.credentials import STRANGER
+from rappd.passage import Caller
+
+GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
+
+
+class Checks:
+    """Stands in for the credentials: what ``outcome`` is, comes of every check."""
+
+    outcome: Any = STRANGER
+
+    async def armed(self, envelope: Envelope, caller: Caller) -> Caller:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return cast(Caller, self.outcome)
+
+
+def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
+    app = app or {
+        HELLO_LIMIT: RateLimit(5, 60),
+        SIGNED_LIMIT: RateLimit(5, 60),
+        MACHINES: SimpleNamespace(credentials=checks),
+        ENTRANCE: SimpleNamespace(prove=lambda protocol: None),
+    }
+    request = SimpleNamespace(app=app, remote="192.0.2.1", protocol=None)
+    return _By(cast(web.Request, request), who, "")
+
+
+def _envelope(verb: str) -> Envelope:
+    return Envelope(new_id(), "a", "b", verb, {})
+
+
+@pytest.mark.parametrize("verb", [HELP, HELLO])
+@pytest.mark.parametrize("wrong", [STRANGER, BadToken("signature")], ids=["nothing", "wrong"])
+async def test_right_capability_is_taken_after_any_number_of_wrong_ones(verb: str, wrong: Any) -> None:
+    checks = Checks()
+    by = _by(checks)
+    checks.outcome = wrong
+    for _ in range(5):
+        if wrong is STRANGER:
+            await by.armed(_envelope(verb))
+        else:
+            with pytest.raises(BadToken):
+                await by.armed(_envelope(verb))
+    with pytest.raises(TooMany):
+        await by.armed(_envelope(verb))
+    checks.outcome = GRANTED
+    for _ in range(20):
+        assert (await by.armed(_envelope(verb)))[1] == GRANTED
+
+
+async def test_wrong_capability_of_a_peer_does_not_limit_strangers() -> None:
+    checks = Checks()
+    checks.outcome = BadToken("disagree")
+    by = _by(checks, GRANTED)
+    for _ in range(20):
+        with pytest.raises(BadToken):
+            await by.armed(_envelope(HELP))
+    checks.outcome = STRANGER
+    await _by(checks, app=by.request.app).armed(_envelope(HELP))

@@ -1,0 +1,117 @@
+"""Wrong keys and passwords are limited by their source; the right one is taken whatever was tried before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
+
+from rappd.limits import RateLimit, TooMany
+from rappd.operator import OperatorSessions
+
+HAMMERS = """
+import http.client, json
+seen = {{}}
+def ask(method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", {port}, timeout=10)
+    connection.request(method, path, body, {{"Content-Type": "application/json"}})
+    status = connection.getresponse().status
+    connection.close()
+    seen.setdefault(path.split("?")[0], []).append(status)
+for number in range(60):
+    ask("POST", "/operator/session", json.dumps({{"key": "guess%d" % number}}))
+    ask("GET", "/threads")
+    ask("GET", "/voice/config?password=guess%d" % number)
+    ask("POST", "/login")
+return json.dumps({{path: [found.count(403), found.count(429)] for path, found in seen.items()}})
+"""
+
+
+def _session(daemon: RunningDaemon, key: str) -> int:
+    return daemon.post("/operator/session", {"key": key}).status
+
+
+def _key(daemon: RunningDaemon) -> str:
+    return str(daemon.post("/operator/key", control=True).json()["key"])
+
+
+def test_right_key_signs_in_after_any_number_of_wrong_ones(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    key = _key(daemon)
+    seen = [_session(daemon, f"guess{number}") for number in range(100)]
+    assert set(seen) == {403, 429}
+    assert seen.count(403) == 30
+    assert _session(daemon, key) == 200
+    assert _session(daemon, key) == 429, "a key is for one use, and using it again is a failure"
+    assert _session(daemon, _key(daemon)) == 200
+
+
+def test_session_is_held_while_others_are_refused(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    opened = daemon.post("/operator/session", {"key": _key(daemon)})
+    headers = {
+        "Cookie": opened.headers["set-cookie"].split(";", 1)[0],
+        "X-Rappd-Proof": opened.json()["proof"],
+    }
+    seen = {daemon.get("/threads", headers=headers | {"X-Rappd-Proof": "x"}).status for _ in range(60)}
+    assert seen == {403, 429}
+    assert daemon.get("/threads", headers=headers).status == 200
+
+
+def test_voice_guesses_never_lock_out_the_operator(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    daemon.post("/voice/config", {"a": 1, "_password": "open"}, control=True)
+    assert {daemon.get("/voice/config?password=open").status for _ in range(60)} == {200}, (
+        "right ones are free"
+    )
+    assert {daemon.get("/voice/config?password=guess").status for _ in range(60)} == {403, 429}
+    assert daemon.get("/voice/config?password=open").status == 429, "this source guesses no more"
+    assert daemon.get("/voice/config?password=open", control=True).json() == {"a": 1}
+
+
+@pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
+def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> None:
+    nowhere = "http://127.0.0.1:9"
+    with sandboxed_daemon_in(mode, nobody_python, LLM_FAKE="1", RAPPD_GITHUB_URL=nowhere) as daemon:
+        daemon.start()
+        daemon.post("/voice/config", {"a": 1, "_password": "open"}, control=True)
+        key = _key(daemon)
+        hammered = daemon.run_code(HAMMERS.format(port=daemon.port), "Hammer")
+        assert hammered["ok"], hammered
+        seen = json.loads(hammered["result"])
+        assert seen["/operator/session"][0] + seen["/threads"][0] == 30, (
+            f"positive control: it was heard {seen}"
+        )
+        assert seen["/operator/session"][1] + seen["/threads"][1] == 90
+        assert seen["/voice/config"][1] > 0
+        assert _session(daemon, key) == 200
+        assert _session(daemon, "wrong") == 403, "other sources are told what is wrong, as before"
+        assert daemon.get("/threads").status == 403
+        assert daemon.get("/voice/config?password=open").json() == {"a": 1}
+        assert daemon.post("/login").status != 429
+        assert daemon.post("/login", control=True).status != 429
+
+
+def test_rate_limit_counts_failures_of_each_source_alone() -> None:
+    limit = RateLimit(2, 60)
+    for _ in range(10):
+        limit.take("a")
+        limit.give_back("a")
+    limit.take("a")
+    limit.take("a")
+    with pytest.raises(TooMany):
+        limit.take("a")
+    limit.take("b")
+
+
+def test_operator_key_of_odd_text_is_none() -> None:
+    sessions = OperatorSessions(b"secret")
+    key = sessions.mint_key()
+    for text in ("", "\ud800", "x" * 100_000, key[:-1], f"{key} "):
+        assert sessions.trade(text) is None
+    assert sessions.trade(key) is not None
+    assert sessions.trade(key) is None

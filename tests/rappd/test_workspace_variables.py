@@ -1,0 +1,86 @@
+"""The ``.env`` of a workspace as agents in real workers see it, in each sandbox mode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
+
+ENV = (
+    "WEATHER=sunny\nBASE=http://x\nURL=${BASE}/v1\n"
+    "LEAK=<${OPENAI_API_KEY}${GITHUB_TOKEN}>\nOTHER=<${MY_OWN}>\n"
+    "LD_PRELOAD=/evil.so\nPATH=/evil\nhttps_proxy=http://evil\nPYTHONPATH=/evil\nOPENAI_API_KEY=of the file\n"
+)
+NAMES = (
+    "WEATHER",
+    "URL",
+    "LEAK",
+    "OTHER",
+    "LD_PRELOAD",
+    "https_proxy",
+    "PYTHONPATH",
+    "OPENAI_API_KEY",
+    "MY_OWN",
+)
+CODE = (
+    f"import os, json\nreturn json.dumps([[os.environ.get(name) for name in {NAMES!r}], os.environ['PATH']])"
+)
+
+
+@pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
+def test_worker_gets_own_variables_and_none_of_the_daemons(mode: str, nobody_python: Path) -> None:
+    secrets = {"OPENAI_API_KEY": "sk-of-the-daemon", "GITHUB_TOKEN": "ghu_of_the_daemon", "MY_OWN": "host"}
+    with sandboxed_daemon_in(mode, nobody_python, LLM_FAKE="1", **secrets) as daemon:
+        (daemon.home / "brainstem").mkdir(parents=True)
+        (daemon.home / "brainstem" / ".env").write_text(ENV)
+        daemon.start()
+        answer = daemon.run_code(CODE)
+        assert answer["ok"], answer
+        values, path = json.loads(answer["result"])
+        assert "/evil" not in path.split(":")
+        assert dict(zip(NAMES, values, strict=True)) == {
+            "WEATHER": "sunny",
+            "URL": "http://x/v1",
+            "LEAK": "<>",
+            "OTHER": "<>",
+            "LD_PRELOAD": None,
+            "https_proxy": None,
+            "PYTHONPATH": None,
+            "OPENAI_API_KEY": None,
+            "MY_OWN": "host",
+        }
+
+
+def test_names_left_out_are_logged_once_and_shown_by_doctor(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    (daemon.home / "brainstem").mkdir(parents=True)
+    (daemon.home / "brainstem" / ".env").write_text(ENV)
+    daemon.start()
+    daemon.chat("one")
+    daemon.chat("two")
+    daemon.stop()
+    left_out = "LD_PRELOAD, OPENAI_API_KEY, PATH, PYTHONPATH, https_proxy"
+    assert daemon.log.count(f"never taken from it: {left_out}") == 1
+    rows = json.loads(daemon.cli("doctor", "--json").stdout)["doctor"]
+    (row,) = [row for row in rows if row["about"] == "Variables"]
+    assert row["verdict"] == "note" and left_out in row["what"] and "/evil" not in str(row)
+
+
+@pytest.mark.parametrize("content", [b"WEATHER=\xff\xfe\n", b"WEATHER=x\0y\n", b"W=" + b"x" * 70_000])
+def test_env_file_that_cannot_be_read_stops_no_start(
+    make_daemon: Callable[..., RunningDaemon], content: bytes
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    (daemon.home / "brainstem").mkdir(parents=True)
+    (daemon.home / "brainstem" / ".env").write_bytes(content)
+    daemon.start()
+    assert daemon.chat("go")["response"] == "fake-llm: go"
+    rows = json.loads(daemon.cli("doctor", "--json").stdout)["doctor"]
+    (row,) = [row for row in rows if row["about"] == "Variables"]
+    assert row["verdict"] == "bad" and ".env" in row["what"] and row["do"]

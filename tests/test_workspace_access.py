@@ -1,0 +1,259 @@
+"""Only ``agents/storage/safe_*`` opens, lists, writes and moves what lies in a workspace.
+
+The source of every module that runs in the daemon or the command line is searched for calls that follow
+links. A module that needs such calls is named below with its reason; it touches no workspace with them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
+
+IN_WORKERS = (
+    "agents/library/", "agents/rapps/dashboard/", "agents/rapps/kanban/", "agents/rapps/webhook/",
+    "agents/shims/", "agents/lispy/", "agents/basic_agent.py", "agents/held_code.py", "agents/loading.py",
+    "agents/neighbours.py", "agents/room.py", "agents/trial.py",
+)  # fmt: skip
+"""Code that runs inside a worker: the sandbox decides what it reaches."""
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "is the module for workspaces, or goes down from a folder that it opened": (
+        "agents/storage/json_files.py",
+        "agents/storage/safe_fs.py",
+        "agents/storage/safe_open.py",
+        "agents/storage/safe_walk.py",
+        "twins/eggs/packing/tree.py",
+        "twins/forking.py",
+        "twins/importer/planning.py",
+        "twins/importer/walking.py",
+    ),
+    "runs in a worker, or reads the program's own files": (
+        "agents/compiled.py",
+        "agents/discovery.py",  # the shipped library
+        "agents/services.py",  # the part that runs a service
+        "agents/worker/birth.py",
+        "agents/worker/landlock.py",
+        "agents/worker/namespaces.py",
+        "agents/worker/worker_main.py",
+    ),
+    "installs packages; what it does in .deps follows rules of its own": (
+        "agents/package_folder.py",
+        "agents/package_installer.py",
+    ),
+    "runs in the template, and makes what is missing of read-only paths": ("agents/worker/worker_watch.py",),
+    "looks at where programs and settings of the account lie": (
+        "agents/programs.py",
+        "agents/worker/protected_paths.py",
+    ),
+    "reads and sets what the kernel shows of processes, or tries a sandbox in a folder of its own": (
+        "agents/worker/ancestry.py",
+        "agents/worker/cgroup_limit.py",
+        "agents/worker/leftovers.py",
+        "agents/worker/limits.py",
+        "agents/worker/memory.py",
+        "agents/worker/memory_use.py",
+        "agents/worker/orphans.py",
+        "agents/worker/sandbox.py",
+        "agents/worker/tcp_owners.py",
+        "agents/worker/template.py",
+        "rappd/examination.py",
+        "rappd/ports.py",
+    ),
+    "keeps files of the home's own, where no worker can write": (
+        "agents/thinking/secret_file.py",
+        "neighborhoods/discovery/peers_file.py",
+        "rappd/daemon.py",
+        "rappd/home.py",
+        "rappd/log.py",
+        "rappd/machines/material.py",
+        "rappd/settings/load.py",
+        "rappd/settings/write.py",
+        "rappd/store/anchor_file.py",
+        "rappd/store/connections.py",
+        "rappd/store/intake.py",
+        "rappd/store/syncing.py",
+        "rappd/upgrading.py",
+        "rappd/wakes.py",
+        "twins/agent_files.py",  # the approvals
+        "twins/importer/code_origins.py",
+        "twins/importer/holding.py",
+        "twins/importer/reloading.py",
+        "twins/importer/signers.py",
+        "twins/workspace.py",  # write_atomically itself
+    ),
+    "lists, moves and deletes whole folders of twins, whose parent no worker can write": (
+        "twins/lifecycle/deleting.py",
+        "twins/lifecycle/ledger.py",
+        "twins/lifecycle/moving.py",
+        "twins/lifecycle/remains.py",
+        "twins/lifecycle/trash.py",
+        "twins/lifecycle/unfinished.py",
+        "twins/lineage.py",
+        "twins/listing.py",
+        "twins/refused_links.py",
+    ),
+    "counts files and sizes, and reads none": ("twins/lifecycle/measuring.py",),
+    "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
+        "rappd/machines/outgoing_eggs.py",
+        "rappd/operations/arrived_eggs.py",
+        "rappd/operations/egg_packing.py",
+        "rappd/operations/sealed_eggs.py",
+        "rappd/operations/waiting_eggs.py",
+        "twins/checkpoints.py",
+        "twins/eggs/archive/extracting.py",
+        "twins/eggs/archive/pieces.py",
+        "twins/eggs/archive/window.py",
+        "twins/eggs/extracting.py",
+        "twins/eggs/opening/sniffing.py",
+        "twins/eggs/packing/pack.py",
+        "twins/eggs/packing/staged_file.py",
+        "twins/eggs/sealing.py",
+        "twins/going_back.py",
+        "twins/importer/carrying.py",
+        "twins/importer/conversations.py",
+        "twins/importer/ground.py",
+        "twins/importer/hatching.py",
+        "twins/importer/importer.py",
+        "twins/importer/moving.py",
+        "twins/importer/receipts.py",
+        "twins/importer/recording.py",
+        "twins/importer/recovery.py",
+        "twins/importer/rollback.py",
+        "twins/importer/staging.py",
+        "twins/merge/eggs.py",
+        "twins/places.py",
+    ),
+    "lists a whole home, or makes one anew; workspaces in it are read with SafeTree": (
+        "rappd/backup/contents.py",
+        "rappd/backup/packing.py",
+        "rappd/backup/restoring.py",
+    ),
+    "reads or writes a file that the operator named": (
+        "agents/rapps/rapplication.py",  # a zip
+        "rappd/cli/agents.py",
+        "rappd/cli/backup.py",
+        "rappd/cli/egg_merge.py",
+        "rappd/cli/service.py",
+        "rappd/cli/threads.py",
+        "rappd/cli/twin_souls.py",
+        "rappd/fetching.py",  # lists a folder; files in it are read with SafeTree
+        "rappd/operations/cartridges.py",
+        "rappd/operations/merging.py",
+        "twins/cartridges/loading.py",
+    ),
+    "is the command line with its own terminal, log and process file": (
+        "rappd/cli/app.py",
+        "rappd/cli/running.py",
+        "rappd/cli/start.py",
+    ),
+    "fills the home of a demonstration before its daemon starts": ("rappd/demo/machine.py",),
+}
+"""Reason to the modules that it allows such calls."""
+
+_METHODS = frozenset(
+    {
+        "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "mkdir", "unlink", "rmdir",
+        "touch", "chmod", "symlink_to", "hardlink_to",
+    }
+)  # fmt: skip
+"""Calls of a ``Path`` that reach the disk, by a name that little else has."""
+_OS = frozenset(
+    {
+        "open", "scandir", "listdir", "walk", "mkdir", "makedirs", "unlink", "remove", "rename", "replace", "rmdir",
+        "link", "symlink", "readlink", "utime", "chmod", "chown", "truncate", "mkfifo",
+    }
+)  # fmt: skip
+_FUNCTIONS = frozenset({"open", "write_atomically", "rmtree", "copytree", "copyfile", "copy2", "move"})
+_MODES = ("r", "w", "a", "x")
+
+
+def unsafe_calls(source: str) -> Iterator[tuple[int, str]]:
+    """(line, call) of each call that may follow a link."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and _is_unsafe(node):
+            yield node.lineno, ast.unparse(node.func)
+
+
+def _is_unsafe(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in _FUNCTIONS
+    if not isinstance(function, ast.Attribute):
+        return False
+    of = function.value.id if isinstance(function.value, ast.Name) else ""
+    if of == "os":
+        return function.attr in _OS
+    if of == "shutil":
+        return function.attr not in ("disk_usage", "which", "get_terminal_size", "copyfileobj")
+    if function.attr == "open":
+        return _has_a_mode(call)
+    if function.attr in ("rename", "replace"):  # of a path: to one other path
+        return len(call.args) == 1 and not call.keywords and not _is_of_a_pool(function.value)
+    return function.attr in _METHODS or (of == "zipfile" and function.attr == "ZipFile")
+
+
+def _has_a_mode(call: ast.Call) -> bool:
+    if not call.args:
+        return any(keyword.arg == "mode" for keyword in call.keywords)
+    first = call.args[0]
+    return isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value[:1] in _MODES
+
+
+def _is_of_a_pool(of: ast.expr) -> bool:
+    """True for worker pools, which replace their workers."""
+    return ast.unparse(of) in ("self", "self._crew")
+
+
+def _modules() -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    for package in PACKAGES:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            name = path.relative_to(PROJECT).as_posix()
+            if not name.startswith(IN_WORKERS):
+                yield name, list(unsafe_calls(path.read_text()))
+
+
+def test_daemon_touches_workspaces_through_one_module() -> None:
+    allowed = {name for names in ALLOWED.values() for name in names}
+    found = [
+        f"{name}:{line} calls {call}: use Workspace.files, or name the module here with its reason"
+        for name, calls in _modules()
+        if name not in allowed
+        for line, call in calls
+    ]
+    assert found == []
+
+
+def test_allow_list_names_each_module_once_and_none_in_vain() -> None:
+    listed = [name for names in ALLOWED.values() for name in names]
+    assert len(listed) == len(set(listed))
+    needed = {name for name, calls in _modules() if calls}
+    assert sorted(set(listed) - needed) == [], "these need no exception any more"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('x')", "path.read_text()", "path.write_bytes(b'')", "shutil.rmtree(x)", "os.open(x, 0)", "a.open('rb')",
+        "a.open(mode='w')", "path.rename(other)", "path.replace(other)", "folder.iterdir()", "os.walk(x)",
+        "write_atomically(x, b'')", "zipfile.ZipFile(x)",
+    ],
+)  # fmt: skip
+def test_unsafe_call_is_found(source: str) -> None:
+    assert list(unsafe_calls(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "files.read(x)", "files.open(x)", "text.replace('a', 'b')", "files.rename(a, b)", "msgspec.structs.replace(a, b=1)",
+        "store.open()", "shutil.which('x')",
+    ],
+)  # fmt: skip
+def test_safe_call_is_passed_over(source: str) -> None:
+    assert not list(unsafe_calls(source))
