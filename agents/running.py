@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -141,8 +141,12 @@ class AgentRunner:
         user_guid: str,
         slush: dict[str, Any] | None = None,
         on_callback: OnCallback | None = None,
+        caller: Hashable | None = None,
     ) -> Ran:
-        """One ``perform``. Raises nothing but cancellation: a failing agent costs one result."""
+        """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
+
+        ``caller``: calls of equal callers and users to one agent may wait in the same worker; None: in none.
+        """
         started = time.monotonic()
         limit = self._limits.call_seconds
         try:
@@ -157,6 +161,7 @@ class AgentRunner:
                 },
                 timeout=limit,
                 on_callback=on_callback,
+                together=None if caller is None else (caller, user_guid, agent.file, agent.class_name),
             )
         except CallTimeout:
             text = (

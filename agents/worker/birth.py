@@ -37,6 +37,7 @@ class Order:
     plan: int
     stream: int
     output: int
+    queue: int = -1  # where requests come from; -1 where they come over the stream
 
     def read_plan(self) -> dict[str, Any]:
         """The plan that its descriptor holds."""
@@ -83,8 +84,9 @@ def grow_up(
     _end_with_template(nursery.life)
     os.setsid()
     _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.stream, nursery.life})
-    channel = WorkerChannel(socket.socket(fileno=order.stream))
+    _close_all_but({0, 1, 2, order.stream, order.queue, nursery.life})
+    queue = socket.socket(fileno=order.queue) if order.queue >= 0 else None
+    channel = WorkerChannel(socket.socket(fileno=order.stream), queue)
     os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
         handle = _prepare(plan, nursery.sandbox, view, shared_account)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any
 
 OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
@@ -14,7 +14,8 @@ _BATCH = struct.Struct("<256Q")
 
 
 class Call:
-    """``frame`` is ``[id, operation, body]`` as JSON. A call is over once its future is done."""
+    """``frame`` is ``[id, operation, body]`` as JSON. A call is over once its future is done. ``together``: see
+    ``WorkerPool.request``."""
 
     __slots__ = (
         "deadline",
@@ -25,6 +26,7 @@ class Call:
         "since",
         "tasks",
         "timeout",
+        "together",
         "tries",
     )
 
@@ -36,6 +38,7 @@ class Call:
         since: float,
         timeout: float,
         on_callback: OnCallback | None,
+        together: Hashable | None = None,
     ) -> None:
         self.ident = ident
         self.frame = frame
@@ -44,6 +47,7 @@ class Call:
         self.timeout = timeout
         self.deadline = since + timeout
         self.on_callback = on_callback
+        self.together = together
         self.tries = 0  # workers that ended before they read it
         self.tasks: set[asyncio.Task[None]] | None = None
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from agents.worker.protocol import CALLBACK, FRAME
+from agents.worker.protocol import CALLBACK, FRAME, PACKET_BYTES
+from agents.worker.request_queue import request_in
 
 _READ_BYTES = 1 << 16
 
@@ -24,11 +25,13 @@ class CallbackRefused(Exception):
 
 
 class WorkerChannel:
-    """The worker's end. ``call_id`` is the id of the call being performed, 0 between calls."""
+    """The worker's end. ``call_id`` is the id of the call being performed, 0 between calls. Requests come from
+    ``queue`` where there is one."""
 
-    def __init__(self, stream: socket.socket) -> None:
+    def __init__(self, stream: socket.socket, queue: socket.socket | None) -> None:
         self.call_id = 0
         self._stream = stream
+        self._queue = queue
         self._owner = os.getpid()
         self._readable = select.poll()
         self._readable.register(stream, select.POLLIN)
@@ -39,6 +42,13 @@ class WorkerChannel:
         """Send one JSON array."""
         with self._writing:
             self._stream.sendall(FRAME.pack(len(frame)) + frame)
+
+    def next_request(self) -> bytes | None:
+        """The next request's JSON; None once the daemon has no more."""
+        if self._queue is None:
+            return self.receive()
+        packet = self._queue.recv(PACKET_BYTES)
+        return (request_in(packet) or self.receive()) if packet else None
 
     def receive(self) -> bytes | None:
         """The next frame's JSON; None once the daemon has closed its end."""
@@ -72,6 +82,8 @@ class WorkerChannel:
     def close(self) -> None:
         """Close this process's end."""
         self._stream.close()
+        if self._queue is not None:
+            self._queue.close()
 
 
 _channel: WorkerChannel | None = None

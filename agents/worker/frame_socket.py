@@ -56,6 +56,11 @@ class FrameSocket:
         self._unsent += frame
         return len(self._unsent) <= _FRAME_BYTES
 
+    def read_now(self) -> None:
+        """Hear what the other end has said until now."""
+        while self._reading and self._read():
+            pass
+
     def finish(self) -> None:
         """Tell the other end that nothing more comes."""
         if not self.ended:
@@ -74,20 +79,24 @@ class FrameSocket:
             self._stream.close()
         self.ended = True
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Read once; False when there was nothing."""
+        if self.ended:
+            return False
         try:
             data = self._stream.recv(self._wanted)
         except BlockingIOError:
-            return
+            return False
         except ConnectionResetError:
             self._end(True)
-            return
+            return False
         except OSError:
             data = b""
         if not data:
             self._end(False)
         elif self._reading:
             self._take(data)
+        return bool(data)
 
     def _take(self, data: bytes) -> None:
         if self._unread:

@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -50,7 +50,8 @@ class Supervisor(Protocol):
 
 
 class WorkerPool:
-    """Workers that share one plan; each performs one call at a time, which this pool assigned to it.
+    """Workers that share one plan; each performs one call at a time, which this pool assigned to it. Calls are
+    sent ahead to a worker that is at one of the same agent and caller (``together``) while these are quick.
 
     The first request starts the first worker; another is added while requests wait, up to the plan's
     number and what ``quota`` allows; all end after idling. Get one from ``Workforce.crew``.
@@ -95,12 +96,15 @@ class WorkerPool:
         *,
         timeout: float | None,  # noqa: ASYNC109 - its effect, ending the worker, is the pool's own
         on_callback: OnCallback | None = None,
+        together: Hashable | None = None,
     ) -> Any:
         """Have a worker perform ``op`` with ``body`` and return its answer.
 
         ``timeout`` seconds (None: no limit) count from now, waiting included; past them the worker is
         ended with all it started. So it is when the waiting task is cancelled. ``on_callback(operation,
-        arguments)`` answers what the worker asks in between. Raises AgentRaised, CallTimeout, WorkerGone
+        arguments)`` answers what the worker asks in between. Calls whose ``together`` is equal may know each
+        other's arguments: they are of one agent file and class, one caller and one user. None: of no other
+        call. Raises AgentRaised, CallTimeout, WorkerGone
         (the worker ended in the middle: nothing is performed twice), WorkerRefused (none could be
         started), and TypeError for a body that is not JSON.
         """
@@ -113,10 +117,8 @@ class WorkerPool:
             raise WorkerGone("The workers are being stopped", do="ask again once rappd is awake")
         self._requests += 1
         limit = _FOREVER if timeout is None else timeout
-        call = Call(ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback)
-        if self._idle and not self._backlog:
-            self._idle.pop().assign(call)
-        else:
+        call = Call(ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together)
+        if self._backlog or not self._place(call):
             self._backlog.append(call)
             if call.deadline < self._soonest:
                 self._soonest = call.deadline
@@ -148,8 +150,8 @@ class WorkerPool:
         self.fail_waiting(_stopped)
         self._idle.clear()
         for worker in self._workers:
-            if worker.call is not None:
-                worker.call.fail(_stopped())
+            for call in worker.calls.values():
+                call.fail(_stopped())
             worker.terminate("was stopped")
         if self._idling is not None:
             self._idling.cancel()
@@ -159,7 +161,7 @@ class WorkerPool:
 
     def stats(self) -> dict[str, Any]:
         """``{workers, pids, in_hand, waiting, requests}`` now; ``requests`` since the start."""
-        calls = [worker.call for worker in self._workers if worker.call is not None]
+        calls = [call for worker in self._workers for call in worker.calls.values()]
         return {
             "workers": len(self._workers),
             "pids": [worker.pid for worker in self._workers if worker.pid],
@@ -188,16 +190,23 @@ class WorkerPool:
             worker.finish()
 
     def pump(self) -> None:
-        """Assign waiting calls to idle workers, and start a worker where there is none."""
+        """Give waiting calls to workers, and start a worker where there is none."""
         backlog = self._backlog
-        while backlog and backlog[0].future.done():
+        while backlog and (backlog[0].future.done() or self._place(backlog[0])):
             backlog.popleft()
-        while backlog and self._idle:
-            call = backlog.popleft()
-            if not call.future.done():
-                self._idle.pop().assign(call)
         if backlog and all(worker.ending for worker in self._workers):
             self._hire()
+
+    def _place(self, call: Call) -> bool:
+        """Give ``call`` to a worker, if there is one for it now."""
+        if call.together is not None:
+            for worker in self._workers:
+                if worker.takes_ahead(call) and worker.assign_ahead(call):
+                    return True
+        if self._idle:
+            self._idle.pop().assign(call)
+            return True
+        return False
 
     # told by the workers
 
@@ -207,13 +216,14 @@ class WorkerPool:
             self.pump()
 
     def on_call_ended(self, worker: WorkerHandle) -> None:
-        if worker.ending:
+        if worker.ending and not worker.calls:
             self._replace(worker)
         elif self._quota is not None and self._quota.refused and self._quota.pass_on(self):
             worker.finish()
             self._quota.pump()
         else:
-            self._idle.append(worker)
+            if worker.idle:
+                self._idle.append(worker)
             if self._backlog:
                 self.pump()
 
@@ -221,12 +231,20 @@ class WorkerPool:
         if worker in self._idle:
             self._idle.remove(worker)
 
+    def on_taken_back(self, calls: list[Call]) -> None:
+        self._backlog.extendleft(reversed(calls))
+        self._soonest = 0.0
+        if not self._closing:
+            self._loop.call_soon(self.pump)
+
     def on_exit(self, worker: WorkerHandle, unread: Call | None) -> None:
         self._workers.remove(worker)
         self.on_ending(worker)
         if unread is not None and not unread.future.done():
             self._try_again(unread)
-        if not worker.ready and (worker.refusal or worker.sentence or worker.status not in _BY_CHANCE):
+        if worker.plan is not self.plan:
+            pass  # how it ended says nothing about workers of the present plan
+        elif not worker.ready and (worker.refusal or worker.sentence or worker.status not in _BY_CHANCE):
             if not any(one.ready for one in self._workers):
                 words = worker.end_in_words()
                 self.fail_waiting(lambda: _start_problem(worker, words))
@@ -251,9 +269,11 @@ class WorkerPool:
         for worker in self._workers:
             call = worker.call
             if call is not None and call.deadline <= now and not call.future.done():
-                worker.terminate(f"was stopped after {call.timeout:g} s")
-                words = f"The call was stopped after {call.timeout:g} s"
-                call.fail(CallTimeout(words, do="ask again, or raise its limit"))
+                worker.settle()
+                if worker.call is call:
+                    worker.terminate(f"was stopped after {call.timeout:g} s")
+                    words = f"The call was stopped after {call.timeout:g} s"
+                    call.fail(CallTimeout(words, do="ask again, or raise its limit"))
             worker.tick(now)
         if self._backlog:
             self.pump()
@@ -362,8 +382,12 @@ class WorkerPool:
     def _cancel(self, call: Call) -> None:
         call.drop_tasks()
         for worker in self._workers:
-            if worker.call is call:
-                worker.terminate("was stopped, since nobody waits for its answer")
+            if call.ident in worker.calls:
+                worker.settle()
+                if call.ident in worker.calls:
+                    worker.terminate("was stopped, since nobody waits for its answer")
+                self.pump()
+                return
 
 
 def _stopped() -> WorkerGone:

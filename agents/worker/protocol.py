@@ -1,8 +1,9 @@
 """Frames between the daemon and a worker, which share one stream socket pair per worker.
 
 A frame is a 4-byte length and a JSON array: ``[kind, call id, value]`` from the worker; from the daemon
-``[call id, operation, body]``, a request, or ``[worked, value]``, the answer to a callback. The daemon sends
-the next request only after the answer to the one before.
+``[worked, value]``, the answer to a callback, or ``[call id, operation, body]``, a request. On Linux requests
+travel beside the stream, as packets that can be taken back (see ``request_queue``): over the stream comes only
+what is too large for one. The daemon sends nothing over the stream before the answer to what it sent there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from agents.worker.syscalls import LINUX
 
 FRAME = struct.Struct(">I")
 ANSWER_BYTES = 64 * 1024 * 1024  # a larger answer is refused
+PACKET_BYTES = 60 * 1024  # a larger request goes over the stream
 _BUFFER_BYTES = 512 * 1024
 
 ANSWER, RAISED, CALLBACK, READY, REFUSED = range(5)

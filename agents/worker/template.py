@@ -30,7 +30,7 @@ from agents.worker.protected_paths import MachinePaths
 from agents.worker.syscalls import LINUX
 
 _PACKET_BYTES = 64 * 1024
-_ORDER_FDS = 3
+_ORDER_FDS = 4 if LINUX else 3
 _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -38,7 +38,7 @@ def main(control: int) -> None:
     """Serve the daemon at the other end of the socket ``control`` until it goes away.
 
     First comes ``{daemon, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready:
-    {sandbox report}, missing: {module: why}, adopts, helper}``. Then ``{spawn}`` with three descriptors (see
+    {sandbox report}, missing: {module: why}, adopts, helper}``. Then ``{spawn}`` with its descriptors (see
     ``birth.Order``) is answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and
     ``{sweep}`` by nothing. Every end of a worker is told: ``{gone: pid, status, cpu, why}``, where ``why`` is
     why it was ended here.

@@ -111,7 +111,7 @@ class TemplateLink:
             ) from None
 
     def spawn(self, fds: Sequence[int], ordered: Ordered) -> None:
-        """Order one worker; ``fds`` are plan, stream, output, and may be closed afterwards. Raises OSError
+        """Order one worker; ``fds`` are those of ``birth.Order``, and may be closed afterwards. Raises OSError
         when there is no descriptor left."""
         if self.ended:
             ordered.gone(None, 0.0)

@@ -1,4 +1,4 @@
-"""The daemon's side of one worker: its stream, the one call it performs, its output, its start and its end."""
+"""The daemon's side of one worker: its stream, the calls it was given, its output, its start and its end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Hashable
 from typing import Any, Protocol
 
 import orjson
@@ -21,12 +22,18 @@ from agents.worker.output import Output
 from agents.worker.plan import CrewPlan
 from agents.worker.protocol import ANSWER, CALLBACK, KIND_NAMES, RAISED, READY, REFUSED
 from agents.worker.raised import AgentRaised
+from agents.worker.request_queue import RequestQueue
+from agents.worker.syscalls import LINUX
 from agents.worker.template_link import TemplateLink
 
 _log = logging.getLogger(__name__)
 
 _GRACE = 1.0
 _START_SECONDS = 20.0
+_QUICK = 0.002  # seconds that calls take on average which others may be sent behind
+_NOT_QUICK = 2 * _QUICK
+_SLOW = 0.02  # seconds after which those that were sent behind a call are taken back
+_AHEAD = 16  # calls that it is sent besides the one it performs
 
 
 class WorkerOwner(Protocol):
@@ -39,11 +46,15 @@ class WorkerOwner(Protocol):
         ...
 
     def on_call_ended(self, worker: WorkerHandle) -> None:
-        """Its call is over; ``worker.idle`` tells whether it can take another."""
+        """A call of it is over; ``worker.idle`` tells whether it can take another."""
         ...
 
     def on_ending(self, worker: WorkerHandle) -> None:
         """It takes no more calls."""
+        ...
+
+    def on_taken_back(self, calls: list[Call]) -> None:
+        """It did not start these calls and never will."""
         ...
 
     def on_exit(self, worker: WorkerHandle, unread: Call | None) -> None:
@@ -59,8 +70,10 @@ class WorkerHandle:
     """A worker from its order to its end, which is when its stream is at its end *and* the template has told
     how it ended: only then is every answer read and nothing more to come.
 
-    ``call`` is what the daemon gave it. A frame for any other call is forged: it is dropped and logged, and
-    the worker is ended. So is one that has threads or processes left when its call is over.
+    It performs one call after another: ``call`` is the one it is at, and a frame for any other is forged: it
+    is dropped and logged, and the worker is ended. So is one that has threads or processes left when it is
+    done with what it has. While its calls are quick, others of the same agent and caller are sent ahead;
+    what it has not read can be taken back.
     """
 
     def __init__(self, owner: WorkerOwner, template: TemplateLink, plan: CrewPlan) -> None:
@@ -68,8 +81,8 @@ class WorkerHandle:
         self.pid = 0
         self.ready = False
         self.asking = False  # whether it waits for the answer to a callback
-        self.call: Call | None = None
-        self.assigned = 0.0  # when it was given its call
+        self.calls: dict[int, Call] = {}  # what it was given, in order
+        self.assigned = 0.0  # when it began with the first of them
         self.used = time.monotonic()  # when its last call ended
         self.sentence = ""  # why the daemon ends it, when the daemon does
         self.refusal: dict[str, Any] | None = None
@@ -84,6 +97,10 @@ class WorkerHandle:
         self._stream: FrameSocket | None = None
         self._reset = False  # whether it ended with something unread
         self._spoke = False  # whether anything came from it since it was given its call
+        self._streamed = False  # whether its call was sent over the stream
+        self._average = _NOT_QUICK  # seconds that its last calls took
+        self._together: Hashable | None = None  # of the calls that the average is of
+        self._queue: RequestQueue | None = None
         self._leftovers: LeftoverCheck | None = None
         self._output: Output | None = None  # from its start on: until then its process id is not known
         self._output_end = -1
@@ -91,9 +108,27 @@ class WorkerHandle:
         self._told_end = False
 
     @property
+    def call(self) -> Call | None:
+        """The call that it is at."""
+        return next(iter(self.calls.values())) if self.calls else None
+
+    @property
     def idle(self) -> bool:
-        """Whether it can be given a call."""
-        return self.call is None and self.ready and not self.ending
+        """Whether it has no call and can be given one."""
+        return not self.calls and self.ready and not self.ending
+
+    def takes_ahead(self, call: Call) -> bool:
+        """Whether ``call`` may be sent while it is at another: only where all it has in hand is of the same
+        agent and caller, so that nothing can be read which is not theirs."""
+        now = self.call
+        return (
+            now is not None
+            and now.together is not None
+            and now.together == call.together
+            and len(self.calls) <= _AHEAD
+            and self._average < _QUICK
+            and not (self.asking or self._streamed or self.ending)
+        )
 
     @property
     def ending(self) -> bool:
@@ -105,12 +140,14 @@ class WorkerHandle:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
+                self._queue = RequestQueue() if LINUX else None
                 self._output_end, output_in = os.pipe()
             except OSError:
                 ours.close()
                 raise
+            queue = [self._queue.worker_end] if self._queue is not None else []
             try:
-                self._template.spawn([plan_fd, theirs.fileno(), output_in], self)
+                self._template.spawn([plan_fd, theirs.fileno(), output_in, *queue], self)
             except OSError:
                 ours.close()
                 raise
@@ -126,16 +163,55 @@ class WorkerHandle:
     def assign(self, call: Call) -> None:
         """Give it ``call``; only while ``idle``."""
         assert self._stream is not None
-        self.call = call
+        self.calls[call.ident] = call
         self.assigned = time.monotonic()
         self._spoke = False
-        self._stream.send(call.frame)
+        if call.together != self._together:
+            self._together, self._average = call.together, _NOT_QUICK
+        self._streamed = self._queue is None or not self._queue.put(call.ident, call.frame)
+        if not self._streamed:
+            return
+        if self._queue is None or self._queue.put_notice(call.ident):
+            self._stream.send(call.frame)
+        else:
+            del self.calls[call.ident]
+            self._owner.on_taken_back([call])
+            self.terminate("took no more requests and was stopped")
+
+    def assign_ahead(self, call: Call) -> bool:
+        """Send it ``call`` behind those it has; only when ``takes_ahead`` says so. False when there is no
+        room for it."""
+        if self._queue is None or not self._queue.put(call.ident, call.frame):
+            return False
+        self.calls[call.ident] = call
+        return True
+
+    def take_back(self) -> None:
+        """Give the calls that it has not begun back to its owner."""
+        if unread := self._take_unread():
+            self._owner.on_taken_back(unread)
+
+    def _take_unread(self) -> list[Call]:
+        if self._queue is None or self._streamed:
+            return []
+        return [self.calls.pop(ident) for ident in self._queue.take_back() if ident in self.calls]
+
+    def settle(self) -> None:
+        """Take back what it has not begun, and hear what it has said: it has the call that it is at, or none."""
+        if self.ending or self._stream is None or not self.calls:
+            return
+        self.take_back()
+        if self.calls:
+            self._stream.read_now()
+        else:
+            self._owner.on_call_ended(self)
 
     def terminate(self, sentence: str) -> None:
         """End it and all it started; ``sentence`` says why, as what follows "the worker "."""
         if self.sentence or self.over:
             return
         self.sentence = sentence
+        self.take_back()
         self._owner.on_ending(self)
         if self._stream is not None:
             self._stream.ignore()
@@ -143,9 +219,12 @@ class WorkerHandle:
             self._template.kill(self.pid)
 
     def finish(self) -> None:
-        """Let it end by itself, which it does at once when it is idle, else after its call."""
+        """Let it end by itself, which it does at once when it is idle, else after the call that it is at."""
         self._finishing = True
-        if self.call is None and self._stream is not None and not self._stream_ended:
+        self.take_back()
+        if not self.calls and self._stream is not None and not self._stream_ended:
+            if self._queue is not None:
+                self._queue.end()
             self._stream.finish()
             self._loop.call_later(_GRACE, self._lingers, "did not end and was stopped")
 
@@ -163,7 +242,10 @@ class WorkerHandle:
         return self.sentence or fate(self.status, self.cpu, self.plan.limits.cpu_seconds)
 
     def tick(self, now: float) -> None:
-        """Check its start against the clock."""
+        """Check its start against the clock, and let nothing wait behind a slow call."""
+        if len(self.calls) > 1 and now - self.assigned > _SLOW:
+            self._average = _NOT_QUICK
+            self.settle()
         if not self.ready and now - self._started > _START_SECONDS:
             self.terminate(f"did not start within {_START_SECONDS:g} s")
 
@@ -208,7 +290,7 @@ class WorkerHandle:
         self._spoke = True
         call = self.call
         if kind == ANSWER and call is not None and ident == call.ident:
-            self._end_call()
+            self._end_call(call)
             call.succeed(value)
             self._owner.on_call_ended(self)
             return
@@ -228,29 +310,37 @@ class WorkerHandle:
             if self.asking or not isinstance(operation, str) or not isinstance(arguments, dict):
                 raise ValueError("not a callback")
             self.asking = True
+            self.take_back()
             start_callback(self, call, operation, arguments)
         elif kind == RAISED:
             problem = raised(value)
-            self._end_call()
+            self._end_call(call)
             call.fail(problem)
             self._owner.on_call_ended(self)
 
-    def _end_call(self) -> None:
-        """Its call is answered. It takes the next one only when nothing of this one is left."""
-        self.call = None
-        self.used = time.monotonic()
+    def _end_call(self, call: Call) -> None:
+        """``call`` is answered. What is left running then may be of the next that was sent ahead; when
+        nothing was, it takes another call only if nothing is left."""
+        del self.calls[call.ident]
+        now = time.monotonic()
+        self._average += (now - self.assigned - self._average) / 8
+        self.assigned = self.used = now
+        self._streamed = False
         left = self._leftovers.find() if self._leftovers is not None else ""
-        if left or self.asking:
+        if left and self.calls:
+            self._average = _NOT_QUICK
+            self.take_back()
+        if (left and not self.calls) or self.asking:
             left = left or "an open callback"
             _log.info("worker %s[%d] left %s behind and is replaced", self._owner.key, self.pid, left)
             self.terminate(f"left {left} behind and was stopped")
-        elif self._finishing:
+        elif self._finishing and not self.calls:
             self.finish()
         if self._template.adopts:
             self._template.sweep()
 
     def _drop_forged(self, kind: int) -> None:
-        had = "another call than its own" if self.call is not None else "a call that it does not have"
+        had = "another call than its own" if self.calls else "a call that it does not have"
         _log.warning(
             "security: worker %s[%d] sent %s for %s; that was dropped, and the worker is ended",
             self._owner.key,
@@ -279,20 +369,28 @@ class WorkerHandle:
         if self.over:
             return
         self.over = True
+        first, unread = self.call, self._take_unread()
+        lost = unread.pop(0) if unread and unread[0] is first else None
+        if unread:
+            self._owner.on_taken_back(unread)
         if self._stream is not None:
             self._stream.close()
+        if self._queue is not None:
+            self._queue.close()
         if self._leftovers is not None:
             self._leftovers.close()
         if self._output is not None:
             self._output.close()
         elif self._output_end >= 0:
             os.close(self._output_end)
-        call, self.call = self.call, None
-        unread = call if self._reset and not self._spoke else None
-        if call is not None and unread is None:
+        calls = list(self.calls.values())
+        self.calls.clear()
+        if calls and self._streamed and self._reset and not self._spoke:
+            lost = calls.pop()
+        for call in calls:
             words = f"The worker {self.end_in_words()}"
             call.fail(WorkerGone(words, do="ask again; see the log for what it printed"))
-        self._owner.on_exit(self, unread)
+        self._owner.on_exit(self, lost)
 
 
 def raised(value: Any) -> AgentRaised:

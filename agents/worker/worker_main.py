@@ -32,7 +32,7 @@ def serve(channel: WorkerChannel, handle: Callable[[str, Any], Any], home: str) 
     me = os.getpid()
     orphans = Orphans()
     tasks = os.open("/proc/self/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if LINUX else -1
-    while (request := channel.receive()) is not None:
+    while (request := channel.next_request()) is not None:
         ident, op, body = orjson.loads(request)
         channel.call_id = ident
         failed = False
