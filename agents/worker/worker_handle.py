@@ -79,7 +79,7 @@ class WorkerHandle:
     def __init__(self, owner: WorkerOwner, template: TemplateLink, plan: CrewPlan) -> None:
         self.plan = plan
         self.pid = 0
-        self.ready = False
+        self.ready = False  # whether it can serve, and its process id is known
         self.asking = False  # whether it waits for the answer to a callback
         self.calls: dict[int, Call] = {}  # what it was given, in order
         self.assigned = 0.0  # when it began with the first of them
@@ -104,6 +104,7 @@ class WorkerHandle:
         self._leftovers: LeftoverCheck | None = None
         self._output: Output | None = None  # from its start on: until then its process id is not known
         self._output_end = -1
+        self._said_ready = False
         self._stream_ended = False
         self._told_end = False
 
@@ -258,6 +259,7 @@ class WorkerHandle:
         self._output = Output(self._loop, end, lambda line: self._owner.printed(pid, line))
         if self.sentence:
             self._template.kill(pid)
+        self._begin()
 
     def refused(self, why: str) -> None:
         self.refusal = {"kind": "OSError", "message": why, "line": 0, "trace": ""}
@@ -294,12 +296,12 @@ class WorkerHandle:
             call.succeed(value)
             self._owner.on_call_ended(self)
             return
-        if kind in (READY, REFUSED) and not self.ready and self.refusal is None:
+        if kind in (READY, REFUSED) and not self._said_ready and self.refusal is None:
             if kind == REFUSED:
                 self.refusal = dict(value)
             else:
-                self.ready = True
-                self._owner.on_ready(self)
+                self._said_ready = True
+                self._begin()
             return
         if kind not in (ANSWER, RAISED, CALLBACK):
             raise ValueError(f"frame of kind {kind}")
@@ -317,6 +319,12 @@ class WorkerHandle:
             self._end_call(call)
             call.fail(problem)
             self._owner.on_call_ended(self)
+
+    def _begin(self) -> None:
+        """Take calls, once it said that it can and is watched: both are told in either order."""
+        if self._said_ready and self.pid and not self.ready:
+            self.ready = True
+            self._owner.on_ready(self)
 
     def _end_call(self, call: Call) -> None:
         """``call`` is answered. What is left running then may be of the next that was sent ahead; when

@@ -176,3 +176,27 @@ return [len(own) > 0, opened]
 """
     assert daemon.run_code("return 'ready'", "Other")["ok"]
     assert daemon.run_code(reach, "Reaches")["result"] in ("[true, []]", "[True, []]")
+
+
+def test_requests_of_another_agent_are_out_of_reach(sandboxed_daemon: SandboxedDaemon) -> None:
+    """An agent looks at what waits in its own worker's descriptor, while it and another are called."""
+    daemon = sandboxed_daemon.start()
+    peek = """
+import socket
+from agents.worker import channel
+try:
+    return channel._channel._queue.recv(65536, socket.MSG_DONTWAIT | socket.MSG_PEEK).decode('latin-1')
+except BlockingIOError:
+    return ''
+"""
+    _agent(daemon, "Peeks", peek)
+    _agent(daemon, "Other", "return 'fine'")
+
+    def call(name: str) -> list[str]:
+        return [_run(daemon, name)["result"] for _ in range(60)]
+
+    with ThreadPoolExecutor(12) as many:
+        told = list(many.map(call, ["Peeks", "Peeks", "Other"] * 4))
+    seen = [packet for answers in told for packet in answers if packet not in ("", "fine")]
+    assert any('"Peeks"' in packet for packet in seen), "the probe sees nothing"
+    assert not [packet for packet in seen if '"Other"' in packet]

@@ -108,6 +108,7 @@ async def test_what_a_worker_left_running_ends_with_it(any_kind: Workforce, home
     crew = any_kind.crew("a", home.plan(max_workers=1))
     for code in ("time.sleep(1000)", "os.setsid(); os.fork(); time.sleep(1000)"):
         await crew.request("whoami", {}, timeout=20)
+        await until(lambda: len(crew.stats()["pids"]) == 1)
         (pid,) = crew.stats()["pids"]
         await crew.request("orphan", {"code": code}, timeout=20)
         await until(lambda pid=pid: is_gone(pid))
@@ -243,7 +244,7 @@ def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, ho
         ready = orjson.loads(ours.recv(65536))
         assert ready["missing"] == {}
         plan = anonymous_file(home.plan().encoded())
-        socket.send_fds(ours, [orjson.dumps({"spawn": 1})], [plan, 0, 0])
+        socket.send_fds(ours, [orjson.dumps({"spawn": 1})], [plan, 0, 0, 0])
         os.close(plan)
         told = orjson.loads(ours.recv(65536))
         assert told == {"refused": 1, "why": "the template has more than one thread and must not fork"}
