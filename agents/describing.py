@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import time
@@ -14,7 +15,7 @@ from agents.errors import AgentError, CallTimeout, WorkerGone
 from agents.listed import Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
-from agents.worker.crew import Crew
+from agents.worker.call import OnCallback
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,41 @@ class Quarantine(Protocol):
         ...
 
 
+class RequestPool(Protocol):
+    """Workers that answer requests."""
+
+    async def request(
+        self,
+        op: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - as ``WorkerPool.request``
+        on_callback: OnCallback | None = None,
+    ) -> Any:
+        """See ``WorkerPool.request``."""
+        ...
+
+
+class PoolsByOrigin(Protocol):
+    """Workers of one workspace, apart for each origin of code."""
+
+    def pool(self, origin: str) -> RequestPool:
+        """The pool in which code of that origin is loaded."""
+        ...
+
+
+class CodeOrigins(Protocol):
+    """Which files of the owner's own folder came with an egg."""
+
+    def look(self) -> object:
+        """Reads anew; what it returns is another object when something changed. Blocks on the disk."""
+        ...
+
+    def egg_of(self, path: Path, sha256: str) -> str:
+        """The egg's origin; "" for what none brought."""
+        ...
+
+
 class Describer:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
     sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
@@ -46,7 +82,7 @@ class Describer:
 
     def __init__(
         self,
-        crew: Crew,
+        pools: PoolsByOrigin,
         *,
         kept: Path,
         deps: Path,
@@ -54,8 +90,10 @@ class Describer:
         held: Quarantine,
         files: SafeTree,
         installer: Installer | None,
+        origins: CodeOrigins | None = None,
     ) -> None:
-        self._crew = crew
+        self._pools = pools
+        self._origins = origins
         self._files = files
         self._kept = kept
         self._deps = deps
@@ -67,20 +105,51 @@ class Describer:
         self, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
     ) -> dict[Key, FileState]:
         """The state of each file now; a broken one keeps serving the version of ``before``."""
+        asked = todo
         done = await in_file_pool(self._quarantined, todo)
         todo = [one for one in todo if one[0] not in done]
+        by_origin = await in_file_pool(self._by_code_origin, todo)
+        found = await asyncio.gather(
+            *(self._describe(origin, files, before) for origin, files in by_origin.items())
+        )
+        for states in found:
+            done.update(states)
+        return {key: done[key] for key, _ in asked}
+
+    async def _describe(
+        self, origin: str, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
+    ) -> dict[Key, FileState]:
+        """The same for files of one code origin."""
+        done = {}
         for start in range(0, len(todo), _BATCH):
             batch = todo[start : start + _BATCH]
-            outcomes = await self._ask(batch)
+            outcomes = await self._ask(origin, batch)
             for (key, file), outcome in zip(batch, outcomes, strict=True):
-                outcome = await self._with_packages(key, file, outcome)
+                outcome = await self._with_packages(origin, key, file, outcome)
+                state = None
                 if key not in before and _is_broken(outcome):
-                    earlier = await self._from_kept(key, file, outcome)
-                    if earlier is not None:
-                        done[key] = earlier
-                        continue
-                done[key] = await in_file_pool(self._take, key, file, outcome, before.get(key))
+                    state = await self._from_kept(origin, key, file, outcome)
+                if state is None:
+                    state = await in_file_pool(self._take, key, file, outcome, before.get(key))
+                state.code_origin = origin
+                for agent in state.agents:
+                    agent.code_origin = origin
+                done[key] = state
         return done
+
+    def code_origin(self, key: Key, file: AgentFile) -> str:
+        """What tells its code apart from that of others. Blocks on the disk."""
+        if key[0] == "shipped" or self._origins is None:
+            return key[0]
+        return self._origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
+
+    def _by_code_origin(
+        self, todo: Sequence[tuple[Key, AgentFile]]
+    ) -> dict[str, list[tuple[Key, AgentFile]]]:
+        found: dict[str, list[tuple[Key, AgentFile]]] = {}
+        for key, file in todo:
+            found.setdefault(self.code_origin(key, file), []).append((key, file))
+        return found
 
     def why_held(self, key: Key, file: AgentFile) -> str:
         """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
@@ -100,10 +169,13 @@ class Describer:
         for key, file in todo:
             why = self.why_held(key, file)
             if why:
-                states[key] = FileState(file, key[0], [], [Failure(why)], held=True)
+                origin = self.code_origin(key, file)
+                states[key] = FileState(file, key[0], [], [Failure(why)], held=True, code_origin=origin)
         return states
 
-    async def _from_kept(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> FileState | None:
+    async def _from_kept(
+        self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
+    ) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""
         kept = self._kept_path(*key)
         content = await in_file_pool(self._read_kept, kept)
@@ -112,7 +184,9 @@ class Describer:
         earlier = AgentFile(file.rel, file.path, _NO_STAMP)
         body = {"rel": file.rel, "path": str(file.path), "stamp": list(_NO_STAMP), "source_path": str(kept)}
         try:
-            answer = await self._crew.request("describe", {"files": [body]}, timeout=LOAD_SECONDS)
+            answer = await self._pools.pool(origin).request(
+                "describe", {"files": [body]}, timeout=LOAD_SECONDS
+            )
         except AgentError:
             return None
         found = answer["files"][0]
@@ -123,25 +197,29 @@ class Describer:
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
     async def _ask(
-        self, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
+        self, origin: str, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
     ) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
         try:
-            answer = await self._crew.request("describe", {"files": files}, timeout=LOAD_SECONDS)
+            answer = await self._pools.pool(origin).request(
+                "describe", {"files": files}, timeout=LOAD_SECONDS
+            )
         except CallTimeout:
             if len(batch) == 1:
                 return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
         except AgentError as error:
             if len(batch) == 1 and again and isinstance(error, WorkerGone):
-                return await self._ask(batch, again=False)  # it may have ended for another reason
+                return await self._ask(origin, batch, again=False)  # it may have ended for another reason
             if len(batch) == 1:
                 return [_failed(f"loading it {error}")]
         else:
             outcomes: list[dict[str, Any]] = answer["files"]
             return outcomes
-        return [(await self._ask([one]))[0] for one in batch]  # one of them does it: find out which
+        return [(await self._ask(origin, [one]))[0] for one in batch]  # one of them does it: find out which
 
-    async def _with_packages(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> dict[str, Any]:
+    async def _with_packages(
+        self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
+    ) -> dict[str, Any]:
         tried: set[str] = set()
         while (missing := (outcome.get("failure") or {}).get("missing_module")) and missing not in tried:
             tried.add(missing)
@@ -157,7 +235,7 @@ class Describer:
             if problem:
                 outcome["failure"]["reason"] += f"; {problem}"
                 break
-            outcome = (await self._ask([(key, file)]))[0]
+            outcome = (await self._ask(origin, [(key, file)]))[0]
         return outcome
 
     def _take(

@@ -74,6 +74,8 @@ class Agent:
     one_worker: bool = False
     trusted: bool = False
     shadowed_by: str = ""
+    code_origin: str = ""
+    """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)
 
     def described(self) -> Description:
@@ -121,6 +123,7 @@ class FileState(msgspec.Struct):
         ""  # a module that it could not import; it may come, or be approved, without this file changing
     )
     held: bool = False  # it came from elsewhere and waits for the operator's approval
+    code_origin: str = ""  # as in its agents
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import json
 import logging
@@ -21,6 +22,7 @@ from agents.held_code import NONE, HeldCode, Holds
 from agents.loading import Loaded, load_agent_file
 from agents.neighbours import Neighbours
 from agents.performing import perform
+from agents.process_state import restored
 from agents.services import Services
 from agents.shims import install_shims
 from agents.shims.storage import remember_for
@@ -53,6 +55,7 @@ class Room:
         self._agents_dir = Path(settings["agents_dir"])
         data_dir = Path(settings["data_dir"])
         workspace = settings.get("workspace")
+        self._folder = str(workspace or Path.cwd())
         sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
         deps = settings.get("deps_dir")
         if deps and str(deps) not in sys.path:
@@ -135,13 +138,16 @@ class Room:
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
         instance, _ = self._agent(body)
         remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
-        done = perform(
-            instance,
-            body.get("arguments") or {},
-            user_guid=body.get("user_guid") or "",
-            upstream_slush=body.get("upstream_slush"),
-            memory_reader=self._memories,
-        )
+        with restored(self._folder):
+            done = contextvars.copy_context().run(
+                perform,
+                instance,
+                body.get("arguments") or {},
+                user_guid=body.get("user_guid") or "",
+                upstream_slush=body.get("upstream_slush"),
+                memory_reader=self._memories,
+            )
+        remember_for(None)
         return {"result": done.result, "data_slush": _sendable(done.data_slush)}
 
     def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +159,9 @@ class Room:
 
     def _context_of(self, wanted: Mapping[str, Any]) -> str | None:
         try:
-            text = self._agent(wanted)[0].system_context()
+            instance = self._agent(wanted)[0]
+            with restored(self._folder):
+                text = instance.system_context()
         except Exception:
             log.exception("system_context of %s", wanted["name"])
             return None

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agents.contract import distinct, safe_tool_name
-from agents.describing import Describer, Installer, Quarantine
+from agents.describing import CodeOrigins, Describer, Installer, PoolsByOrigin, Quarantine
 from agents.discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.listed import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 from agents.thinking.provider import Tool
-from agents.worker.crew import Crew
 
 
 class Roster:
@@ -22,18 +21,26 @@ class Roster:
     def __init__(
         self,
         *,
-        crew: Crew,
+        pools: PoolsByOrigin,
         folders: Callable[[], Sequence[Folder]],
         kept: Path,
         deps: Path,
         trusted: Callable[[Origin, str], bool],
         held: Quarantine,
         files: SafeTree,
+        origins: CodeOrigins | None = None,
         installer: Installer | None = None,
     ) -> None:
         """``files``: the workspace's tree, which ``kept`` and ``deps`` are read and written in."""
         self._describer = Describer(
-            crew, kept=kept, deps=deps, trusted=trusted, held=held, files=files, installer=installer
+            pools,
+            kept=kept,
+            deps=deps,
+            trusted=trusted,
+            held=held,
+            files=files,
+            origins=origins,
+            installer=installer,
         )
         self._files = files
         self._folders = folders
@@ -41,6 +48,8 @@ class Roster:
         self._deps_seen = 0
         self._held = held
         self._held_seen: object = None
+        self._origins = origins
+        self._origins_seen: object = None
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
         self._by_tool: dict[bool, dict[str, Agent]] = {True: {}, False: {}}
@@ -117,7 +126,15 @@ class Roster:
         deps = self._files.stat(self._deps).st_mtime_ns if self._files.is_folder(self._deps) else 0
         held = self._held.look()
         others_held = held is not self._held_seen
-        moved = others_held or deps != self._deps_seen or any(self._is_new(*one) for one in found.items())
+        origins = self._origins.look() if self._origins is not None else None
+        other_origins = origins is not self._origins_seen
+        self._origins_seen = origins
+        moved = (
+            other_origins
+            or others_held
+            or deps != self._deps_seen
+            or any(self._is_new(*one) for one in found.items())
+        )
         self._deps_seen, self._held_seen = deps, held
         if not moved:
             return []
@@ -127,6 +144,7 @@ class Roster:
             if self._is_new(key, file)
             or self._states[key].lacks
             or (others_held and self._states[key].held != bool(self._describer.why_held(key, file)))
+            or (other_origins and self._states[key].code_origin != self._describer.code_origin(key, file))
         ]
 
     def _is_new(self, key: Key, file: AgentFile) -> bool:

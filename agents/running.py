@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
 
 from agents.errors import AgentError, CallTimeout
 from agents.listed import Agent
-from agents.worker.crew import Crew
+from agents.worker.plan import CrewPlan
+from agents.worker.pool import WorkerPool
+from agents.worker.worker_quota import WorkerQuota
+from agents.worker.workforce import Workforce
 
 log = logging.getLogger(__name__)
 
@@ -34,39 +40,97 @@ class Limits(Protocol):
     call_seconds: float
 
 
-class Crews(msgspec.Struct, frozen=True):
-    """The workers of one workspace, by what runs in them.
+EVERYDAY, TRUSTED, SINGLE = "", "trusted", "single"
 
-    Agents that may change structure have a crew of their own, so that no other agent's code ever
-    shares a process with them; agents that keep state in memory share one single worker.
+
+class WorkerPools:
+    """The worker pools of one workspace: one for each origin of code and kind of agent, made when needed.
+
+    Files of different origin never share a process. Agents that may change structure have a pool apart
+    (``TRUSTED``), and those that keep state in memory share one worker (``SINGLE``). All but the latter are
+    counted together against the plan's ``max_workers``. Closing is final.
     """
 
-    everyday: Crew
-    trusted: Crew
-    single: Crew
+    def __init__(
+        self,
+        workforce: Workforce,
+        name: str,
+        plan: CrewPlan,
+        *,
+        trusted: Callable[[CrewPlan], CrewPlan] = lambda plan: plan,
+    ) -> None:
+        """``trusted`` makes the plan for trusted agents of ``plan``."""
+        self.request_context: Callable[[], Mapping[str, Any]] | None = None
+        """What every request carries, asked for each time; must not block. Set before the first request."""
+        self._workforce = workforce
+        self._name = name
+        self._trusted = trusted
+        self._plans = self._plans_of(plan)  # looks at the disk, and pools are made within requests
+        self._quota = WorkerQuota(plan.max_workers)
+        self._pools: dict[tuple[str, str], WorkerPool] = {}
+        self._once = itertools.count(1)
 
-    def of(self, agent: Agent) -> Crew:
+    def of(self, agent: Agent) -> WorkerPool:
         """Where this agent's code runs."""
-        if agent.trusted:
-            return self.trusted
-        return self.single if agent.one_worker else self.everyday
+        kind = TRUSTED if agent.trusted else SINGLE if agent.one_worker else EVERYDAY
+        return self.pool(agent.code_origin or agent.origin, kind)
 
-    def go_by(self, standing: Callable[[], Mapping[str, Any]]) -> None:
-        """Has every request carry what ``standing`` gives at that moment."""
-        for crew in (self.everyday, self.trusted, self.single):
-            crew.standing = standing
+    def pool(self, origin: str, kind: str = EVERYDAY) -> WorkerPool:
+        """The pool of one origin and kind."""
+        found = self._pools.get((origin, kind))
+        if found is None:
+            plan, encoded = self._plans[kind]
+            quota = None if kind == SINGLE else self._quota
+            found = self._workforce.crew(self._key(origin, kind), plan, quota, encoded)
+            found.request_context = self.request_context
+            self._pools[(origin, kind)] = found
+        return found
+
+    @contextlib.asynccontextmanager
+    async def apart(self) -> AsyncIterator[WorkerPool]:
+        """A pool for one file that belongs to no origin yet; its worker ends with the block."""
+        origin = f"new file {next(self._once)}"
+        try:
+            yield self.pool(origin)
+        finally:
+            del self._pools[(origin, EVERYDAY)]
+            await self._workforce.dismiss(self._key(origin, EVERYDAY))
+
+    async def use(self, plan: CrewPlan) -> None:
+        """Go by another plan; workers of one that changed are replaced, once they are done with what they
+        have."""
+        self._plans = await asyncio.to_thread(self._plans_of, plan)
+        for (_, kind), pool in self._pools.items():
+            fresh, encoded = self._plans[kind]
+            if pool.plan != fresh:
+                pool.retire(fresh, encoded)
 
     def retire(self) -> None:
-        """Has every worker replaced, once it is done with what it has."""
-        for crew in (self.everyday, self.trusted, self.single):
-            crew.retire()
+        """Have every worker replaced, once it is done with what it has."""
+        for pool in self._pools.values():
+            pool.retire()
+
+    async def close(self) -> None:
+        """End all workers with what they do."""
+        for origin, kind in list(self._pools):
+            await self._workforce.dismiss(self._key(origin, kind))
+        self._pools.clear()
+
+    def _plans_of(self, plan: CrewPlan) -> dict[str, tuple[CrewPlan, bytes]]:
+        """The plan of each kind of pool, and its encoded form."""
+        single, trusted = replace(plan, one_worker=True), self._trusted(plan)
+        kinds = ((EVERYDAY, plan), (SINGLE, single), (TRUSTED, trusted))
+        return {kind: (one, one.encoded()) for kind, one in kinds}
+
+    def _key(self, origin: str, kind: str) -> str:
+        return ":".join(filter(None, (self._name, origin, kind)))
 
 
 class AgentRunner:
     """Calls agents of one workspace."""
 
-    def __init__(self, crews: Crews, limits: Limits) -> None:
-        self._crews = crews
+    def __init__(self, pools: WorkerPools, limits: Limits) -> None:
+        self._pools = pools
         self._limits = limits
 
     async def run(
@@ -77,12 +141,16 @@ class AgentRunner:
         user_guid: str,
         slush: dict[str, Any] | None = None,
         on_callback: OnCallback | None = None,
+        caller: Hashable | None = None,
     ) -> Ran:
-        """One ``perform``. Raises nothing but cancellation: a failing agent costs one result."""
+        """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
+
+        ``caller``: calls of equal callers and users to one agent may wait in the same worker; None: in none.
+        """
         started = time.monotonic()
         limit = self._limits.call_seconds
         try:
-            found = await self._crews.of(agent).request(
+            found = await self._pools.of(agent).request(
                 "perform",
                 {
                     "file": agent.reference(),
@@ -93,6 +161,7 @@ class AgentRunner:
                 },
                 timeout=limit,
                 on_callback=on_callback,
+                together=None if caller is None else (caller, user_guid, agent.file, agent.class_name),
             )
         except CallTimeout:
             text = (
@@ -108,22 +177,22 @@ class AgentRunner:
         speaking = [agent for agent in agents if agent.has_context]
         if not speaking:
             return []
-        by_crew: dict[Crew, list[Agent]] = {}
+        by_pool: dict[WorkerPool, list[Agent]] = {}
         for agent in speaking:
-            by_crew.setdefault(self._crews.of(agent), []).append(agent)
+            by_pool.setdefault(self._pools.of(agent), []).append(agent)
         answers = await asyncio.gather(
-            *(self._contexts(crew, group, user_guid) for crew, group in by_crew.items())
+            *(self._contexts(pool, group, user_guid) for pool, group in by_pool.items())
         )
         found = {name: text for answer in answers for name, text in answer.items()}
         return [text for agent in speaking if (text := found.get(agent.name))]
 
-    async def _contexts(self, crew: Crew, agents: list[Agent], user_guid: str) -> dict[str, str]:
+    async def _contexts(self, pool: WorkerPool, agents: list[Agent], user_guid: str) -> dict[str, str]:
         body = {
             "agents": [{"file": agent.reference(), "name": agent.name} for agent in agents],
             "user_guid": user_guid,
         }
         try:
-            answer: dict[str, str] = await crew.request(
+            answer: dict[str, str] = await pool.request(
                 "system_context", body, timeout=self._limits.call_seconds
             )
         except AgentError as error:

@@ -14,8 +14,8 @@ from typing import Any
 
 import uvloop
 
-from agents.worker.crew import Crew
 from agents.worker.plan import CrewPlan
+from agents.worker.pool import WorkerPool
 from agents.worker.workforce import Workforce
 
 MODULE = "benchmarks.workers"
@@ -112,7 +112,7 @@ async def _requests(workforce: Workforce, plan: CrewPlan) -> Figures:
     ]
 
 
-async def _rate(crew: Crew) -> float:
+async def _rate(crew: WorkerPool) -> float:
     async def client() -> None:
         for _ in range(500):
             await crew.request("echo", {"text": "hello"}, timeout=10)

@@ -47,7 +47,7 @@ class _Collector(Collector):
         )
         workers = house.workforce.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
-        requests = sum(crew["requests"] for crew in workers["crews"].values())
+        requests = sum(pool["requests"] for pool in workers["pools"].values())
         yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
         yield _counter(
             "rappd_templates_started",

@@ -16,7 +16,7 @@ from twins.workspace import Workspace
 
 if TYPE_CHECKING:
     from agents.roster import Roster
-    from agents.worker.crew import Crew
+    from agents.running import WorkerPools
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -34,7 +34,7 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
     """The rows of ``rappd agents list``, from agents described in workers started for this."""
     from rappd.listing import listing
 
-    async def describe(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+    async def describe(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
         await roster.refresh()
         return listing(roster)
 
@@ -44,13 +44,13 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
 def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
     """Contract tests over an agent by its name or its file's."""
 
-    async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
+    async def test(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
         await roster.refresh()
         agent = roster.named(name)
         files = [agent.file] if agent else [state.file for state in roster.states() if state.file.rel == name]
         if not files:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
-        return await _tests(crew, files[0].rel, files[0].path, files[0].stamp)
+        return await _tests(pools, files[0].rel, files[0].path, files[0].stamp)
 
     return _with_workers(home, test, tell, f"Testing {name}")
 
@@ -61,24 +61,31 @@ def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
     whole = path.absolute()
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    async def test(roster: Roster, crew: Crew) -> list[dict[str, Any]]:
-        return await _tests(crew, path.name, whole, stamp)
+    async def test(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
+        return await _tests(pools, path.name, whole, stamp)
 
     return _with_workers(home, test, tell, f"Testing {path.name}")
 
 
-async def _tests(crew: Crew, rel: str, path: Path, stamp: tuple[int, int, int]) -> list[dict[str, Any]]:
+async def _tests(
+    pools: WorkerPools, rel: str, path: Path, stamp: tuple[int, int, int]
+) -> list[dict[str, Any]]:
     reference = {"rel": rel, "path": str(path), "stamp": list(stamp)}
-    found = await crew.request("test", {"file": reference}, timeout=60.0)
+    async with pools.apart() as pool:
+        found = await pool.request("test", {"file": reference}, timeout=60.0)
     tests: list[dict[str, Any]] = found["tests"]
     return tests
 
 
-def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell: Tell, what: str) -> T:
+def _with_workers(
+    home: Home, work: Callable[[Roster, WorkerPools], Awaitable[T]], tell: Tell, what: str
+) -> T:
     from agents.roster import Roster
+    from agents.running import WorkerPools
     from agents.worker.workforce import Workforce
     from rappd.quarantine import Quarantine
-    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish
+    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish, trusted_plan
+    from twins.importer.code_origins import CodeOrigins
     from twins.importer.holding import Held
     from twins.sources import Sources
 
@@ -95,19 +102,20 @@ def _with_workers(home: Home, work: Callable[[Roster, Crew], Awaitable[T]], tell
             await workforce.start()
             quarantine = Quarantine(Held(home.held, home.root), workspace)
             plan = crew_plan(workspace, settings, home.root, os.environ, quarantine)
-            crew = workforce.crew("offline", plan)
+            pools = WorkerPools(workforce, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)
-            crew.standing = quarantine.standing
+            pools.request_context = quarantine.standing
             roster = Roster(
-                crew=crew,
+                pools=pools,
                 folders=lambda: folders_of(workspace, sources),
                 kept=workspace.kept / "good",
                 deps=workspace.deps,
                 trusted=lambda origin, digest: origin == LIBRARY,
                 held=quarantine,
+                origins=CodeOrigins(home.root),
                 files=workspace.files,
             )
-            return await work(roster, crew)
+            return await work(roster, pools)
         finally:
             telling.cancel()
             await workforce.close()

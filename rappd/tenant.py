@@ -7,7 +7,6 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,12 +17,11 @@ from agents.brainstem.turn import Brainstem, Guests
 from agents.errors import AgentError
 from agents.listed import Agent, Change, is_structural
 from agents.roster import Roster
-from agents.running import AgentRunner, Crews
+from agents.running import AgentRunner, WorkerPools
 from agents.service_index import ServiceIndex
 from agents.services import Reply, ServiceFailed, ServiceFault, read_service
 from agents.storage.file_pool import in_file_pool
 from agents.thinking.choose import Thinking
-from agents.worker.plan import CrewPlan
 from agents.worker.workforce import Workforce
 from envelopes.keys import agent_id
 from rappd.callbacks import Callbacks
@@ -38,6 +36,7 @@ from rappd.unheard import Unheard
 from rappd.workplace import (
     LIBRARY,
     OF_BUDDIES,
+    YOURS,
     Modes,
     PackageSettings,
     crew_plan,
@@ -46,6 +45,7 @@ from rappd.workplace import (
 )
 from twins.agent_files import AgentFiles, sha256
 from twins.cartridges.nest import is_buddy
+from twins.importer.code_origins import CodeOrigins
 from twins.importer.holding import Held
 from twins.sources import Sources
 from twins.workspace import Workspace
@@ -107,7 +107,6 @@ class Tenant:
         self.title = title or name
         self.id = agent_id(address or name, node)
         self.under_way = 0
-        self._workforce = workforce
         self._house_performs = house_performs
         self._looked = 0.0
         self._glanced = 0.0
@@ -125,21 +124,22 @@ class Tenant:
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
         self._plan = partial(crew_plan, workspace, settings, private_root, os.environ, self._quarantine)
-        self._crews = self._crews_by(self._plan())
-        self._crew = self._crews.everyday
-        self._crews.go_by(self._quarantine.standing)
+        self._pools = WorkerPools(workforce, name, self._plan(), trusted=trusted_plan)
+        self._pools.request_context = self._quarantine.standing
+        self._origins = CodeOrigins(private_root)
         self.roster = Roster(
-            crew=self._crew,
+            pools=self._pools,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
             deps=workspace.deps,
             trusted=self._trusts,
             held=self._quarantine,
             files=workspace.files,
+            origins=self._origins,
             installer=self._install,
         )
         self.senses = Senses(workspace.senses, held=self._quarantine.why, files=workspace.files)
-        self.runner = AgentRunner(self._crews, self.modes)
+        self.runner = AgentRunner(self._pools, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul, workspace.files),
             senses=self.senses,
@@ -164,7 +164,7 @@ class Tenant:
 
     async def reload_variables(self) -> None:
         """Reads the workspace's ``.env`` anew; where it changed, later calls get workers that have it."""
-        self._crews_by(await asyncio.to_thread(self._plan))
+        await self._pools.use(await asyncio.to_thread(self._plan))
 
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
@@ -175,8 +175,7 @@ class Tenant:
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
         self._gate.unroute(self.id)
-        for crew in ("", ":trusted", ":single"):
-            await self._workforce.dismiss(f"{self.name}{crew}")
+        await self._pools.close()
 
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
@@ -212,13 +211,13 @@ class Tenant:
 
     async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
-        file, why = await in_file_pool(self._find_service, name)
+        file, why, origin = await in_file_pool(self._find_service, name)
         if file is None:
             return None
         if why:
             whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
             raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}")
-        found = await self._crew.request(
+        found = await self._pools.pool(origin).request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
             timeout=self.modes.call_seconds,
@@ -233,7 +232,7 @@ class Tenant:
     async def workers_answer(self) -> bool:
         """Whether a worker can be had, and answers."""
         try:
-            await self._crew.request("describe", {"files": []}, timeout=10.0)
+            await self._pools.pool(YOURS).request("describe", {"files": []}, timeout=10.0)
         except AgentError:
             return False
         return True
@@ -241,7 +240,8 @@ class Tenant:
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """What one file holds, without taking it into the roster."""
         await asyncio.to_thread(self._quarantine.look)
-        found = await self._crew.request("describe", {"files": [agent_file]}, timeout=20.0)
+        async with self._pools.apart() as pool:
+            found = await pool.request("describe", {"files": [agent_file]}, timeout=20.0)
         outcome: dict[str, Any] = found["files"][0]
         return outcome
 
@@ -263,7 +263,7 @@ class Tenant:
         if agent is None:
             raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
-        found = await self._crew.request("test", {"file": agent.reference()}, timeout=60.0)
+        found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
 
@@ -275,35 +275,29 @@ class Tenant:
             if await in_file_pool(self._glance_at_disk):
                 await self.refresh()
 
-    def _crews_by(self, plan: CrewPlan) -> Crews:
-        crew = self._workforce.crew
-        return Crews(
-            everyday=crew(self.name, plan),
-            trusted=crew(f"{self.name}:trusted", trusted_plan(plan)),
-            single=crew(f"{self.name}:single", replace(plan, one_worker=True)),
-        )
-
     def _glance_at_disk(self) -> bool:
         """Whether agents have to be looked at, too."""
         self.senses.look()
         return not self.roster.goes_by(self._quarantine.look())
 
-    def _find_service(self, name: str) -> tuple[Path | None, str]:
-        """The file of a service, and why it is held."""
+    def _find_service(self, name: str) -> tuple[Path | None, str, str]:
+        """The file of a service, why it is held, and the origin of its code."""
         self._quarantine.look()
+        self._origins.look()
         file = self._services.find(name)
         if file is None:
-            return None, ""
+            return None, "", YOURS
         try:
             content = read_service(file, self.workspace.files)
         except FileNotFoundError:
-            return None, ""
+            return None, "", YOURS
         except OSError as error:
             reason = error.strerror or str(error)
             raise ServiceFailed(
                 f"{file.name} cannot be read: {reason}", do="Put a plain file there."
             ) from error
-        return file, self._quarantine.why(file, sha256(content))
+        digest = sha256(content)
+        return file, self._quarantine.why(file, digest), self._origins.egg_of(file, digest) or YOURS
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)
@@ -322,5 +316,5 @@ class Tenant:
                 timeout=180.0,
                 source=self._packages.source(),
             )
-            self._crews.retire()
+            self._pools.retire()
             return f"{report.problem}; install it: {report.command}" if report.problem else ""

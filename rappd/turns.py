@@ -142,6 +142,7 @@ class Turns:
             arguments,
             user_guid=passage.envelope.sender,
             slush=slush,
+            caller=(passage.caller.door, passage.caller.operator, passage.caller.peer),
             on_callback=self._tenant.callbacks.for_agent(
                 agent,
                 operator=passage.caller.operator,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.worker.callback import call
+from agents.worker.channel import call
 
 
 def request(operation: str, /, **arguments: Any) -> Any:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.worker.callback import CallbackRefused, call
+from agents.worker.channel import CallbackRefused, call
 
 Messages = str | Sequence[Mapping[str, Any]]
 

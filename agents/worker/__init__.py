@@ -1,9 +1,10 @@
-"""The processes that run agent code: template, workers, crews and what shuts them in.
+"""The processes that run agent code: template, workers, pools and what shuts them in.
 
-For the daemon: ``workforce`` (start here), ``crew``, ``plan``, ``raised``, ``ancestry``, ``privileges``;
-behind them ``shift``, ``call``, ``callbacks``, ``worker_link``, ``template_link``, ``output``, ``fates``.
+For the daemon: ``workforce`` (start here), ``pool``, ``plan``, ``raised``, ``ancestry``, ``privileges``;
+behind them ``worker_handle``, ``worker_quota``, ``call``, ``callback_dispatch``, ``frame_socket``,
+``leftovers``, ``template_link``, ``output``, ``fates``.
 In the template and in workers, with the standard library and orjson only: ``template``, ``preload``,
-``forking``, ``birth``, ``serve``, ``line``, ``callback`` (for agent code), ``orphans``, ``limits``,
-``ceiling``, ``sandbox``, ``namespaces``, ``landlock``, ``privileges``, ``syscalls``.
-On both sides: ``wire``, ``board``, ``memory``.
+``forking``, ``birth``, ``worker_main``, ``channel`` (for agent code, too), ``orphans``, ``limits``,
+``worker_watch``, ``cgroup_limit``, ``sandbox``, ``namespaces``, ``landlock``, ``privileges``, ``syscalls``.
+On both sides: ``protocol``, ``memory``.
 """

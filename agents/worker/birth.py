@@ -17,27 +17,27 @@ from typing import Any
 
 import orjson
 
-from agents.worker import callback, limits, privileges
-from agents.worker.board import Board
-from agents.worker.line import Line
+from agents.worker import limits, privileges
+from agents.worker.channel import WorkerChannel, use_channel
 from agents.worker.namespaces import View
 from agents.worker.protected_paths import MachinePaths
+from agents.worker.protocol import READY, REFUSED
 from agents.worker.sandbox import Sandbox
-from agents.worker.serve import describe, serve
 from agents.worker.syscalls import LINUX
-from agents.worker.wire import READY, REFUSED
+from agents.worker.worker_main import describe, serve
+
+# Idle threads that numeric libraries start when they are imported would count as left behind by a call.
+_THREADS_OF_LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the daemon hands over for one worker: its slot on the board, and five descriptors."""
+    """Descriptors that the daemon hands over for one worker."""
 
-    slot: int
     plan: int
-    queue: int
     stream: int
-    board: int
     output: int
+    queue: int = -1  # where requests come from; -1 where they come over the stream
 
     def read_plan(self) -> dict[str, Any]:
         """The plan that its descriptor holds."""
@@ -78,25 +78,25 @@ def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> Vie
 def grow_up(
     order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None
 ) -> None:
-    """Become the worker of ``order`` and serve until its queue ends; never goes back to the template."""
+    """Become the worker of ``order`` and serve until its stream ends; never goes back to the template."""
     signal.set_wakeup_fd(-1)
     os.close(nursery.alive)
     _end_with_template(nursery.life)
     os.setsid()
     _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.queue, order.stream, order.board, nursery.life})
-    queue, stream = socket.socket(fileno=order.queue), socket.socket(fileno=order.stream)
-    line = Line(stream)
-    os.register_at_fork(after_in_child=lambda: _leave_to_the_worker(queue, stream))
+    _close_all_but({0, 1, 2, order.stream, order.queue, nursery.life})
+    queue = socket.socket(fileno=order.queue) if order.queue >= 0 else None
+    channel = WorkerChannel(socket.socket(fileno=order.stream), queue)
+    os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
         handle = _prepare(plan, nursery.sandbox, view, shared_account)
     except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
-        line.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
+        channel.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
         _flush()
         os._exit(1)
-    callback.open_line(line)
-    line.send(orjson.dumps((READY, 0, None)))
-    serve(queue, line, Board(order.board), order.slot, handle, plan["workspace"])
+    use_channel(channel)
+    channel.send(orjson.dumps((READY, 0, None)))
+    serve(channel, handle, plan["workspace"])
     _flush()
     os._exit(0)
 
@@ -107,12 +107,16 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: View, shared_account:
         "env"
     ].items():  # update() asks every kind of mapping there is, and unshares them all
         os.environ[name] = value
+    for name in _THREADS_OF_LIBRARIES:
+        os.environ.setdefault(name, "1")
     time.tzset()
     limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()
     sandbox.enter(view)
+    if LINUX and not sandbox.hides_workers:
+        privileges.protect_process()
     privileges.die_with_parent()  # losing privileges may have undone it
     os.chdir(plan["workspace"])
     gc.enable()
@@ -149,11 +153,6 @@ def _close_all_but(kept: set[int]) -> None:
         if int(entry.name) not in kept:
             with contextlib.suppress(OSError):  # the listing's own is closed already
                 os.close(int(entry.name))
-
-
-def _leave_to_the_worker(*sockets: socket.socket) -> None:
-    for one in sockets:
-        one.close()
 
 
 def _flush() -> None:

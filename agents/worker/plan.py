@@ -9,9 +9,8 @@ from typing import Any
 
 import orjson
 
-from agents.worker.board import WORKERS
-
 GIB = 1 << 30
+_MOST_WORKERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class CrewPlan:
     @property
     def most_workers(self) -> int:
         """How many workers may run at a time."""
-        return 1 if self.one_worker else max(1, min(self.max_workers, WORKERS))
+        return 1 if self.one_worker else max(1, min(self.max_workers, _MOST_WORKERS))
 
     def encoded(self) -> bytes:
         """The plan as workers read it; paths are resolved, since mounts and rules know no links."""

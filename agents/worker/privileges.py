@@ -35,6 +35,11 @@ class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
+def protect_process() -> None:
+    """Keep other processes of the same account out of this one's memory, environment and files in /proc."""
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+
+
 def protect_daemon() -> None:
     """Keep other processes of the same account out of this one's memory, environment and files in /proc.
 

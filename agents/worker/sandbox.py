@@ -56,6 +56,14 @@ class Sandbox:
         """Whether the kernel counts a worker's processes apart from the rest of the account's."""
         return self.account is not None
 
+    @property
+    def hides_workers(self) -> bool:
+        """Whether workers are kept out of each other's memory once they have entered. A mount namespace does
+        it with a ``/proc`` of its own, which some containers refuse."""
+        if self.kind == LANDLOCK:
+            return True  # a process may only trace those that it restricted itself
+        return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
+
     def enter(self, view: View) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
         if self.account is not None:

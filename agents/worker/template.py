@@ -30,17 +30,18 @@ from agents.worker.protected_paths import MachinePaths
 from agents.worker.syscalls import LINUX
 
 _PACKET_BYTES = 64 * 1024
-_ORDER_FDS = 5
+_ORDER_FDS = 4 if LINUX else 3
 _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 def main(control: int) -> None:
     """Serve the daemon at the other end of the socket ``control`` until it goes away.
 
-    First comes ``{daemon, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready: {sandbox report},
-    missing: {module: why}}``. Then ``{spawn, slot}`` with five descriptors (see ``birth.Order``) is
-    answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` by nothing. Every end of a
-    worker is told: ``{gone: pid, status, cpu, why}``, where ``why`` is why it was ended here.
+    First comes ``{daemon, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready:
+    {sandbox report}, missing: {module: why}, adopts, helper}``. Then ``{spawn}`` with its descriptors (see
+    ``birth.Order``) is answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and
+    ``{sweep}`` by nothing. Every end of a worker is told: ``{gone: pid, status, cpu, why}``, where ``why`` is
+    why it was ended here.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=control)
@@ -80,7 +81,10 @@ class Template:
         signal.set_wakeup_fd(wakeup_in, warn_on_full_buffer=False)
         gc.collect()
         gc.freeze()
-        self._tell({"ready": {**chosen.report(), **note}, "missing": missing})
+        adopts = LINUX and not chosen.own_processes
+        helper = self._groups.helper if self._groups is not None else 0
+        ready = {**chosen.report(), **note}
+        self._tell({"ready": ready, "missing": missing, "adopts": adopts, "helper": helper})
 
     def run(self) -> None:
         """Until the daemon hangs up; then end every worker."""
@@ -118,10 +122,13 @@ class Template:
             if order["kill"] in self._workers:  # else it is gone, and its number may be another's
                 self._end(order["kill"])
             return True
+        if "sweep" in order:
+            self._end_leftovers()
+            return True
         try:
             if len(fds) != _ORDER_FDS:
                 raise OSError("descriptors got lost on the way")
-            told = Order(order["slot"], *fds)
+            told = Order(*fds)
             plan = told.read_plan()
             read_only = worker_watch.make_missing(plan["read_only"], plan["workspace"])
             pid = self._spawn(told, plan, list(read_only))

@@ -18,8 +18,9 @@ import orjson
 from agents import programs
 from agents.errors import WorkerRefused
 from agents.worker import cgroup_limit
+from agents.worker.ancestry import children
 from agents.worker.protected_paths import home_folders, program_paths
-from agents.worker.wire import packet_pair
+from agents.worker.protocol import packet_pair
 
 _PROGRAM = "import sys; from agents.worker.template import main; main(int(sys.argv[1]))"
 _READY_SECONDS = 30.0
@@ -53,6 +54,8 @@ class TemplateLink:
 
     def __init__(self, settings: TemplateSettings, on_end: Callable[[], None]) -> None:
         self.report: dict[str, Any] = {}
+        self.adopts = False  # whether processes of workers can become its own children
+        self.helper = 0  # a child of the template's that is no worker; 0 for none
         self.pid = 0
         self.ended = False
         self._settings = settings
@@ -107,9 +110,9 @@ class TemplateLink:
                 f"The process that starts workers was not ready after {_READY_SECONDS:.0f} s", do="try again"
             ) from None
 
-    def spawn(self, slot: int, fds: Sequence[int], ordered: Ordered) -> None:
-        """Order one worker; ``fds`` are plan, queue, stream, board, output, and may be closed
-        afterwards. Raises OSError when there is no descriptor left."""
+    def spawn(self, fds: Sequence[int], ordered: Ordered) -> None:
+        """Order one worker; ``fds`` are those of ``birth.Order``, and may be closed afterwards. Raises OSError
+        when there is no descriptor left."""
         if self.ended:
             ordered.gone(None, 0.0)
             return
@@ -121,7 +124,7 @@ class TemplateLink:
             undo.pop_all()
         self._last_order += 1
         self._orders[self._last_order] = ordered
-        message = orjson.dumps({"spawn": self._last_order, "slot": slot})
+        message = orjson.dumps({"spawn": self._last_order})
         self._unsent.append((message, copies))
         self._send()
 
@@ -129,6 +132,13 @@ class TemplateLink:
         """End worker ``pid`` and everything it started; its end is told as any other."""
         if pid in self._living:
             self._unsent.append((orjson.dumps({"kill": pid}), []))
+            self._send()
+
+    def sweep(self) -> None:
+        """End what no worker is a parent of any more: where workers have no process numbers of their own,
+        agent code can have a process adopted by the template."""
+        if not self.ended and not set(children(self.pid)) <= {*self._living, self.helper}:
+            self._unsent.append((orjson.dumps({"sweep": True}), []))
             self._send()
 
     def end(self) -> None:
@@ -202,6 +212,8 @@ class TemplateLink:
 
     def _told(self, message: dict[str, Any]) -> None:
         if "ready" in message:
+            self.adopts = message["adopts"]
+            self.helper = message["helper"]
             self.report = {**message["ready"], "missing": message["missing"]}
             if not self._ready.done():
                 self._ready.set_result(None)

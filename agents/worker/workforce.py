@@ -1,4 +1,4 @@
-"""All workers of this daemon: the template they are forked from, and a crew for each workspace."""
+"""All workers of this daemon: the template they are forked from, and their pools."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agents.errors import WorkerRefused
-from agents.worker.crew import Crew
 from agents.worker.plan import CrewPlan
+from agents.worker.pool import WorkerPool
 from agents.worker.sandbox import AUTO
 from agents.worker.template_link import TemplateLink, TemplateSettings
+from agents.worker.worker_quota import WorkerQuota
 
 OnOutput = Callable[[str, int, str], None]
 
@@ -23,9 +24,9 @@ _ATTEMPTS = 3
 
 
 class Workforce:
-    """Starts workers and keeps their crews.
+    """Starts workers and keeps their pools.
 
-    ``on_output(crew key, process id, line)`` gets what they print. ``environ`` is the template's
+    ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the template's
     environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
     that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
     """
@@ -43,8 +44,8 @@ class Workforce:
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
         self._template: TemplateLink | None = None
-        self._crews: dict[str, Crew] = {}
-        self._busy: set[Crew] = set()
+        self._pools: dict[str, WorkerPool] = {}
+        self._busy: set[WorkerPool] = set()
         self._ticker: asyncio.TimerHandle | None = None
         self._counter: asyncio.TimerHandle | None = None
         self._templates_started = 0
@@ -57,26 +58,30 @@ class Workforce:
         first request starts it. Raises WorkerRefused."""
         await self.template().ready()
 
-    def crew(self, key: str, plan: CrewPlan) -> Crew:
-        """The crew of ``key``; when it has another plan, its workers are replaced by ones of this plan."""
-        crew = self._crews.get(key)
-        if crew is None:
-            crew = self._crews[key] = Crew(key, plan, self)
-        elif crew.plan != plan:
-            crew.retire(plan)
-        return crew
+    def crew(
+        self, key: str, plan: CrewPlan, quota: WorkerQuota | None = None, encoded: bytes = b""
+    ) -> WorkerPool:
+        """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
+        ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's, for
+        callers that must not look at the disk."""
+        pool = self._pools.get(key)
+        if pool is None:
+            pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)
+        elif pool.plan != plan:
+            pool.retire(plan, encoded)
+        return pool
 
     async def dismiss(self, key: str) -> None:
         """End the workers of ``key`` and forget it."""
-        crew = self._crews.pop(key, None)
-        if crew is not None:
-            await crew.close()
+        pool = self._pools.pop(key, None)
+        if pool is not None:
+            await pool.close()
 
     async def close(self) -> None:
         """End every worker and the template."""
         self._closing = True
-        await asyncio.gather(*(crew.close() for crew in self._crews.values()))
-        self._crews.clear()
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        self._pools.clear()
         for timer in (self._ticker, self._counter):
             if timer is not None:
                 timer.cancel()
@@ -96,16 +101,16 @@ class Workforce:
         return report or {"kind": "unknown", "detail": "no worker was started yet"}
 
     def stats(self) -> dict[str, Any]:
-        """``{template_pid, templates_started, workers, crews: {key: crew's stats}}``."""
-        crews = {key: crew.stats() for key, crew in self._crews.items()}
+        """``{template_pid, templates_started, workers, pools: {key: pool's stats}}``."""
+        pools = {key: pool.stats() for key, pool in self._pools.items()}
         return {
             "template_pid": self.template_pid,
             "templates_started": self._templates_started,
-            "workers": sum(stats["workers"] for stats in crews.values()),
-            "crews": crews,
+            "workers": sum(stats["workers"] for stats in pools.values()),
+            "pools": pools,
         }
 
-    # told by the crews
+    # told by the pools
 
     def template(self) -> TemplateLink:
         """The living template, started when there is none. Raises WorkerRefused when it keeps ending."""
@@ -126,10 +131,10 @@ class Workforce:
             return link
         return self._template
 
-    def watch(self, crew: Crew) -> None:
-        """Have ``crew`` told the time until nothing is under way in it."""
-        crew.ticking = True
-        self._busy.add(crew)
+    def watch(self, pool: WorkerPool) -> None:
+        """Call ``pool.tick`` until nothing is under way in it."""
+        pool.ticking = True
+        self._busy.add(pool)
         if self._ticker is None:
             self._ticker = self.loop.call_later(_TICK, self._tick)
         if self._counter is None:
@@ -144,17 +149,17 @@ class Workforce:
         self._ticker = None
         now = time.monotonic()
         try:
-            for crew in list(self._busy):
-                if not crew.tick(now):
-                    crew.ticking = False
-                    self._busy.discard(crew)
+            for pool in list(self._busy):
+                if not pool.tick(now):
+                    pool.ticking = False
+                    self._busy.discard(pool)
         finally:
             if self._busy:
                 self._ticker = self.loop.call_later(_TICK, self._tick)
 
     def _count(self) -> None:
         """Agent code may multiply after its call, too; so long as there are workers, they are counted."""
-        working = [crew.stop_multipliers() for crew in self._crews.values()]
+        working = [pool.enforce_process_limit() for pool in self._pools.values()]
         self._counter = self.loop.call_later(_COUNT, self._count) if any(working) else None
 
     def _template_ended(self, link: TemplateLink) -> None:

@@ -85,7 +85,7 @@ class Kitchen:
     def __init__(self, house: Any) -> None:
         self.house = house
         self.held: dict[str, dict[str, str]] = {}
-        house.crew.standing = self.standing
+        house.crew.request_context = self.standing
 
     def standing(self) -> Mapping[str, Any]:
         return {"held": self.held} if self.held else {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import ROOM, Home, MakePlan
 
@@ -36,5 +36,5 @@ def plan(home: Home) -> MakePlan:
 
 
 @pytest.fixture
-def crew(workforce: Workforce, plan: MakePlan) -> Crew:
+def crew(workforce: Workforce, plan: MakePlan) -> WorkerPool:
     return workforce.crew("a", plan())

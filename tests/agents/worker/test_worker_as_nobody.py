@@ -164,8 +164,7 @@ def test_memory_without_a_control_group_is_counted(play: Play) -> None:
 def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> None:
     recognised, gone = play("""
         async def scene(workforce, crew):
-            await run(crew, "orphan", code="os.setsid(); time.sleep(1000)")
-            asyncio.ensure_future(run(crew, "shell", command="setsid sleep 1000"))
+            asyncio.ensure_future(run(crew, "shell", command="(setsid sleep 1000 &); setsid sleep 1000"))
             await until(lambda: len(descendants(workforce.template_pid)) >= 4)
             pids = descendants(workforce.template_pid)
             recognised = all(is_worker_process(pid, workforce.template_pid) for pid in pids)

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,11 +16,12 @@ import pytest
 
 from agents.errors import WorkerGone, WorkerRefused
 from agents.worker.ancestry import children, descendants, is_worker_process
+from agents.worker.memory import anonymous_file
 from agents.worker.plan import Limits
 from agents.worker.privileges import first_in_line
+from agents.worker.protocol import packet_pair
 from agents.worker.raised import AgentRaised
 from agents.worker.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.worker.wire import packet_pair
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import ROOM, Home, is_gone, until
 
@@ -91,8 +93,8 @@ async def test_when_the_daemon_is_killed_nothing_of_it_is_left(home: Home, kind:
 @one_loop
 async def test_closing_leaves_nothing(any_kind: Workforce, home: Home) -> None:
     crew = any_kind.crew("a", home.plan())
-    await crew.request("orphan", {"code": "time.sleep(1000)"}, timeout=20)
-    waiting = asyncio.create_task(crew.request("shell", {"command": "setsid sleep 1000"}, timeout=60))
+    command = "(setsid sleep 1000 &); nohup sleep 1000 & setsid sleep 1000"
+    waiting = asyncio.create_task(crew.request("shell", {"command": command}, timeout=60))
     template = any_kind.template_pid
     await until(lambda: len(descendants(template)) >= 4)
     everything = [template, *descendants(template)]
@@ -105,26 +107,28 @@ async def test_closing_leaves_nothing(any_kind: Workforce, home: Home) -> None:
 async def test_what_a_worker_left_running_ends_with_it(any_kind: Workforce, home: Home) -> None:
     crew = any_kind.crew("a", home.plan(max_workers=1))
     for code in ("time.sleep(1000)", "os.setsid(); os.fork(); time.sleep(1000)"):
+        await crew.request("whoami", {}, timeout=20)
+        await until(lambda: len(crew.stats()["pids"]) == 1)
+        (pid,) = crew.stats()["pids"]
         await crew.request("orphan", {"code": code}, timeout=20)
-    (pid,) = crew.stats()["pids"]
-    await until(lambda: len(descendants(pid)) >= 3)
-    left = descendants(pid)
-    with pytest.raises(WorkerGone):
-        await crew.request("leave", {"code": 0}, timeout=20)
-    await until(lambda: all(is_gone(one) for one in left))
-    await until(lambda: set(children(any_kind.template_pid)) <= {*crew.stats()["pids"]})
+        await until(lambda pid=pid: is_gone(pid))
+        after = await crew.request("whoami", {}, timeout=20)
+        assert after["count"] == 1, "the same worker went on"
+    template = any_kind.template()
+    await until(lambda: set(children(template.pid)) <= {*crew.stats()["pids"], template.helper})
 
 
 @one_loop
 async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: Workforce, home: Home) -> None:
     crew = any_kind.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+    template = any_kind.template()
     for patient in (True, False):
         with pytest.raises((WorkerGone, AgentRaised)) as caught:
             await crew.request("bomb", {"patient": patient}, timeout=60)
         if patient:
             assert "processes and was stopped" in str(caught.value)
         assert await crew.request("echo", {"n": 1}, timeout=30) == {"n": 1}
-        await until(lambda: _living(any_kind.template_pid) <= {*crew.stats()["pids"]})
+        await until(lambda: _living(template.pid) <= {*crew.stats()["pids"], template.helper})
 
 
 def test_whoever_ends_a_crowd_runs_before_it_and_gives_the_place_back() -> None:
@@ -149,8 +153,10 @@ async def test_workers_and_what_they_start_are_recognised(any_kind: Workforce, h
         call = "s = socket.socket(socket.AF_UNIX); s.connect('control'); s.send(b'x'); s.recv(1)"
         loop = asyncio.get_running_loop()
         waiting = [asyncio.create_task(crew.request("run", {"code": call}, timeout=30))]
-        for code in (call, f"os.setsid()\nif os.fork(): os._exit(0)\n{call}"):
-            waiting.append(asyncio.create_task(crew.request("orphan", {"code": code}, timeout=30)))
+        inside = textwrap.indent(call, "    ")
+        for start in ("", "    os.setsid()\n    if os.fork(): os._exit(0)\n"):
+            code = f"if os.fork() == 0:\n{start}{inside}\n    os._exit(0)\nimport time; time.sleep(1)"
+            waiting.append(asyncio.create_task(crew.request("run", {"code": code}, timeout=30)))
         for _ in range(3):
             connection, _ = await loop.sock_accept(door)
             with connection:
@@ -196,7 +202,10 @@ async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(workforce: Wo
 @one_loop
 async def test_an_agents_own_child_keeps_its_exit_status(workforce: Workforce, home: Home) -> None:
     crew = workforce.crew("a", home.plan(max_workers=1))
-    start = "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])"
+    start = (
+        "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])\n"
+        "os.waitid(os.P_PID, sys.kept.pid, os.WEXITED | os.WNOWAIT)"  # what still runs would be ended
+    )
     await crew.request("run", {"code": start}, timeout=20)
     for _ in range(20):
         with pytest.raises(AgentRaised):
@@ -205,7 +214,7 @@ async def test_an_agents_own_child_keeps_its_exit_status(workforce: Workforce, h
     assert told == 5
 
 
-def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path) -> None:
+def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home: Home) -> None:
     module = tmp_path / "threaded_room.py"
     module.write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
@@ -228,11 +237,15 @@ def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path) ->
             "preload": ["threaded_room"],
             "sandbox": "none",
             "ceiling": 100,
+            "homes": [],
+            "programs": [],
         }
         ours.send(orjson.dumps(first))
         ready = orjson.loads(ours.recv(65536))
         assert ready["missing"] == {}
-        socket.send_fds(ours, [orjson.dumps({"spawn": 1, "slot": 0})], [0, 0, 0, 0, 0])
+        plan = anonymous_file(home.plan().encoded())
+        socket.send_fds(ours, [orjson.dumps({"spawn": 1})], [plan, 0, 0, 0])
+        os.close(plan)
         told = orjson.loads(ours.recv(65536))
         assert told == {"refused": 1, "why": "the template has more than one thread and must not fork"}
         template.kill()
@@ -262,7 +275,7 @@ async def test_a_room_missing_at_preload_is_reported(home: Home) -> None:
 def test_the_control_group_holds_back_a_fork_bomb() -> None:
     program = """
 import os, sys
-from agents.worker.ceiling import impose
+from agents.worker.cgroup_limit import impose
 why = impose(20)
 if why:
     print(why); os._exit(3)
@@ -287,7 +300,7 @@ print(len(made), flush=True)
     groups = list(Path("/sys/fs/cgroup").rglob(f"rappd-workers-{done.pid}"))
     assert groups
     after = subprocess.run(
-        [sys.executable, "-c", "from agents.worker.ceiling import clear; clear()"], check=True
+        [sys.executable, "-c", "from agents.worker.cgroup_limit import clear; clear()"], check=True
     )
     assert after.returncode == 0
     assert not any(group.exists() for group in groups), "groups of ended templates are removed"
@@ -308,6 +321,8 @@ template.ancestry.children = lambda pid: looked.append(pid) or children(pid)
 house = object.__new__(template.Template)
 house._workers = {children(os.getpid())[0]}
 house._nursery = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
+house._groups, house._why = None, {}
+house._watch = SimpleNamespace(remove=lambda pid, killed: "")
 house._tell = told.append
 house._reap()
 print(len(looked), len(told), len(children(os.getpid())), len(house._workers))

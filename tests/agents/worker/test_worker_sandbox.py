@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.worker.crew import Crew
+from agents.worker.pool import WorkerPool
 from agents.worker.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from agents.worker.workforce import Workforce
 from tests.agents.worker.trial_home import ROOM, Home
@@ -39,23 +39,23 @@ def kind(shut_in: Workforce) -> str:
 
 
 @pytest.fixture
-def crew(shut_in: Workforce, home: Home) -> Crew:
+def crew(shut_in: Workforce, home: Home) -> WorkerPool:
     return shut_in.crew("a", home.plan())
 
 
-async def run(crew: Crew, code: str) -> object:
+async def run(crew: WorkerPool, code: str) -> object:
     """What ``answer`` is after ``code``, or the name of what it raised."""
     wrapped = "\n".join(f"    {line}" for line in code.splitlines())
     guarded = f"try:\n{wrapped}\nexcept Exception as problem:\n    answer = type(problem).__name__"
     return await crew.request("run", {"code": guarded}, timeout=20)
 
 
-async def shell(crew: Crew, command: str) -> str:
+async def shell(crew: WorkerPool, command: str) -> str:
     told = await crew.request("shell", {"command": command}, timeout=20)
     return str(told["out"] + told["err"])
 
 
-async def test_everything_in_the_home_but_the_workspace_is_closed(crew: Crew, home: Home) -> None:
+async def test_everything_in_the_home_but_the_workspace_is_closed(crew: WorkerPool, home: Home) -> None:
     for secret in home.secrets:
         assert await run(crew, f"answer = open({str(secret)!r}).read()") in (
             "FileNotFoundError",
@@ -68,7 +68,7 @@ async def test_everything_in_the_home_but_the_workspace_is_closed(crew: Crew, ho
         assert secret.read_text() == "a secret"
 
 
-async def test_the_workspace_is_the_workers_to_read_and_write(crew: Crew, home: Home) -> None:
+async def test_the_workspace_is_the_workers_to_read_and_write(crew: WorkerPool, home: Home) -> None:
     (home.workspace / "soul.md").write_text("kind")
     assert await run(crew, "answer = open('soul.md').read()") == "kind"
     assert await run(crew, "os.makedirs('x/y'); answer = open('x/y/z', 'w').write('new')") == 3
@@ -80,7 +80,7 @@ async def test_the_workspace_is_the_workers_to_read_and_write(crew: Crew, home: 
     assert not (home.workspace / "soul.md").exists()
 
 
-async def test_the_home_can_not_be_written_or_listed(crew: Crew, home: Home, kind: str) -> None:
+async def test_the_home_can_not_be_written_or_listed(crew: WorkerPool, home: Home, kind: str) -> None:
     for path in (home.path / "new", home.path / "twins" / "new", home.path / "keys" / "new"):
         assert await run(crew, f"answer = open({str(path)!r}, 'w').write('x')") != 1
         assert not path.exists()
@@ -88,7 +88,7 @@ async def test_the_home_can_not_be_written_or_listed(crew: Crew, home: Home, kin
     assert listed == (["twins"] if kind == MOUNT_NAMESPACE else "PermissionError")
 
 
-async def test_the_rest_of_the_machine_is_there(crew: Crew, tmp_path: Path) -> None:
+async def test_the_rest_of_the_machine_is_there(crew: WorkerPool, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     assert await run(crew, "answer = open('/etc/hostname').read() is not None") is True
     assert await run(crew, "import subprocess; answer = subprocess.run(['true']).returncode") == 0
@@ -97,7 +97,7 @@ async def test_the_rest_of_the_machine_is_there(crew: Crew, tmp_path: Path) -> N
     assert await run(crew, f"answer = open({str(tmp_path / 'outside' / 'f')!r}, 'w').write('x')") == 1
 
 
-async def test_the_program_itself_can_be_read_and_not_changed(crew: Crew) -> None:
+async def test_the_program_itself_can_be_read_and_not_changed(crew: WorkerPool) -> None:
     victim = PROJECT / "agents" / "worker" / "new.py"
     assert await run(crew, f"answer = open({str(victim)!r}, 'w').write('x')") in (
         "OSError",
@@ -109,7 +109,7 @@ async def test_the_program_itself_can_be_read_and_not_changed(crew: Crew) -> Non
     )
 
 
-async def test_no_way_around_through_proc(crew: Crew, home: Home) -> None:
+async def test_no_way_around_through_proc(crew: WorkerPool, home: Home) -> None:
     key = home.path / "keys" / "identity"
     daemon = os.getpid()
     for way in (
@@ -129,7 +129,7 @@ async def test_no_way_around_through_proc(crew: Crew, home: Home) -> None:
     assert "PYTEST_CURRENT_TEST" not in template
 
 
-async def test_no_way_around_by_changing_mounts(crew: Crew, home: Home) -> None:
+async def test_no_way_around_by_changing_mounts(crew: WorkerPool, home: Home) -> None:
     key = home.path / "keys" / "identity"
     for way in (
         f"umount {home.path}",
@@ -146,7 +146,7 @@ async def test_no_way_around_by_changing_mounts(crew: Crew, home: Home) -> None:
     assert key.read_text() == "a secret"
 
 
-async def test_nothing_dangerous_is_left_in_the_worker(crew: Crew) -> None:
+async def test_nothing_dangerous_is_left_in_the_worker(crew: WorkerPool) -> None:
     status = await shell(crew, "cat /proc/self/status")
     sets = {
         line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")
@@ -157,7 +157,7 @@ async def test_nothing_dangerous_is_left_in_the_worker(crew: Crew) -> None:
     assert await run(crew, "answer = ctypes.CDLL(None).ptrace(16, os.getppid() or 1, 0, 0)") != 0
 
 
-async def test_neither_child_nor_thread_is_outside(crew: Crew, home: Home) -> None:
+async def test_neither_child_nor_thread_is_outside(crew: WorkerPool, home: Home) -> None:
     key = str(home.path / "keys" / "identity")
     reading = f"print(open({key!r}).read())"
     code = f"""
@@ -175,7 +175,7 @@ answer = [said, child.stdout]
     assert await crew.request("run", {"code": code}, timeout=20) == [["closed"], ""]
 
 
-async def test_workers_cannot_signal_the_daemon(crew: Crew) -> None:
+async def test_workers_cannot_signal_the_daemon(crew: WorkerPool) -> None:
     for pid in (os.getpid(), os.getppid()):
         assert await run(crew, f"os.kill({pid}, 0); answer = 'reached'") in (
             "ProcessLookupError",
@@ -184,7 +184,7 @@ async def test_workers_cannot_signal_the_daemon(crew: Crew) -> None:
 
 
 @pytest.mark.needs_root
-async def test_a_root_worker_reads_no_disk_and_sets_no_kernel_setting(crew: Crew, kind: str) -> None:
+async def test_a_root_worker_reads_no_disk_and_sets_no_kernel_setting(crew: WorkerPool, kind: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     disks = [entry.path for entry in os.scandir("/dev") if _is_disk(entry)]

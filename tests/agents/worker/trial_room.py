@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agents.worker import callback
+from agents.worker import channel as callback
 
 
 class Room:
@@ -149,9 +149,9 @@ class Room:
         threading.Thread(target=later).start()
 
     def garbage(self, data: str) -> None:
-        from agents.worker import callback as module
+        from agents.worker import channel as module
 
-        module._line._stream.sendall(data.encode("latin-1"))
+        module._channel._stream.sendall(data.encode("latin-1"))
         time.sleep(60)
 
     def hang_up(self) -> None:
