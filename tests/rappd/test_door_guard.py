@@ -150,7 +150,7 @@ def test_an_upload_that_is_none_is_refused(fake_daemon: RunningDaemon) -> None:
 
 
 def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., RunningDaemon]) -> None:
-    """Neither may a process that an agent started and left behind."""
+    """Neither may a process that an agent started, in a session of its own."""
     daemon = make_daemon(LLM_FAKE="1")
     script = (
         "import socket,sys,time; time.sleep(0.2); s=socket.socket(socket.AF_UNIX);"
@@ -161,7 +161,7 @@ def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., Runni
     body = (
         "import subprocess, sys, os\n"
         f'        code = "{script}"\n'
-        "        subprocess.Popen([sys.executable, '-c', code, os.environ['SOCKET'], os.environ['OUT']], start_new_session=True)\n"
+        "        subprocess.run([sys.executable, '-c', code, os.environ['SOCKET'], os.environ['OUT']], start_new_session=True)\n"
         "        return 'started'"
     )
     out = daemon.data / "said"

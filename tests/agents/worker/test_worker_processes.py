@@ -174,15 +174,28 @@ async def test_workers_and_what_they_start_are_recognised(any_kind: Workforce, h
     assert is_worker_process(own.pid, template), "a process that is gone proves nothing"
 
 
+_ENDED_ORPHAN = """
+import os, time
+child = os.fork()
+if not child:
+    if not os.fork():
+        Path("ran").touch()
+    os._exit(0)
+os.waitpid(child, 0)
+while not Path("ran").exists():
+    time.sleep(0.01)
+time.sleep(0.1)
+"""
+
+
 @one_loop
 async def test_ended_orphans_are_collected(workforce: Workforce, home: Home) -> None:
     """By the worker that adopted them, between requests, some time after they ended."""
     crew = workforce.crew("a", home.plan(max_workers=1))
     impatient = "import agents.worker.orphans as orphans; orphans.SECONDS = 0.05"
     await crew.request("run", {"code": impatient}, timeout=20)
-    await crew.request("orphan", {"code": "Path('ran').touch()"}, timeout=20)
+    await crew.request("run", {"code": _ENDED_ORPHAN}, timeout=20)
     (pid,) = crew.stats()["pids"]
-    await until((home.workspace / "ran").exists)
     while children(pid):
         await crew.request("echo", {}, timeout=20)
         await asyncio.sleep(0.01)
