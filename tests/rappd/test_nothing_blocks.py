@@ -68,6 +68,7 @@ def guarded() -> Iterator[None]:
                 function.can_block_in("agents/worker/ancestry.py", {"_parent", "_listed_children"})
                 function.can_block_in("agents/worker/memory.py", {"anonymous_file"})  # no disk is behind it
                 function.can_block_in("agents/worker/leftovers.py", {"_has_ended"})  # nor behind /proc
+                function.can_block_in("agents/worker/request_queue.py", {"take_back"})  # it never waits
             yield
     finally:
         for handler in foreign:
