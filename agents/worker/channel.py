@@ -32,6 +32,9 @@ class WorkerChannel:
         self.call_id = 0
         self._stream = stream
         self._queue = queue
+        self._waiting = select.poll()
+        if queue is not None:
+            self._waiting.register(queue, select.POLLIN)
         self._owner = os.getpid()
         self._readable = select.poll()
         self._readable.register(stream, select.POLLIN)
@@ -47,8 +50,13 @@ class WorkerChannel:
         """The next request's JSON; None once the daemon has no more."""
         if self._queue is None:
             return self.receive()
-        packet = self._queue.recv(PACKET_BYTES)
-        return (request_in(packet) or self.receive()) if packet else None
+        while True:
+            try:
+                packet = self._queue.recv(PACKET_BYTES)
+            except BlockingIOError:
+                self._waiting.poll()
+            else:
+                return (request_in(packet) or self.receive()) if packet else None
 
     def receive(self) -> bytes | None:
         """The next frame's JSON; None once the daemon has closed its end."""

@@ -22,6 +22,7 @@ class RequestQueue:
         """Raises OSError where there are no descriptors left."""
         self._into, self._from = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._into.setblocking(False)
+        self._from.setblocking(False)  # for the worker, too, which waits by poll
 
     @property
     def worker_end(self) -> int:
@@ -46,7 +47,7 @@ class RequestQueue:
         """The ids of requests that the worker has not read; it can read them no more."""
         while True:
             try:
-                head = self._from.recv(_IDENT.size, socket.MSG_DONTWAIT)  # the rest of the packet is dropped
+                head = self._from.recv(_IDENT.size)  # the rest of the packet is dropped
             except OSError:
                 return
             if len(head) < _IDENT.size:

@@ -33,6 +33,7 @@ _START_SECONDS = 20.0
 _QUICK = 0.002  # seconds that calls take on average which others may be sent behind
 _NOT_QUICK = 2 * _QUICK
 _SLOW = 0.02  # seconds after which those that were sent behind a call are taken back
+_UNREAD_SECONDS = 1.0  # after which a worker that has not read its call is ended, and another takes it
 _AHEAD = 16  # calls that it is sent besides the one it performs
 
 
@@ -247,6 +248,11 @@ class WorkerHandle:
         if len(self.calls) > 1 and now - self.assigned > _SLOW:
             self._average = _NOT_QUICK
             self.settle()
+        if self.calls and now - self.assigned > _UNREAD_SECONDS:
+            at = self.call
+            self.take_back()
+            if self.call is not at:
+                self.terminate("took no request and was stopped")
         if not self.ready and now - self._started > _START_SECONDS:
             self.terminate(f"did not start within {_START_SECONDS:g} s")
 

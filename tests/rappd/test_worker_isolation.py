@@ -199,7 +199,10 @@ return ''
         return [_run(daemon, name)["result"] for _ in range(60)]
 
     with ThreadPoolExecutor(12) as many:
-        told = [*many.map(call, ["Peeks"] * 12), *many.map(call, ["Peeks", "Peeks", "Other"] * 4)]
+        told = list(many.map(call, ["Peeks", "Peeks", "Other"] * 4))
+        for _ in range(8):  # on a busy machine calls are not always quick
+            if not any('"Peeks"' in packet for answers in told for packet in answers):
+                told += many.map(call, ["Peeks"] * 12)
     seen = [packet for answers in told for packet in answers if packet not in ("", "fine")]
     assert any('"Peeks"' in packet for packet in seen), "the probe sees nothing"
     assert not [packet for packet in seen if '"Other"' in packet]

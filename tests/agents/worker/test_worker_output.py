@@ -23,16 +23,18 @@ async def test_lines_arrive_with_crew_and_process(workforce: Workforce, crew: Wo
     assert home.printed == [("a", crew.stats()["pids"][0], f"naïve {n}") for n in range(3)]
 
 
-async def test_lines_that_come_before_word_of_the_birth_have_their_process_too(
+async def test_worker_gets_calls_once_its_process_is_known(
     crew: WorkerPool, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     born = WorkerHandle.born
+    late = asyncio.Event()
 
     def born_late(link: WorkerHandle, pid: int) -> None:
-        asyncio.get_running_loop().call_later(0.2, lambda: born(link, pid))
+        asyncio.get_running_loop().call_later(0.2, lambda: (born(link, pid), late.set()))
 
     monkeypatch.setattr(WorkerHandle, "born", born_late)
     await crew.request("talk", {"lines": 3, "text": "early"}, timeout=20)
+    assert late.is_set()
     await until(lambda: len(home.printed) == 3)
     assert home.printed == [("a", crew.stats()["pids"][0], f"early {n}") for n in range(3)]
 
