@@ -44,7 +44,6 @@ _NAME_SERVICE = (
 )
 _SYSTEM_OF_NIX = "/run/current-system"
 _PLAIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_NOT_THERE = (errno.ENOSYS, errno.EINVAL)
 
 
 def main() -> None:
@@ -157,7 +156,7 @@ def _enter_namespace(work: int, hidden: Sequence[str], shown: Sequence[str], *, 
                 syscalls.mount("/dev/null", device, "", MS_BIND)
     with contextlib.suppress(OSError):  # containers mask parts of /proc, and then refuse a fresh one
         syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    is_closed = _make_read_only("/")
+    syscalls.make_read_only("/")
     covered: list[str] = []
     for name in hidden:
         if not os.path.isdir(name):
@@ -174,8 +173,7 @@ def _enter_namespace(work: int, hidden: Sequence[str], shown: Sequence[str], *, 
     for name in covered:
         flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
         syscalls.mount("none", name, "", flags)
-    if is_closed:
-        syscalls.make_writable(inside)
+    syscalls.make_writable(inside)
     for fd in (work, *(fd for _, fd in opened)):
         os.close(fd)
     return inside
@@ -192,17 +190,6 @@ def _show(place: str, fd: int) -> None:
     syscalls.mount(f"/proc/self/fd/{fd}", place, "", MS_BIND)
     with contextlib.suppress(OSError):
         syscalls.make_read_only(place)
-
-
-def _make_read_only(name: str) -> bool:
-    """False before Linux 5.12: what lies outside is then closed by its owner and rights alone."""
-    try:
-        syscalls.make_read_only(name)
-    except OSError as problem:
-        if problem.errno not in _NOT_THERE:
-            raise
-        return False
-    return True
 
 
 def _interpreter() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 
@@ -14,6 +15,10 @@ CLONE_NEWIPC = 0x0800_0000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MS_SLAVE = 1 << 19
+_OPTION_FLAGS = {
+    "ro": MS_RDONLY, "nosuid": MS_NOSUID, "nodev": MS_NODEV, "noexec": MS_NOEXEC,
+    "noatime": 1 << 10, "nodiratime": 1 << 11, "relatime": 1 << 21,
+}  # fmt: skip
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 4, 23, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_CAP_AMBIENT = 36, 38, 40, 47
@@ -43,13 +48,48 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def make_read_only(target: str) -> None:
-    """Make the mount at ``target`` and all below it read-only (Linux 5.12)."""
-    _set_attributes(target, _MountAttributes(set=_MOUNT_ATTR_RDONLY), _AT_RECURSIVE)
+    """Make the mount at ``target`` and all below it read-only."""
+    try:
+        _set_attributes(target, _MountAttributes(set=_MOUNT_ATTR_RDONLY), _AT_RECURSIVE)
+    except OSError as problem:
+        if problem.errno != errno.ENOSYS:
+            raise
+        for point, flags in _mounts_within(target):  # before Linux 5.12 each mount by itself
+            _remount(point, flags | MS_RDONLY)
 
 
 def make_writable(target: str) -> None:
     """Undo ``make_read_only`` for the mount at ``target`` alone."""
-    _set_attributes(target, _MountAttributes(clear=_MOUNT_ATTR_RDONLY), 0)
+    try:
+        _set_attributes(target, _MountAttributes(clear=_MOUNT_ATTR_RDONLY), 0)
+    except OSError as problem:
+        if problem.errno != errno.ENOSYS:
+            raise
+        for point, flags in _mounts_within(target):
+            if point == target:
+                _remount(point, flags & ~MS_RDONLY)
+
+
+def _mounts_within(target: str) -> list[tuple[str, int]]:
+    """(mount point, flags) of the mounts at ``target`` and below; of several at one point, the last."""
+    found: dict[str, int] = {}
+    with open("/proc/self/mountinfo", "rb") as lines:  # noqa: PTH123 - a worker's start would pay for pathlib
+        for line in lines:
+            fields = line.split()
+            point = os.fsdecode(fields[4].decode("unicode_escape").encode("latin-1"))
+            if target == "/" or point == target or point.startswith(f"{target}/"):
+                options = fields[5].decode().split(",")
+                found[point] = sum(flag for name, flag in _OPTION_FLAGS.items() if name in options)
+    return list(found.items())
+
+
+def _remount(point: str, flags: int) -> None:
+    try:
+        mount("none", point, "", MS_REMOUNT | MS_BIND | flags)
+    except OSError as problem:
+        # What no path leads to (another mount covers it, or rights close it) is closed to the worker, too.
+        if problem.errno not in (errno.EINVAL, errno.ENOENT, errno.EACCES):
+            raise
 
 
 def _set_attributes(target: str, attributes: _MountAttributes, flags: int) -> None:

@@ -22,11 +22,16 @@ pytestmark = [
 PROJECT = Path(__file__).parents[3]
 
 
-@pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK])
+OLD_KERNEL = "mount namespace before Linux 5.12"
+
+
+@pytest.fixture(params=[MOUNT_NAMESPACE, OLD_KERNEL, LANDLOCK])
 async def shut_in(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
-    made = Workforce(preload=(ROOM,), sandbox=request.param)
+    old = ("tests.agents.worker.old_kernel",) if request.param == OLD_KERNEL else ()
+    kind = MOUNT_NAMESPACE if old else request.param
+    made = Workforce(preload=(*old, ROOM), sandbox=kind)
     await made.start()
-    if made.sandbox_report()["kind"] != request.param:
+    if made.sandbox_report()["kind"] != kind:
         await made.close()
         pytest.skip(f"not here: {made.sandbox_report()}")
     yield made
