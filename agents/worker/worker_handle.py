@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _GRACE = 1.0
 _START_SECONDS = 20.0
-_QUICK = 0.002  # seconds that calls take on average which others may be sent behind
+_QUICK = 0.01  # seconds that calls take on average which others may be sent behind
 _NOT_QUICK = 2 * _QUICK
 _SLOW = 0.02  # seconds after which those that were sent behind a call are taken back
 _UNREAD_SECONDS = 1.0  # after which a worker that has not read its call is ended, and another takes it
