@@ -59,6 +59,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/worker/worker_main.py",
         "agents/worker/orphans.py",
         "agents/worker/sandbox.py",
+        "agents/worker/syscalls.py",
         "agents/worker/template.py",
         "rappd/diagnostics/agents.py",
         "rappd/diagnostics/home.py",
