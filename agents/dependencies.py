@@ -58,7 +58,7 @@ _HOMES = ("/home", "/root", "/Users", "/run")
 
 @dataclass(slots=True, frozen=True)
 class Source:
-    """Where packages come from, and what shuts the installer in.
+    """The source of packages, and the sandbox of the installer.
 
     ``index`` is the address of an index, "" for the one that pip asks on this system; ``sandbox`` a kind
     of sandbox; ``hidden`` folders that the installer must not see beside homes and temporary folders.

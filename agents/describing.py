@@ -64,7 +64,7 @@ class PoolsByOrigin(Protocol):
 
 
 class CodeOrigins(Protocol):
-    """Which files of the owner's own folder came with an egg."""
+    """Tells files of the owner's own folder that came with an egg."""
 
     def look(self) -> object:
         """Reads anew; what it returns is another object when something changed. Blocks on the disk."""
@@ -138,7 +138,7 @@ class Describer:
         return done
 
     def code_origin(self, key: Key, file: AgentFile) -> str:
-        """What tells its code apart from that of others. Blocks on the disk."""
+        """The origin that keeps its code apart from that of others. Blocks on the disk."""
         if key[0] == "shipped" or self._origins is None:
             return key[0]
         return self._origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]

@@ -308,7 +308,7 @@ def _collect(
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended; it is not collected yet, so that its group's number stays its own."""
+    """True when it has ended; it is not collected yet, so that its group's number stays its own."""
     if hasattr(os, "waitid"):
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, options) is not None
@@ -322,14 +322,14 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _is_usable(path: str) -> bool:
-    """Whether it is a program beside the interpreter, or one that no worker can write."""
+    """True when it is a program beside the interpreter, or one that no worker can write."""
     if not os.access(path, os.X_OK) or not os.path.isfile(path):
         return False
     return os.path.dirname(path) == os.path.dirname(sys.executable) or _is_safe(path)
 
 
 def _is_safe(path: str) -> bool:
-    """Whether a file or folder, each folder above it and each link on the way are safe from workers."""
+    """True when a file or folder, each folder above it and each link on the way are safe from workers."""
     ahead = [part for part in os.path.normpath(path).split(os.sep) if part][::-1]
     here, links = os.sep, 0
     if not _is_protected(here):
@@ -357,7 +357,7 @@ def _is_safe(path: str) -> bool:
 
 
 def _is_protected(path: str) -> bool:
-    """Whether this account's workers cannot change it, nor anybody who is not root."""
+    """True when this account's workers cannot change it, nor anybody who is not root."""
     found = os.stat(path)
     if os.geteuid() == 0:
         return found.st_uid == 0 and not found.st_mode & 0o022

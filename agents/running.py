@@ -61,7 +61,7 @@ class WorkerPools:
     ) -> None:
         """``trusted`` makes the plan for trusted agents of ``plan``."""
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
-        """What every request carries, asked for each time; must not block. Set before the first request."""
+        """Fields that every request carries, asked for each time; must not block. Set before the first request."""
         self._workforce = workforce
         self._name = name
         self._trusted = trusted
@@ -71,7 +71,7 @@ class WorkerPools:
         self._once = itertools.count(1)
 
     def of(self, agent: Agent) -> WorkerPool:
-        """Where this agent's code runs."""
+        """The pool in which this agent's code runs."""
         kind = TRUSTED if agent.trusted else SINGLE if agent.one_worker else EVERYDAY
         return self.pool(agent.code_origin or agent.origin, kind)
 

@@ -48,7 +48,7 @@ class ServiceIndex:
 
 
 def _irregular(files: SafeTree, folder: Path) -> Iterator[ServiceFault]:
-    """What goes by a service's file name and is no file: it is not served."""
+    """Entries with a service's file name that are no files: they are not served."""
     for name, mode in files.modes(folder):
         if name.endswith(SERVICE_SUFFIXES) and not name.startswith(".") and not stat.S_ISREG(mode):
             kind = (

@@ -56,7 +56,7 @@ def run() -> list[tuple[str, str]]:
 
 
 def _anchors(path: Path) -> list[tuple[str, str]]:
-    """What anchors cost with 10,000 threads: the first one, and one after 1,000 events on different threads."""
+    """The cost of anchors with 10,000 threads: the first one, and one after 1,000 events on different threads."""
 
     async def fill(threads: list[str]) -> None:
         store = await Store.open(path)

@@ -81,7 +81,7 @@ class Anchoring:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the log or its anchors, for screens."""
+        """The problems of the log or its anchors, for screens."""
         return [*self.report.problems, *([self.trouble] if self.trouble else [])]
 
     async def _settled(self) -> bool:

@@ -44,7 +44,7 @@ class WorkerServerCheck:
 
 
 def local_urls(settings: Settings) -> tuple[str, ...]:
-    """Where a model server of this machine is looked for; () when none is wanted."""
+    """The addresses at which a model server of this machine is looked for; () when none is wanted."""
     if settings.choice("provider.local") == "off":
         return ()
     ports = [text for text in settings.items("provider.local_ports") if text.isascii() and text.isdecimal()]

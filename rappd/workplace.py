@@ -76,7 +76,7 @@ def crew_plan(
     environment: Mapping[str, str],
     quarantine: Quarantine,
 ) -> CrewPlan:
-    """How the workers of a workspace are started. Reads its ``.env``, unless that is held."""
+    """The plan by which the workers of a workspace are started. Reads its ``.env``, unless that is held."""
     return CrewPlan(
         workspace=workspace.root,
         settings={
@@ -100,7 +100,7 @@ def trusted_plan(plan: CrewPlan) -> CrewPlan:
 
 
 def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
-    """What decides which code of a workspace runs, what its model is told, and what a restore brings back."""
+    """The paths that decide which code of a workspace runs, what its model is told, and what a restore brings back."""
     folders = (
         *(workspace.agents, workspace.services, workspace.organs, workspace.senses, workspace.rapps),
         *(workspace.root / "utils", workspace.sources, workspace.kept, workspace.data / "soul_history"),

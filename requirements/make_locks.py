@@ -165,7 +165,7 @@ def hashes(name: str) -> dict[str, str]:
 
 
 def fits(filename: str, target: Target) -> bool:
-    """Whether a file is a wheel for that system."""
+    """True when a file is a wheel for that system."""
     try:
         tags = parse_wheel_filename(filename)[3]
     except InvalidWheelFilename:

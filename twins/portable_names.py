@@ -65,7 +65,7 @@ def why_no_component(name: str) -> str:
 
 
 def is_impossible_on_windows(name: str) -> bool:
-    """Whether Windows can have no file or folder of this name."""
+    """True when Windows can have no file or folder of this name."""
     return bool(_DEVICE.fullmatch(name) or _SIGNS.search(name)) or name.endswith((".", " "))
 
 

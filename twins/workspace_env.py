@@ -90,7 +90,7 @@ def decode(content: bytes) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a variable of this name, in any case, is never taken from a workspace."""
+    """True when a variable of this name, in any case, is never taken from a workspace."""
     key = name.upper()
     return (
         key in _RESERVED

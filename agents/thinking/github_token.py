@@ -23,7 +23,7 @@ _OF_GH = (
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
 )
-"""Where it keeps its token: a folder, or the key ring of the owner's session."""
+"""The places where it keeps its token: a folder, or the key ring of the owner's session."""
 
 
 class GitHubToken:

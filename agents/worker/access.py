@@ -58,5 +58,5 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether ``path`` is ``folder`` or inside of it."""
+    """True when ``path`` is ``folder`` or inside of it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

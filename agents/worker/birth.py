@@ -59,7 +59,7 @@ class Nursery:
 
 
 def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> View:
-    """What a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
+    """The paths that a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
     read-only paths that exist."""
     machine = nursery.machine
     linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]

@@ -83,7 +83,7 @@ class MemoryGroups:
             os.write(self._orders, f"{pid} {limit} {processes} {self._group(pid)}\n".encode())
 
     def exceeded(self, pid: int) -> bool:
-        """Whether the kernel ended a process of the group of ``pid`` because of its limit."""
+        """True when the kernel ended a process of the group of ``pid`` because of its limit."""
         for name in ("memory.events", "memory.oom_control"):
             with contextlib.suppress(OSError):
                 for line in (self._group(pid) / name).read_text().splitlines():

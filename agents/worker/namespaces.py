@@ -22,7 +22,7 @@ _devices: tuple[int, tuple[str, ...]] = (0, ())
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a worker may see and write.
+    """The paths that a worker may see and write.
 
     ``workspace``: its folder, readable and writable but for ``read_only``. ``private_root``: the folder
     whose other contents vanish, or None. ``programs``: what programs are loaded from, never hidden.
@@ -48,7 +48,7 @@ class View:
 
     @lru_cache(maxsize=128)  # noqa: B019 - few views, and equal ones are one
     def access(self) -> Access:
-        """What the worker may write."""
+        """The paths that the worker may write."""
         writable = [path for path in self.writable if not self.hides(path)]
         read_only = [path for path in self.read_only if not self.hides(path)]
         if self.workspace in read_only:  # then at least its folders for data stay writable
@@ -57,7 +57,7 @@ class View:
         return Access.of([*writable, self.workspace], [*read_only, *self.programs], self.hidden)
 
     def hides(self, path: str) -> bool:
-        """Whether ``path`` is in the private folder and not in the workspace."""
+        """True when ``path`` is in the private folder and not in the workspace."""
         root = self.private_root
         return root is not None and is_within(path, root) and not is_within(path, self.workspace)
 

@@ -32,7 +32,7 @@ _BY_CHANCE = (None, -9)  # ends of a starting worker that say nothing about what
 
 
 class Supervisor(Protocol):
-    """What a pool needs of the owner of all pools."""
+    """The owner of all pools, as a pool needs it."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -69,7 +69,7 @@ class WorkerPool:
         self.plan = plan
         self.ticking = False
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
-        """What is added to the body of every request, asked for each time; must not block."""
+        """Fields that are added to the body of every request, asked for each time; must not block."""
         self._encoded = encoded or plan.encoded()
         self._supervisor = supervisor
         self._loop = supervisor.loop

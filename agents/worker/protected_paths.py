@@ -145,5 +145,5 @@ def _changed_at(folder: str) -> int:
 
 
 def _is_shared(path: str) -> bool:
-    """Whether a path is the whole file system or a folder for everybody's files."""
+    """True when a path is the whole file system or a folder for everybody's files."""
     return path == "/" or path in SCRATCH

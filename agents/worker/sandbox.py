@@ -58,7 +58,7 @@ class Sandbox:
 
     @property
     def hides_workers(self) -> bool:
-        """Whether workers are kept out of each other's memory once they have entered. A mount namespace does
+        """True when workers are kept out of each other's memory once they have entered. A mount namespace does
         it with a ``/proc`` of its own, which some containers refuse."""
         if self.kind == LANDLOCK:
             return True  # a process may only trace those that it restricted itself

@@ -227,6 +227,6 @@ class TemplateLink:
 
 
 def _program_paths() -> list[str]:
-    """What this process, and programs that it starts, are loaded from."""
+    """The paths from which this process, and programs that it starts, are loaded."""
     modules = [path or os.getcwd() for path in sys.path]
     return program_paths(os.environ.get("PATH", os.defpath).split(os.pathsep), modules)

@@ -116,11 +116,11 @@ class WorkerHandle:
 
     @property
     def idle(self) -> bool:
-        """Whether it has no call and can be given one."""
+        """True when it has no call and can be given one."""
         return not self.calls and self.ready and not self.ending
 
     def takes_ahead(self, call: Call) -> bool:
-        """Whether ``call`` may be sent while it is at another: only where all it has in hand is of the same
+        """True when ``call`` may be sent while it is at another: only where all it has in hand is of the same
         agent and caller, so that nothing can be read which is not theirs."""
         now = self.call
         return (
@@ -134,7 +134,7 @@ class WorkerHandle:
 
     @property
     def ending(self) -> bool:
-        """Whether it takes no more calls."""
+        """True when it takes no more calls."""
         return self._finishing or self._stream_ended or self._told_end or self.sentence != ""
 
     def order(self, plan_fd: int) -> None:
@@ -240,7 +240,7 @@ class WorkerHandle:
             self.terminate("asked without listening and was stopped")
 
     def end_in_words(self) -> str:
-        """How it ended, as what follows "the worker "."""
+        """Its end in words, as what follows "the worker "."""
         return self.sentence or fate(self.status, self.cpu, self.plan.limits.cpu_seconds)
 
     def tick(self, now: float) -> None:

@@ -10,7 +10,7 @@ class LimitedPool(Protocol):
 
     @property
     def occupying(self) -> int:
-        """How many of its workers count: all but those that end, or wait for the daemon."""
+        """The number of its workers that count: all but those that end, or wait for the daemon."""
         ...
 
     @property

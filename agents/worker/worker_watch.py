@@ -30,7 +30,7 @@ class _Watched:
 class WorkerWatch:
     """Tells which workers have to be ended, and why.
 
-    A read-only path of a mount namespace is a mount on one file or folder. Whoever replaces that outside,
+    A read-only path of a mount namespace is a mount on one file or folder. A process that replaces that outside,
     an editor for example, takes the mount away from workers that run already: they are ended at once.
     """
 

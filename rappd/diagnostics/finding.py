@@ -28,7 +28,7 @@ class Finding:
 
 
 class Visit:
-    """What the checks share: the home, its settings, and what a daemon says if one answers."""
+    """The facts that checks share: the home, its settings, and what a daemon says if one answers."""
 
     def __init__(self, home: Home) -> None:
         self.home = home

@@ -121,7 +121,7 @@ def check_store(visit: Visit) -> Iterator[Finding]:
 
 
 def _anchor_problems(visit: Visit, db: sqlite3.Connection) -> list[str]:
-    """How the event log contradicts its newest anchor; a daemon that is awake knows more."""
+    """Contradictions between the event log and its newest anchor; a daemon that is awake knows more."""
     if visit.status:
         return list(visit.status["anchor"]["problems"])
     if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:

@@ -198,7 +198,7 @@ class Machines(Parts):
         return (time.perf_counter() - started) * 1000
 
     async def ask_witnesses(self) -> list[dict[str, Any]]:
-        """What each machine of the same owner keeps of this one's anchors."""
+        """The anchors of this machine that each machine of the same owner keeps."""
 
         async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
             reply = await self._say_hello(peer, more, PROBE_SECONDS)

@@ -63,7 +63,7 @@ class AnchorWitness:
         await asyncio.gather(*self._writing, return_exceptions=True)
 
     def offer(self, peer: Peer, *, now: bool = False) -> dict[str, Any]:
-        """What a HELLO to this peer brings along: the newest anchor, if it has not got it. At most once a
+        """The data that a HELLO to this peer brings along: the newest anchor, if it has not got it. At most once a
         minute, unless ``now``."""
         anchor = self._anchoring.report.anchor
         if anchor is None or self._anchoring.report.problems or not _is_own(peer):
@@ -108,7 +108,7 @@ class AnchorWitness:
         return list(await asyncio.gather(*(one(peer) for peer in self._book.all() if _is_own(peer))))
 
     def kept(self) -> list[dict[str, Any]]:
-        """What is kept of each peer, for screens."""
+        """The anchors kept of each peer, for screens."""
         rows = []
         for node, kept in self._kept.items():
             peer = self._book.get(node)
@@ -204,7 +204,7 @@ def _is_row(row: Any) -> bool:
 
 
 def _fault(anchor: Anchor, good: list[Witnessed]) -> str | None:
-    """How an anchor contradicts those that were kept: "" when it follows them, None for one that is only late."""
+    """The contradiction between an anchor and those that were kept: "" when it follows them, None for one that is only late."""
     for one in good:
         if one.counter == anchor.counter:
             return "and another with that number before"

@@ -54,7 +54,7 @@ _STATE = "SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT counter FRO
 
 @dataclass(slots=True)
 class AnchorReport:
-    """How the event log stands to its newest anchor. ``problems`` is empty when it continues it.
+    """The event log compared with its newest anchor. ``problems`` is empty when it continues it.
 
     ``events`` is what the log has now; ``unanchored`` how many of them came after the anchor.
     """
@@ -344,7 +344,7 @@ def _entry(row: tuple[Any, ...]) -> bytes:
 
 
 def _names_at(row: tuple[Any, ...], count: int) -> bytes:
-    """What is said of a thread at its event ``count``: a title that came later is not there yet."""
+    """The title and caller of a thread at its event ``count``: a title that came later is not there yet."""
     _, _, workspace, caller, title, late, _, _ = row
     return names_hash(workspace, caller, title if count > late else "")
 

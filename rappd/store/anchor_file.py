@@ -128,7 +128,7 @@ class AnchorFile:
 
     @property
     def contradicted(self) -> str:
-        """How the event log contradicted the newest anchor when that was first seen, "" when it does not."""
+        """The contradiction between event log and newest anchor when that was first seen, "" when it does not."""
         return self._marked("contradicted")
 
     def witnessed(self, node: str = "") -> list[Witnessed]:
@@ -158,7 +158,7 @@ class AnchorFile:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What is read inside comes from one moment."""
+        """All reads inside see one moment."""
         with in_words(self.path):
             self._db.execute("BEGIN")
         try:

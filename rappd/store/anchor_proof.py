@@ -43,7 +43,7 @@ class Witness:
 
 @dataclass(slots=True)
 class Anchored:
-    """How the event log stands to its anchors. ``since`` is the first of an unbroken row of them."""
+    """The event log compared with its anchors. ``since`` is the first of an unbroken row of them."""
 
     newest: Anchor | None
     since: Anchor | None
@@ -120,7 +120,7 @@ class AnchorProof:
             self._name_threads(db)
 
     def result(self, events: int) -> Anchored:
-        """How the log of so many events stands to its anchors."""
+        """The log of so many events compared with its anchors."""
         newest = self.newest
         unanchored = max(0, events - newest.events) if newest else events
         return Anchored(newest, self._own[0] if self._own else None, unanchored, self._witnesses)
@@ -163,7 +163,7 @@ class AnchorProof:
             self._held.setdefault(anchor.events, []).append((anchor, source))
 
     def _check_file(self, counter: int, events: int) -> None:
-        """What the database says of its anchors; they are read anew, for a later one may have been signed."""
+        """The record of its anchors in the database; they are read anew, for a later one may have been signed."""
         with AnchorFile(self._path) as file:
             now = file.newest()
         last = int(now["counter"]) if now and isinstance(now.get("counter"), int) else 0

@@ -52,7 +52,7 @@ class VerifyReport:
     found: int = 0
     problems: list[Finding] = field(default_factory=list)
     anchored: Anchored | None = None
-    """How it stands to its anchors; None where these were not looked at."""
+    """The comparison with its anchors; None where these were not looked at."""
 
     @property
     def whole(self) -> bool:

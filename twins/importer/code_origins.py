@@ -1,4 +1,4 @@
-"""Which egg a code file came from, told from the receipts: approving a file does not change its origin."""
+"""The egg that a code file came from, told from the receipts: approving a file does not change its origin."""
 
 from __future__ import annotations
 

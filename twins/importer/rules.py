@@ -72,12 +72,12 @@ def role_here(part: Part, destination: Destination) -> Role:
 
 
 def runs(role: Role, destination: Destination) -> bool:
-    """Whether a part would be run at its destination, or decides how something runs: a ``.env`` does."""
+    """True when a part would be run at its destination, or decides how something runs: a ``.env`` does."""
     return is_held_like_code(role) and destination is not Destination.INERT
 
 
 def is_held_like_code(role: Role) -> bool:
-    """Whether a part of this role waits for approval when nobody trusted signed it."""
+    """True when a part of this role waits for approval when nobody trusted signed it."""
     return role.is_code or role is Role.ENV
 
 

@@ -12,7 +12,7 @@ ALLOWED = frozenset(
         *("retry-after", "vary"),
     }
 )
-"""What describes the answer itself. Beside these: ``X-`` headers of a service's own, and ``Location``."""
+"""Headers that describe the answer itself. Beside these: ``X-`` headers of a service's own, and ``Location``."""
 
 _AT_OPERATOR_ORIGIN = {
     "Content-Security-Policy": "sandbox; default-src 'none'",

@@ -24,7 +24,7 @@ _LONGEST_HEAD = 60
 _BASE58 = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 Check = Callable[[bytes, int, bytes], bool]
-"""Whether a match is a key: (content, place in it, the matched bytes)."""
+"""True when a match is a key: (content, place in it, the matched bytes)."""
 
 
 class Maker(NamedTuple):
@@ -44,7 +44,7 @@ def _is_private_jwk(content: bytes, at: int, found: bytes) -> bool:
 
 
 def _is_encoded_private_key(content: bytes, at: int, found: bytes) -> bool:
-    """Whether base64, begun at any of its three places, holds the first line of a private key."""
+    """True when base64, begun at any of its three places, holds the first line of a private key."""
     start = found[:120]
     for skipped in range(3):
         octets = start[skipped : skipped + (len(start) - skipped) // 4 * 4]
@@ -57,7 +57,7 @@ def _is_encoded_private_key(content: bytes, at: int, found: bytes) -> bool:
 
 
 def _is_base58_checked(content: bytes, at: int, found: bytes) -> bool:
-    """Whether the last four bytes of a Bitcoin key are the checksum of the others."""
+    """True when the last four bytes of a Bitcoin key are the checksum of the others."""
     number = 0
     for sign in found:
         number = number * 58 + _BASE58.index(sign)
@@ -178,7 +178,7 @@ _PEM = re.compile(
 _SSH2 = re.compile(rb"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----\s[\s\S]{0,600}?[A-Za-z0-9+/]{24}")
 
 AZURE = (b"AccountKey=", b"SharedAccessKey=")
-"""How Azure's keys begin; text is looked at for ``sig=`` besides."""
+"""The beginnings of Azure's keys; text is looked at for ``sig=`` besides."""
 _AZURE_KEY = re.compile(rb"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{40,}={0,2}(?![A-Za-z0-9])")
 _AZURE_SIGNATURE = re.compile(rb"sig=(?:[A-Za-z0-9_-]|%2[BFbf]|[+/]){40,}(?:%3[Dd]|=){1,2}")
 
@@ -196,7 +196,7 @@ def heads(content: bytes, start: int, end: int) -> Iterator[int]:
 
 
 def head_at(content: bytes, at: int) -> bool:
-    """Whether a key of ``MAKERS`` may begin at ``at``."""
+    """True when a key of ``MAKERS`` may begin at ``at``."""
     return _AT_BOUNDARY.match(content, at) is not None
 
 
@@ -221,6 +221,6 @@ def azure_key(content: bytes, at: int) -> tuple[int, str] | None:
 
 
 def private_key(content: bytes, at: int) -> int:
-    """Where the piece of a private key block that begins at ``at`` ends; 0 when it is only its name."""
+    """The place where the piece of a private key block that begins at ``at`` ends; 0 when it is only its name."""
     match = _PEM.match(content, at, at + 4096) or _SSH2.match(content, at, at + 4096)
     return match.end() if match else 0

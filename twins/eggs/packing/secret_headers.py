@@ -64,7 +64,7 @@ def cookies(content: bytes, at: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _is_user_and_password(value: bytes) -> bool:
-    """Whether it is base64 of ``user:password``, as ``Basic`` has it."""
+    """True when it is base64 of ``user:password``, as ``Basic`` has it."""
     try:
         text = base64.b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
     except (binascii.Error, ValueError):

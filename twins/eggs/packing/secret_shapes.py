@@ -141,7 +141,7 @@ def _literal(
 
 
 def is_made_up(value: bytes) -> bool:
-    """Whether a value stands for another one, as in manuals and templates."""
+    """True when a value stands for another one, as in manuals and templates."""
     return _MADE_UP.search(value) is not None or _COMMON.fullmatch(value) is not None
 
 

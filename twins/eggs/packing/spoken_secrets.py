@@ -54,7 +54,7 @@ _ENDS = (b".", b",", b"!", b"?", b";", b'"', b"'", b"`", b"\\", b"\n", b"\r", b"
 
 
 def spoken_password(content: bytes, at: int, *, in_memory: bool) -> tuple[int, int] | None:
-    """Where the password lies that a sentence tells, the word for it standing at ``at``."""
+    """The place of the password that a sentence tells, the word for it standing at ``at``."""
     match = _PASSWORD.match(content, at, at + 320)
     if match is None:
         return None
@@ -69,19 +69,19 @@ def spoken_password(content: bytes, at: int, *, in_memory: bool) -> tuple[int, i
 
 
 def spoken_number(content: bytes, at: int) -> tuple[int, int] | None:
-    """Where the number lies, the word ``pin`` or its like standing at ``at``."""
+    """The place of the number, the word ``pin`` or its like standing at ``at``."""
     match = _PIN.match(content, at, at + 240)
     return match.span("value") if match else None
 
 
 def spoken_code(content: bytes, at: int) -> tuple[int, int] | None:
-    """Where the number lies, the word ``code`` standing at ``at`` and its kind before it."""
+    """The place of the number, the word ``code`` standing at ``at`` and its kind before it."""
     match = _CODE.match(content, at, at + 240) if _CODE_OF.search(content[max(0, at - 12) : at]) else None
     return match.span("value") if match else None
 
 
 def spoken_words(content: bytes, at: int) -> tuple[int, int] | None:
-    """Where the 12 to 24 words of a wallet lie, whose name begins at ``at`` or a word before it."""
+    """The place of the 12 to 24 words of a wallet whose name begins at ``at`` or a word before it."""
     for begin in (at, at - 5, at - 6, at - 7, at - 9):
         match = _WORDS.match(content, begin, begin + 420) if begin >= 0 else None
         if match is not None:

@@ -63,7 +63,7 @@ NEVER_READ = (
     "The look for secrets does not see into pictures, sound, archives, documents, encrypted files and binary "
     "databases (SQLite it reads), and knows what sentences tell in English and German only."
 )
-"""What stays out of reach, as one sentence for people."""
+"""The kinds that stay out of reach, as one sentence for people."""
 
 
 def unread_kinds(names: Iterable[str]) -> dict[str, int]:
