@@ -13,6 +13,8 @@ import pytest
 from daemon_under_test import Answer, RunningDaemon, agent_source
 from loopback_server import FakeModel, calls, says
 
+from twins.workspace import DEFAULT_SOUL
+
 FAULT = "ValueError: too warm (line 18)"
 GUID = "11111111-2222-4333-8444-555555555555"
 
@@ -231,7 +233,7 @@ def test_the_system_text_holds_soul_memory_and_roster(desk: Desk) -> None:
     soul.unlink()
     desk.daemon.chat("hello", user_guid=GUID)
     # The next worker to start makes the default one, so that no agent makes another.
-    assert desk.model.system().startswith(("You are a helpful AI assistant.", "# Soul"))
+    assert desk.model.system().startswith(("You are a helpful AI assistant.", DEFAULT_SOUL.strip()))
     soul.write_text("Back again.")
     desk.daemon.chat("hello", user_guid=GUID)
     assert desk.model.system().startswith("Back again.")
