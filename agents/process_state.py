@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal.getsignal makes an enumeration member of each answer, which takes longer than a call
 import contextlib
+import operator
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from typing import Any
 
 _SIGNALS = tuple(
     number
@@ -33,42 +34,57 @@ _SIGNALS = tuple(
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
-@contextlib.contextmanager
-def restored(folder: str) -> Iterator[None]:
-    """Undo, after the block, what it did to the working folder (which becomes ``folder``), umask, environment,
-    signal handlers, timers, tracing, standard streams and the default socket timeout.
+class ProcessState:
+    """The state of this process that calls of different callers share."""
 
-    What loading a module does stays, since it is not loaded again: load before the block.
-    """
-    variables = vars(os.environ)["_data"]  # to decode them all would take longer than a call
-    environment = dict(variables)
-    umask = os.umask(0o022)
-    os.umask(umask)
-    handlers = [_signal.getsignal(number) for number in _SIGNALS]
-    trace, profile = sys.gettrace(), sys.getprofile()
-    streams = sys.stdin, sys.stdout, sys.stderr
-    timeout = socket.getdefaulttimeout()
-    try:
-        yield
-    finally:
-        if sys.gettrace() is not trace:
-            sys.settrace(trace)
-        if sys.getprofile() is not profile:
-            sys.setprofile(profile)
+    def __init__(self, folder: str) -> None:
+        """``folder``: the working folder between calls."""
+        self._folder = folder
+        self.note()
+
+    def note(self) -> None:
+        """Keeps the present state: what loading a module does stays, since it is not loaded again."""
+        self._environ = os.environ
+        self._environment = dict(_octets(os.environ))
+        self._umask = os.umask(0o022)
+        os.umask(self._umask)
+        self._handlers = list(map(_signal.getsignal, _SIGNALS))
+        self._trace, self._profile = sys.gettrace(), sys.getprofile()
+        self._streams = sys.stdin, sys.stdout, sys.stderr
+        self._timeout = socket.getdefaulttimeout()
+
+    def put_back(self) -> None:
+        """Undoes what a call did since ``note`` to working folder, umask, environment, signal handlers, timers,
+        tracing, standard streams and the default socket timeout."""
+        if sys.gettrace() is not self._trace:
+            sys.settrace(self._trace)
+        if sys.getprofile() is not self._profile:
+            sys.setprofile(self._profile)
         threading.settrace(None)
         threading.setprofile(None)
         for timer in _TIMERS:
             _signal.setitimer(timer, 0)
-        for number, handler in zip(_SIGNALS, handlers, strict=True):
-            if handler is not None and _signal.getsignal(number) is not handler:
-                signal.signal(number, handler)
-        os.umask(umask)
+        if any(map(operator.is_not, self._handlers, map(_signal.getsignal, _SIGNALS))):
+            _restore_handlers(self._handlers)
+        os.umask(self._umask)
         with contextlib.suppress(OSError):  # it may be gone: the next call is told so when it looks
-            os.chdir(folder)
-        if variables != environment or vars(os.environ)["_data"] is not variables:
-            _restore_environment(environment)
-        sys.stdin, sys.stdout, sys.stderr = streams
-        socket.setdefaulttimeout(timeout)
+            os.chdir(self._folder)
+        os.environ = self._environ  # noqa: B003 - the same object again, where a call put another in its place
+        if _octets(os.environ) != self._environment:
+            _restore_environment(self._environment)
+        sys.stdin, sys.stdout, sys.stderr = self._streams
+        socket.setdefaulttimeout(self._timeout)
+
+
+def _octets(environ: os._Environ[str]) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = vars(environ)["_data"]  # to decode them all would take longer than a call
+    return found
+
+
+def _restore_handlers(wanted: list[Any]) -> None:
+    for number, handler in zip(_SIGNALS, wanted, strict=True):
+        if handler is not None and _signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 def _restore_environment(wanted: dict[bytes, bytes]) -> None:

@@ -22,7 +22,7 @@ from agents.held_code import NONE, HeldCode, Holds
 from agents.loading import Loaded, load_agent_file
 from agents.neighbours import Neighbours
 from agents.performing import perform
-from agents.process_state import restored
+from agents.process_state import ProcessState
 from agents.services import Services
 from agents.shims import install_shims
 from agents.shims.storage import remember_for
@@ -55,7 +55,6 @@ class Room:
         self._agents_dir = Path(settings["agents_dir"])
         data_dir = Path(settings["data_dir"])
         workspace = settings.get("workspace")
-        self._folder = str(workspace or Path.cwd())
         sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
         deps = settings.get("deps_dir")
         if deps and str(deps) not in sys.path:
@@ -71,6 +70,7 @@ class Room:
         self._held = HeldCode(Path(workspace) if workspace else self._agents_dir)
         self._services = Services()
         self._memories = memory_reader(data_dir)
+        self._state = ProcessState(str(workspace or Path.cwd()))
         self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "describe": self._describe,
             "perform": self._perform,
@@ -138,7 +138,7 @@ class Room:
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
         instance, _ = self._agent(body)
         remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
-        with restored(self._folder):
+        try:
             done = contextvars.copy_context().run(
                 perform,
                 instance,
@@ -147,6 +147,8 @@ class Room:
                 upstream_slush=body.get("upstream_slush"),
                 memory_reader=self._memories,
             )
+        finally:
+            self._state.put_back()
         remember_for(None)
         return {"result": done.result, "data_slush": _sendable(done.data_slush)}
 
@@ -160,8 +162,10 @@ class Room:
     def _context_of(self, wanted: Mapping[str, Any]) -> str | None:
         try:
             instance = self._agent(wanted)[0]
-            with restored(self._folder):
+            try:
                 text = instance.system_context()
+            finally:
+                self._state.put_back()
         except Exception:
             log.exception("system_context of %s", wanted["name"])
             return None
@@ -170,6 +174,7 @@ class Room:
     def _service(self, body: dict[str, Any]) -> dict[str, Any]:
         path = Path(body["file"]["path"])
         reply = self._services.handle(path, body["method"], body.get("path") or "", body.get("body"))
+        self._state.note()
         return reply.as_json()
 
     def _test(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -197,6 +202,7 @@ class Room:
         if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
             raise NoSuchAgent(f"{file['rel']} is not the version that was approved")
         loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
+        self._state.note()
         self._neighbours.note()
         if loaded.failure is None:
             versions[stamp] = loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +34,9 @@ class Room:
     def handle(self, op: str, body: dict[str, Any]) -> Any:
         if op == "forked":
             return _in_a_fork(lambda: self.handle("echo", body))
+        if op == "leave":
+            for _ in range(body["processes"]):
+                subprocess.Popen(["sleep", "60"])
         if op == "print":
             for number in range(body["lines"]):
                 print("line", number)
@@ -107,6 +111,7 @@ async def _everything(workforce: Workforce, plan: CrewPlan) -> Figures:
     for _ in range(1000):
         await crew.request("print", {"lines": 1}, timeout=10)
     figures.append(("request that prints a line", f"{(time.perf_counter() - began) * 1e3:.0f} µs"))
+    figures.append(await _after_leftovers(workforce, plan))
     began = time.perf_counter()
     for _ in range(50):
         await crew.request("echo", {"text": "x" * 1_000_000}, timeout=10)
@@ -135,6 +140,18 @@ async def _requests(workforce: Workforce, plan: CrewPlan) -> Figures:
         ("request, alone", f"{times[ALONE // 2] * 1e6:.0f} µs (p99 {times[ALONE * 99 // 100] * 1e6:.0f} µs)"),
         (f"requests, {IN_FLIGHT} in flight", f"{statistics.median(rates):,.0f}/s"),
     ]
+
+
+async def _after_leftovers(workforce: Workforce, plan: CrewPlan) -> tuple[str, str]:
+    """What the next caller waits after a call that left ten processes running."""
+    crew = workforce.crew("leaving", plan)
+    times = []
+    for _ in range(STARTS):
+        await crew.request("leave", {"processes": 10}, timeout=10)
+        began = time.perf_counter()
+        await crew.request("echo", {}, timeout=10)
+        times.append(time.perf_counter() - began)
+    return ("request after one that left 10 processes", _milliseconds(statistics.median(times)))
 
 
 async def _rate(crew: WorkerPool) -> float:

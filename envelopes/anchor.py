@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, Literal
@@ -27,7 +28,10 @@ Note = Literal["", "first", "restored", "accepted"]
 """Reasons for an anchor that need not continue the one before it."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII).fullmatch
-_ABSENT = bytes(ENTRY_BYTES)
+_LENGTH = struct.Struct(">Q").pack
+
+ABSENT = bytes(ENTRY_BYTES)
+"""The entry of a thread that has none."""
 
 
 class BadAnchorError(EnvelopeError):
@@ -91,7 +95,8 @@ class EventRoot:
         bucket, offset = self._place(number)
         bucket[offset : offset + ENTRY_BYTES] = octets
         self._changed.add((number - 1) // BUCKET)
-        self.threads = max(self.threads, number)
+        if number > self.threads:
+            self.threads = number
 
     def root(self) -> bytes:
         """The hash of all entries."""
@@ -130,7 +135,7 @@ def root_of(threads: int, hashes: list[bytes]) -> bytes:
 
 def entry(thread: str, count: int, head: bytes, names: bytes) -> bytes:
     """A thread as the root covers it: its id, number of events, the last one's hash, and ``names_hash``."""
-    return thread_key(thread) + count.to_bytes(8, "big") + head + names if count else _ABSENT
+    return thread_key(thread) + count.to_bytes(8, "big") + head + names if count else ABSENT
 
 
 def parts(octets: bytes) -> tuple[bytes, int, bytes, bytes]:
@@ -147,8 +152,12 @@ def thread_key(thread: str) -> bytes:
 
 def names_hash(workspace: str, caller: str, title: str) -> bytes:
     """A hash over what is said of a thread beside its events."""
-    parts = (text.encode("utf-8", "surrogatepass") for text in (workspace, caller, title))
-    return sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
+    first = workspace.encode("utf-8", "surrogatepass")
+    second = caller.encode("utf-8", "surrogatepass")
+    third = title.encode("utf-8", "surrogatepass")
+    return sha256(
+        _LENGTH(len(first)) + first + _LENGTH(len(second)) + second + _LENGTH(len(third)) + third
+    ).digest()
 
 
 def sign_anchor(

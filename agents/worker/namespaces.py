@@ -104,7 +104,6 @@ def enter(view: View, *, real_root: bool) -> None:
     access = view.access()
     copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
     processes = syscalls.copy_mounts("/proc")
-    _close(view.sockets)
     syscalls.make_read_only("/")
     _replace_proc(processes)
     if view.processes is not None:
@@ -125,6 +124,7 @@ def enter(view: View, *, real_root: bool) -> None:
     if hidden is not None:
         flags = MS_REMOUNT | MS_BIND | syscalls.MS_RDONLY | MS_NOSUID | MS_NODEV
         syscalls.mount("none", hidden, "", flags)
+    _close(view.sockets)  # last: they may lie in folders that were mounted again
     if view.shared_memory is not None:
         _replace_shared_memory(view.shared_memory)
 

@@ -7,6 +7,7 @@ other path of the machine is read-only.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import pwd
 import site
@@ -41,16 +42,17 @@ CONTROL_SOCKETS = (
     "/run/podman",
     "/run/crio",
     "/run/snapd.socket",
-    "/run/user/{uid}/bus",
-    "/run/user/{uid}/systemd",
-    "/run/user/{uid}/docker.sock",
-    "/run/user/{uid}/podman",
-    "/run/user/{uid}/gnupg",
-    "/run/user/{uid}/keyring",
-    "/tmp/tmux-{uid}",  # noqa: S108
+    "/run/user/{uid}",
     "/run/screen",
+    "/tmp/ssh-*",  # noqa: S108
+    "/tmp/.X11-unix",  # noqa: S108
+    "/tmp/emacs{uid}",  # noqa: S108
 )
-"""Sockets of services that start programs for whoever asks: closed in a mount namespace."""
+"""Sockets of services that start programs, sign or type for everybody who asks: closed in a mount namespace."""
+
+TERMINALS = "/tmp/tmux-{uid}"  # noqa: S108
+"""The folder of this account's terminal multiplexer. It is made where it is missing: one that came later would
+be open to the workers that run then."""
 
 
 class MachinePaths:
@@ -122,9 +124,13 @@ def program_paths(search_path: Sequence[str], module_path: Sequence[str]) -> lis
 
 
 def control_sockets() -> list[str]:
-    """The paths of ``CONTROL_SOCKETS`` that exist."""
+    """The paths of ``CONTROL_SOCKETS`` and ``TERMINALS`` that exist; links are not followed."""
     uid = os.getuid()
-    return [path for one in CONTROL_SOCKETS if os.path.lexists(path := one.format(uid=uid))]
+    terminals = TERMINALS.format(uid=uid)
+    with contextlib.suppress(OSError):
+        os.mkdir(terminals, 0o700)
+    wanted = (terminals, *(one.format(uid=uid) for one in CONTROL_SOCKETS))
+    return [path for one in wanted for path in glob.glob(one) if not os.path.islink(path)]
 
 
 def _writable_in_home(home: str) -> list[str]:

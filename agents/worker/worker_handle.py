@@ -30,11 +30,12 @@ _log = logging.getLogger(__name__)
 
 _GRACE = 1.0
 _START_SECONDS = 20.0
-_QUICK = 0.01  # seconds that calls take on average which others may be sent behind
-_NOT_QUICK = 2 * _QUICK
+_WAIT = 0.02  # seconds that a call may be expected to wait behind others
+_NOT_QUICK = 2 * _WAIT  # what a call is taken to last before any was seen
 _SLOW = 0.02  # seconds after which those that were sent behind a call are taken back
 _UNREAD_SECONDS = 1.0  # after which a worker that has not read its call is ended, and another takes it
-_AHEAD = 16  # calls that it is sent besides the one it performs
+_AHEAD = 64  # calls that it is sent besides the one it performs
+_LOOK_SECONDS = 0.005  # between two looks for leftovers while calls follow each other
 
 
 class WorkerOwner(Protocol):
@@ -103,6 +104,7 @@ class WorkerHandle:
         self._together: Hashable | None = None  # of the calls that the average is of
         self._queue: RequestQueue | None = None
         self._leftovers: LeftoverCheck | None = None
+        self._looked = 0.0  # when it was last looked at for leftovers
         self._output: Output | None = None  # from its start on: until then its process id is not known
         self._output_end = -1
         self._said_ready = False
@@ -128,7 +130,7 @@ class WorkerHandle:
             and now.together is not None
             and now.together == call.together
             and len(self.calls) <= _AHEAD
-            and self._average < _QUICK
+            and len(self.calls) * self._average < _WAIT
             and not (self.asking or self._streamed or self.ending)
         )
 
@@ -333,14 +335,17 @@ class WorkerHandle:
             self._owner.on_ready(self)
 
     def _end_call(self, call: Call) -> None:
-        """``call`` is answered. What is left running then may be of the next that was sent ahead; when
-        nothing was, it takes another call only if nothing is left."""
+        """``call`` is answered. Others of the same caller may be sent ahead: then what is left running may be
+        of the next, and is looked for now and then. Else it takes another call only if nothing is left."""
         del self.calls[call.ident]
         now = time.monotonic()
         self._average += (now - self.assigned - self._average) / 8
         self.assigned = self.used = now
         self._streamed = False
-        left = self._leftovers.find() if self._leftovers is not None else ""
+        left = ""
+        if self._leftovers is not None and (not self.calls or now - self._looked > _LOOK_SECONDS):
+            self._looked = now
+            left = self._leftovers.find()
         if left and self.calls:
             self._average = _NOT_QUICK
             self.take_back()

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from envelopes.anchor import (
+    ABSENT,
     Anchor,
     BadAnchorError,
     EventRoot,
@@ -239,7 +240,7 @@ class Anchorer:
         rows = self._db.execute(_TOUCHED, (self._newest.events,)).fetchall()
         for row in rows:
             old = self._root.entry(row[0])
-            if any(old) and (what := continues(self._db, row[0], old)):
+            if old != ABSENT and (what := continues(self._db, row[0], old)):
                 report.problems.append(f"thread {row[1]} {what}")
         if report.problems:
             self._root = None

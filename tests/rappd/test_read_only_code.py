@@ -49,6 +49,22 @@ def attempt(action):
 def write(path):
     with open(path, "a") as file:
         file.write("# planted")
+def write_inherited():
+    "Writes to each file that was open for writing when this worker began with its call."
+    refusal = PermissionError("no file is open for writing")
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            name = os.readlink(f"/proc/self/fd/{number}")
+            if os.path.isabs(name) and os.path.isfile(name):
+                os.write(int(number), b"# planted")
+                return
+        except OSError as problem:
+            refusal = problem
+    raise refusal
+def run_from_memory(command):
+    number = os.memfd_create("script", 0)
+    os.write(number, f"#!/bin/sh\\nset -e\\n{command}\\n".encode())
+    shell(f"sh /proc/{os.getpid()}/fd/{number}")
 def shell(command):
     said = subprocess.run(command, shell=True, capture_output=True, text=True)
     if said.returncode:
@@ -145,7 +161,11 @@ def test_workspace_code_cannot_be_moved_or_replaced(attacked: AttackedDaemon) ->
 def test_no_trick_opens_workspace_code(attacked: AttackedDaemon) -> None:
     soul = attacked.workspace / "soul.md"
     before = soul.read_text()
-    attacked.allows("os.symlink('../soul.md', '.brainstem_data/link')", "shell('echo x > .brainstem_data/y')")
+    attacked.allows(
+        "os.symlink('../soul.md', '.brainstem_data/link')",
+        "shell('echo x > .brainstem_data/y')",
+        "run_from_memory('echo x >> .brainstem_data/y')",
+    )
     ways = [
         f"write('/proc/self/root{soul}')",
         "write('/proc/self/cwd/soul.md')",
@@ -162,6 +182,8 @@ def test_no_trick_opens_workspace_code(attacked: AttackedDaemon) -> None:
         "shell('unshare -Urm sh -c \"mount -o remount,rw,bind soul.md; echo x >> soul.md\"')",
         "shell('unshare -Urm sh -c \"mount --bind . /mnt && echo x >> /mnt/soul.md\"')",
         "shell('setsid sh -c \"echo x >> soul.md\"')",
+        "write_inherited()",
+        "run_from_memory('echo x >> soul.md')",
     ]
     if attacked.mode != LANDLOCK:  # which knows no right to change a file's mode
         ways += ["os.chmod('soul.md', 0o666)", "os.chmod('agents', 0o777)", "os.utime('soul.md')"]
@@ -253,7 +275,7 @@ def test_what_starts_in_the_home_folder_cannot_be_written(attacked: AttackedDaem
 def test_system_folders_cannot_be_written(attacked: AttackedDaemon) -> None:
     probes = [
         Path(folder) / f"rappd-probe-{os.getpid()}"
-        for folder in ("/etc", "/usr", "/opt", "/var/spool", "/boot")
+        for folder in ("/etc", "/etc/cron.d", "/usr", "/opt", "/var/spool", "/var/spool/cron", "/boot")
     ]
     try:
         attacked.refuses(*(f"write({str(path)!r})" for path in probes))

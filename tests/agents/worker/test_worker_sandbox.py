@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -248,3 +249,22 @@ async def test_without_a_sandbox_the_report_says_so(home: Home) -> None:
 
 def _is_disk(entry: os.DirEntry[str]) -> bool:
     return stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
+
+
+async def test_terminals_of_the_account_cannot_be_reached(crew: WorkerPool, kind: str) -> None:
+    """A terminal multiplexer starts programs for everybody who can connect to its socket."""
+    if kind != MOUNT_NAMESPACE:
+        pytest.skip("Landlock knows no rule for sockets")
+    assert await run(crew, "answer = 'running'") == "running"
+    folder = Path(f"/tmp/tmux-{os.getuid()}")
+    path = folder / f"rappd-probe-{os.getpid()}"
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))  # later than the worker came
+            server.listen()
+            with socket.socket(socket.AF_UNIX) as outside:
+                outside.connect(str(path))
+            code = f"socket.socket(socket.AF_UNIX).connect({str(path)!r})\nanswer = 'connected'"
+            assert await run(crew, f"import socket\n{code}") in ("FileNotFoundError", "PermissionError")
+    finally:
+        path.unlink(missing_ok=True)
