@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agents.performing import invoke
+from agents.runtime.invoke import invoke
 from agents.slosh.invocation import context_of
 from agents.slosh.slush import slush_out
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agents.discovery import find_agent_files
-from agents.loading import load_agent_file
-from agents.room import Room
+from agents.contract.file_discovery import find_agent_files
+from agents.contract.loading import load_agent_file
+from agents.runtime.host import Room
 
 FILE = '''"""Agent number {number}."""
 import json

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agents.thinking.offline.route import route
+from agents.providers.offline.route import route
 
 _SETS = Path(__file__).resolve().parent.parent / "tests" / "agents" / "offline"
 _TODAY = date(2026, 1, 15)

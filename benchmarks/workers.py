@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 import uvloop
 
-from agents.worker.plan import CrewPlan
-from agents.worker.pool import WorkerPool
-from agents.worker.workforce import Workforce
+from agents.workers.config import CrewPlan
+from agents.workers.pool import WorkerPool
+from agents.workers.supervisor import Workforce
 
 MODULE = "benchmarks.workers"
 ALONE, IN_FLIGHT, STARTS = 3000, 32, 15

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents.listed import Change
+from agents.contract.agent import Change
 from envelopes.emergence import as_object
 from envelopes.record import Envelope
 from rappd.listing import example_for, failure_text, ready_text

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from agents.contract.agent import Agent
 from agents.errors import AgentError
-from agents.listed import Agent
-from agents.running import OnCallback
+from agents.providers.provider import Completion, ModelRequest
+from agents.providers.selection import Thinking
+from agents.runtime.runner import OnCallback
 from agents.storage.file_pool import in_file_pool
-from agents.thinking.choose import Thinking
-from agents.thinking.provider import Completion, ModelRequest
 from envelopes.problem import Problem
 from rappd.settings.load import Settings
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from agents.worker.privileges import protect_daemon
+from agents.workers.privileges import protect_daemon
 from rappd.doors.legacy import LegacyDoor
 from rappd.doors.loopback import app as loopback
 from rappd.doors.loopback.lane import ChatSite

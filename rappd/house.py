@@ -7,11 +7,11 @@ import logging
 import time
 from typing import Any
 
-from agents.listed import Change
+from agents.contract.agent import Change
+from agents.providers.offline.brain import OfflineBrain
+from agents.providers.selection import Thinking, ThinkingSettings
 from agents.storage.file_pool import in_file_pool
-from agents.thinking.choose import Thinking, ThinkingSettings
-from agents.thinking.offline.brain import OfflineBrain
-from agents.worker.workforce import Workforce
+from agents.workers.supervisor import Workforce
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id

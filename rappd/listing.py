@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from agents.contract.agent import REACHING, Agent, Change, is_structural
 from agents.lispy.errors import NO_AGENT
-from agents.listed import REACHING, Agent, Change, is_structural
-from agents.roster import Roster
+from agents.runtime.registry import Roster
 
 
 def listing(roster: Roster) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def example_for(agent: Agent) -> str:
     """A sentence that reaches the agent even without a model; "" for one that only reaches other machines."""
     if agent.name in REACHING:
         return ""
-    from agents.thinking.offline.suggest import suggest  # after the door listens
+    from agents.providers.offline.suggest import suggest  # after the door listens
 
     return suggest(agent.tool())
 

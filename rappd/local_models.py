@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agents.thinking.choose import Thinking
-from agents.thinking.server_check import Address
-from agents.worker.ancestry import is_worker_process
-from agents.worker.syscalls import LINUX
-from agents.worker.tcp_owners import worker_serves
+from agents.providers.selection import Thinking
+from agents.providers.server_check import Address
+from agents.workers.process_tree import is_worker_process
+from agents.workers.syscalls import LINUX
+from agents.workers.tcp_owners import worker_serves
 from rappd.errors import Conflict
 from rappd.ports import holder
 from rappd.settings.load import LAST_PORT, Settings

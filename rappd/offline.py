@@ -15,8 +15,8 @@ from rappd.settings.load import Settings
 from twins.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agents.roster import Roster
-    from agents.running import WorkerPools
+    from agents.runtime.registry import Roster
+    from agents.runtime.runner import WorkerPools
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -80,9 +80,9 @@ async def _tests(
 def _with_workers(
     home: Home, work: Callable[[Roster, WorkerPools], Awaitable[T]], tell: Tell, what: str
 ) -> T:
-    from agents.roster import Roster
-    from agents.running import WorkerPools
-    from agents.worker.workforce import Workforce
+    from agents.runtime.registry import Roster
+    from agents.runtime.runner import WorkerPools
+    from agents.workers.supervisor import Workforce
     from rappd.quarantine import Quarantine
     from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish, trusted_plan
     from twins.importer.code_origins import CodeOrigins

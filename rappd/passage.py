@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from agents.thinking.provider import Completion
-from agents.thinking.usage import Usage
+from agents.providers.provider import Completion
+from agents.providers.usage import Usage
 from envelopes.capabilities import covers
 from envelopes.record import Envelope
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents import programs
+from agents.runtime import programs
 
 _LISTEN = "0A"
 _INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")

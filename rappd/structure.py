@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.contract import Description, is_molt_of
+from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, NotFound

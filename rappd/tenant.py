@@ -14,15 +14,15 @@ from typing import Any, Protocol
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Brainstem, Guests
+from agents.contract.agent import Agent, Change, is_structural
 from agents.errors import AgentError
-from agents.listed import Agent, Change, is_structural
-from agents.roster import Roster
-from agents.running import AgentRunner, WorkerPools
-from agents.service_index import ServiceIndex
-from agents.services import Reply, ServiceFailed, ServiceFault, read_service
+from agents.providers.selection import Thinking
+from agents.runtime.registry import Roster
+from agents.runtime.runner import AgentRunner, WorkerPools
+from agents.runtime.service_index import ServiceIndex
+from agents.runtime.services import Reply, ServiceFailed, ServiceFault, read_service
 from agents.storage.file_pool import in_file_pool
-from agents.thinking.choose import Thinking
-from agents.worker.workforce import Workforce
+from agents.workers.supervisor import Workforce
 from envelopes.keys import agent_id
 from rappd.callbacks import Callbacks
 from rappd.errors import NotFound, Refused
@@ -304,7 +304,7 @@ class Tenant:
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:
-            from agents import dependencies  # rarely needed, and every start would pay for it
+            from agents.packages import dependencies  # rarely needed, and every start would pay for it
 
             if not self._packages.allowed:
                 return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"

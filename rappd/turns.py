@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from agents.brainstem.nesting import too_deep
+from agents.brainstem.json_depth import too_deep
 from agents.brainstem.turn import Answer, Ask
-from agents.listed import REACHING, Agent, is_structural
-from agents.running import Ran
+from agents.contract.agent import REACHING, Agent, is_structural
+from agents.runtime.runner import Ran
 from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
 from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import agents.library
-from agents.listed import Folder
-from agents.worker.plan import CrewPlan, Limits, ReadOnlyPath
-from agents.worker.sandbox import MOUNT_NAMESPACE
+from agents.contract.agent import Folder
+from agents.workers.config import CrewPlan, Limits, ReadOnlyPath
+from agents.workers.sandbox import MOUNT_NAMESPACE
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
 from rappd.workspace_variables import worker_variables
@@ -21,7 +21,7 @@ from twins.sources import Sources
 from twins.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
-    from agents import dependencies
+    from agents.packages import dependencies
 
 LIBRARY = "shipped"
 YOURS = "yours"
@@ -64,7 +64,7 @@ class PackageSettings(msgspec.Struct, frozen=True):
 
     def source(self) -> dependencies.Source:
         """The same for the installer."""
-        from agents import dependencies  # rarely needed, and every start would pay for it
+        from agents.packages import dependencies  # rarely needed, and every start would pay for it
 
         return dependencies.Source(self.index, self.sandbox, (self.private_root,))
 

@@ -13,7 +13,7 @@ from typing import Any
 from daemon_under_test import Answer, RunningDaemon, agent_source, on
 from loopback_server import FakeModel, calls, says
 
-from agents.worker.ancestry import descendants
+from agents.workers.process_tree import descendants
 
 AGENT = agent_source("Kettle", 'return "It boils."')
 

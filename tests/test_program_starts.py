@@ -1,4 +1,4 @@
-"""Only ``agents/programs.py`` starts programs."""
+"""Only ``agents/runtime/programs.py`` starts programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from daemon_under_test import REPO
 
 LAYERS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 EXEMPT = {
-    "agents/programs.py": "the module that starts programs",
-    "agents/worker/orphans.py": "runs in workers and looks for Popen objects of agents; starts nothing",
+    "agents/runtime/programs.py": "the module that starts programs",
+    "agents/workers/zombie_reaper.py": "runs in workers and looks for Popen objects of agents; starts nothing",
 }
 IN_WORKERS = ("agents/library/", "agents/rapps/")
 """Agents: they run in workers, in their sandbox."""

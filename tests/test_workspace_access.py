@@ -17,56 +17,56 @@ PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 IN_WORKERS = (
     "agents/library/", "agents/rapps/dashboard/", "agents/rapps/kanban/", "agents/rapps/webhook/",
-    "agents/shims/", "agents/lispy/", "agents/basic_agent.py", "agents/held_code.py", "agents/loading.py",
-    "agents/neighbours.py", "agents/room.py", "agents/trial.py",
+    "agents/compat/", "agents/lispy/", "agents/basic_agent.py", "agents/runtime/import_guard.py", "agents/contract/loading.py",
+    "agents/runtime/sibling_modules.py", "agents/runtime/host.py", "agents/contract/contract_tests.py",
 )  # fmt: skip
 """Code that runs inside a worker: the sandbox decides what it reaches."""
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "is the module for workspaces, or goes down from a folder that it opened": (
-        "agents/storage/json_files.py",
+        "agents/storage/json_store.py",
         "agents/storage/safe_fs.py",
         "agents/storage/safe_open.py",
         "agents/storage/safe_walk.py",
-        "agents/worker/worker_watch.py",
+        "agents/workers/worker_watch.py",
         "twins/eggs/packing/tree.py",
         "twins/forking.py",
         "twins/importer/planning.py",
         "twins/importer/walking.py",
     ),
     "runs in a worker, or reads the program's own files": (
-        "agents/compiled.py",
-        "agents/discovery.py",  # the shipped library
-        "agents/services.py",  # the part that runs a service
-        "agents/worker/birth.py",
-        "agents/worker/landlock.py",
-        "agents/worker/namespaces.py",
+        "agents/runtime/bytecode_cache.py",
+        "agents/contract/file_discovery.py",  # the shipped library
+        "agents/runtime/services.py",  # the part that runs a service
+        "agents/workers/spawn.py",
+        "agents/workers/landlock.py",
+        "agents/workers/namespaces.py",
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
-        "agents/package_folder.py",
-        "agents/package_installer.py",
+        "agents/packages/package_folder.py",
+        "agents/packages/package_installer.py",
     ),
     "reads and sets what the kernel shows of processes, or tries a sandbox in a folder of its own": (
-        "agents/worker/ancestry.py",
-        "agents/programs.py",
-        "agents/worker/cgroup_limit.py",
-        "agents/worker/leftovers.py",
-        "agents/worker/limits.py",
-        "agents/worker/memory.py",
-        "agents/worker/memory_use.py",
-        "agents/worker/protected_paths.py",
-        "agents/worker/tcp_owners.py",
-        "agents/worker/worker_main.py",
-        "agents/worker/orphans.py",
-        "agents/worker/sandbox.py",
-        "agents/worker/syscalls.py",
-        "agents/worker/template.py",
+        "agents/workers/process_tree.py",
+        "agents/runtime/programs.py",
+        "agents/workers/cgroup_limit.py",
+        "agents/workers/leftovers.py",
+        "agents/workers/limits.py",
+        "agents/workers/memfd.py",
+        "agents/workers/memory_use.py",
+        "agents/workers/protected_paths.py",
+        "agents/workers/tcp_owners.py",
+        "agents/workers/worker_main.py",
+        "agents/workers/zombie_reaper.py",
+        "agents/workers/sandbox.py",
+        "agents/workers/syscalls.py",
+        "agents/workers/zygote.py",
         "rappd/diagnostics/agents.py",
         "rappd/diagnostics/home.py",
         "rappd/ports.py",
     ),
     "keeps files of the home's own, where no worker can write": (
-        "agents/thinking/secret_file.py",
+        "agents/providers/secret_file.py",
         "neighborhoods/discovery/peers_file.py",
         "rappd/daemon.py",
         "rappd/home.py",

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.discovery import CARTRIDGE, LISPY
+from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile, NoSuchFile
 from twins.portable_names import other_spelling, shown, why_not_portable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.discovery import SKIPPED_FOLDERS
+from agents.contract.file_discovery import SKIPPED_FOLDERS
 from twins.places import TwinPlaces
 from twins.workspace import Workspace
 

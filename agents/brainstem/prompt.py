@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from agents.brainstem.senses import Sensed
 from agents.brainstem.slots import TWIN, VOICE
-from agents.listed import Agent
+from agents.contract.agent import Agent
 
 _VOICE_TEXT = f"""\
 ## Spoken form

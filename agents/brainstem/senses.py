@@ -10,7 +10,7 @@ import msgspec
 
 from agents.brainstem.sense_file import BadSense, read_sense
 from agents.brainstem.slots import PLAIN, TWIN, VOICE, Delimiters, Slot
-from agents.discovery import AgentFile, Stamp, find_sense_files
+from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files
 from agents.storage.safe_fs import SafeTree
 
 

@@ -11,15 +11,15 @@ import orjson
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
-from agents.brainstem.nesting import too_deep
+from agents.brainstem.json_depth import too_deep
 from agents.brainstem.senses import Sensed, Senses
 from agents.brainstem.slots import MainStream
 from agents.brainstem.soul import Soul
-from agents.listed import REACHING, Agent
-from agents.roster import Roster
-from agents.running import AgentRunner, Ran
-from agents.thinking.provider import Completion, Message, ModelRequest, Provider, ToolCall
-from agents.thinking.usage import Usage
+from agents.contract.agent import REACHING, Agent
+from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall
+from agents.providers.usage import Usage
+from agents.runtime.registry import Roster
+from agents.runtime.runner import AgentRunner, Ran
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from agents.basic_agent import BasicAgent
 from agents.errors import AgentError
+from agents.lispy.conversion import from_plain, to_plain
 from agents.lispy.errors import BadValue, Fault
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine, Outcome
-from agents.lispy.plain import from_plain, to_plain
-from agents.slosh.names import ALIASES, LAYER_NAMES
+from agents.slosh.layer_names import ALIASES, LAYER_NAMES
 
 LIMITS = Limits(max_steps=5_000_000)
 """For reading the file, and for each call anew: a few seconds."""

@@ -12,7 +12,7 @@ import orjson
 from agents.lispy.agent import LIMITS, BadLispyAgent, LispyAgent
 from agents.lispy.errors import NO_AGENT, BadImage, BadValue
 from agents.lispy.machine import Machine
-from agents.lispy.wire import from_wire
+from agents.lispy.value_codec import from_wire
 
 _TYPE = "lispy-cartridge"
 _SCHEMA = "rappd-lispy/1.0"

@@ -1,7 +1,7 @@
 """What can wait on the control stack, and what each frame holds.
 
 A frame is a Python list: its kind, then its fields in the order given here. It waits for a value,
-which ``agents.lispy.evaluating`` or a higher-order builtin takes when it is there.
+which ``agents.lispy.evaluator`` or a higher-order builtin takes when it is there.
 """
 
 from __future__ import annotations

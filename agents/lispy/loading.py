@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.contract import Quarantined
-from agents.discovery import CARTRIDGE
+from agents.contract.agent_contract import Quarantined
+from agents.contract.file_discovery import CARTRIDGE
+from agents.contract.loading import Loaded, LoadFailure, describe
 from agents.lispy.agent import BadLispyAgent, LispyAgent
 from agents.lispy.cartridge import agent_of
-from agents.loading import Loaded, LoadFailure, describe
 
 
 def load_lispy(loaded: Loaded, content: bytes) -> None:

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agents.lispy.builtins.table import starting_globals
+from agents.lispy.conversion import check
 from agents.lispy.errors import BadValue, Fault
-from agents.lispy.evaluating import advance
-from agents.lispy.forms import in_sequence
-from agents.lispy.image.freezing import freeze, image_text
-from agents.lispy.image.thawing import thaw
-from agents.lispy.inspecting import inspect
+from agents.lispy.evaluator import advance
+from agents.lispy.image.deserialize import thaw
+from agents.lispy.image.serialize import freeze, image_text
+from agents.lispy.inspect import inspect
 from agents.lispy.limits import CEILING, Limits
-from agents.lispy.plain import check
 from agents.lispy.printer import TooLong, printed
 from agents.lispy.profiles import BEGINS
 from agents.lispy.reader import read
+from agents.lispy.special_forms import in_sequence
 from agents.lispy.state import APPLY, DONE, EVALUATE, FAILED, FORM_NEXT, State
+from agents.lispy.value_codec import to_wire
 from agents.lispy.values import Symbol, is_procedure
-from agents.lispy.wire import to_wire
 
 Status = Literal["done", "failed", "paused", "waiting"]
 

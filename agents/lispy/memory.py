@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.lispy.errors import passed
-from agents.lispy.numerals import SMALL
+from agents.lispy.number_format import SMALL
 from agents.lispy.state import State
 from agents.lispy.values import Closure, Combined, Macro, Pair, Scope, Symbol
 

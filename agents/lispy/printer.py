@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.lispy.numerals import decimal, written
+from agents.lispy.number_format import decimal, written
 from agents.lispy.values import Builtin, Closure, Combined, Macro, Pair, Symbol
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from agents.lispy import forms, rappterbook
-from agents.lispy.builtins import higher
-from agents.lispy.forms import Begin, Resume
+from agents.lispy import rappterbook, special_forms
+from agents.lispy.builtins import higher_order
+from agents.lispy.special_forms import Begin, Resume
 
 BEGINS: dict[str, dict[str, Begin]] = {
-    "core": forms.BEGINS,
-    "rappterbook": forms.BEGINS | rappterbook.BEGINS,
+    "core": special_forms.BEGINS,
+    "rappterbook": special_forms.BEGINS | rappterbook.BEGINS,
 }
 """By profile and by name."""
 
-RESUMES: dict[int, Resume] = forms.RESUMES | rappterbook.RESUMES | higher.RESUMES
+RESUMES: dict[int, Resume] = special_forms.RESUMES | rappterbook.RESUMES | higher_order.RESUMES
 """By kind of frame; calls and bodies are the machine's own."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agents.lispy.errors import wrong
-from agents.lispy.forms import Begin, Resume, binding_of, check, in_sequence, inner_scope
 from agents.lispy.frames import DOTIMES, PIPE, UNLESS, WHEN
+from agents.lispy.special_forms import Begin, Resume, binding_of, check, in_sequence, inner_scope
 from agents.lispy.state import State
 from agents.lispy.values import Scope, Symbol
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.lispy.errors import Fault, passed
 from agents.lispy.limits import Limits
-from agents.lispy.numerals import number_in
+from agents.lispy.number_format import number_in
 from agents.lispy.values import Symbol
 
 _PIECES = re.compile(

@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.lispy.errors import Fault, passed, wrong
 from agents.lispy.limits import Limits
-from agents.lispy.numerals import SMALL_BITS
+from agents.lispy.number_format import SMALL_BITS
 from agents.lispy.values import Pair, Scope
 
 LANGUAGE = "lispy-core@1"

@@ -7,9 +7,9 @@ from typing import Any
 
 from agents.slosh.filters import default_of
 from agents.slosh.layer import Layer
+from agents.slosh.layer_names import ALIASES, LAYER_NAMES, published
 from agents.slosh.layers import Layers
 from agents.slosh.lazy import UNREAD, LazyDict
-from agents.slosh.names import ALIASES, LAYER_NAMES, published
 from agents.slosh.privacy import Privacy
 
 MOST_BREADCRUMBS = 5

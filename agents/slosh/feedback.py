@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.slosh.filters import texts
-from agents.slosh.names import FILTERED, published
+from agents.slosh.layer_names import FILTERED, published
 
 DECAY = 0.9
 FORGOTTEN_BELOW = 0.01

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from agents.slosh.layer import Layer
-from agents.slosh.names import FILTERED, published
+from agents.slosh.layer_names import FILTERED, published
 
 
 def hidden_layers(

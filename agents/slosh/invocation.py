@@ -11,10 +11,10 @@ from typing import Any
 from agents.slosh.context import MOST_BREADCRUMBS, Context, View
 from agents.slosh.feedback import Scores, decayed, scored, suppressed
 from agents.slosh.filters import hidden_layers, priority
+from agents.slosh.layer_names import FILTERED
 from agents.slosh.layers import Layers, MemoryReader
-from agents.slosh.names import FILTERED
 from agents.slosh.privacy import privacy_of
-from agents.slosh.signals import query_text
+from agents.slosh.query_layer import query_text
 
 MOST_USERS = 64
 """How many users' feedback and breadcrumbs an agent keeps; the longest known goes first."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from agents.slosh.behavior import behavioral, priors
+from agents.slosh.behavior_layer import behavioral, priors
+from agents.slosh.guidance_layer import orientation
 from agents.slosh.layer import Layer
-from agents.slosh.memory_echoes import memory_echoes
-from agents.slosh.orientation import orientation
-from agents.slosh.remembered import remembered
-from agents.slosh.signals import query_signals
-from agents.slosh.temporal import temporal
+from agents.slosh.memory_index import remembered
+from agents.slosh.memory_layer import memory_echoes
+from agents.slosh.query_layer import query_signals
+from agents.slosh.temporal_layer import temporal
 
 MemoryReader = Callable[[str | None], Mapping[str, Any]]
 """Gives the memories of a user (None: whoever owns the workspace); must not raise."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agents.storage import json_files
+from agents.storage import json_store
 from agents.storage.paths import Parts
 from agents.storage.safe_fs import SafeTree
 
@@ -56,7 +56,7 @@ def read_memories(tree: SafeTree, where: Partition) -> dict[str, Any]:
     A user's file that cannot be read is never made up for with the shared one.
     """
     try:
-        memories: dict[str, Any] = json_files.read(tree, where.parts, objects_only=True)
+        memories: dict[str, Any] = json_store.read(tree, where.parts, objects_only=True)
     except OSError as error:
         log.warning("Memories in %s could not be read: %s", where.folder, error)
         return {}

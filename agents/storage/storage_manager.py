@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.storage import json_files
-from agents.storage.answering import otherwise
-from agents.storage.arity import file_and_content, file_named
+from agents.storage import json_store
+from agents.storage.call_compat import file_and_content, file_named
+from agents.storage.error_values import otherwise
 from agents.storage.memory import (
     DEFAULT_MARKER_GUID,
     SHARED_FILE,
@@ -92,13 +92,13 @@ class StorageManager:
         """The memories, or the JSON value in ``file_path``; {} when there is none or it cannot be read."""
         if file_path is None:
             return read_memories(self._tree, self._memory)
-        return json_files.read(self._tree, file_parts(file_path), objects_only=False)
+        return json_store.read(self._tree, file_parts(file_path), objects_only=False)
 
     @otherwise(bool, "write JSON")
     def write_json(self, data: Any, file_path: Any = None) -> bool:
         """Replace the memories, or the value in ``file_path``. False when it could not be written."""
         parts, objects_only = self._json_file(file_path)
-        json_files.write(self._tree, parts, data, objects_only=objects_only)
+        json_store.write(self._tree, parts, data, objects_only=objects_only)
         return True
 
     def update_json(self, mutator: Callable[[Any], Any], file_path: Any = None) -> bool:
@@ -115,7 +115,7 @@ class StorageManager:
     @otherwise(bool, "update JSON")
     def _update_json(self, mutator: Callable[[Any], Any], file_path: Any) -> bool:
         parts, objects_only = self._json_file(file_path)
-        json_files.update(self._tree, parts, mutator, objects_only=objects_only)
+        json_store.update(self._tree, parts, mutator, objects_only=objects_only)
         return True
 
     @otherwise(bool, "write a file")
@@ -198,7 +198,7 @@ class StorageManager:
         try:
             self._tree.stat(self._memory.parts)
         except FileNotFoundError:
-            json_files.update(self._tree, self._memory.parts, lambda memories: None, objects_only=True)
+            json_store.update(self._tree, self._memory.parts, lambda memories: None, objects_only=True)
 
 
 def storage_for(data_dir: str | os.PathLike[str]) -> StorageManager:
@@ -230,7 +230,7 @@ def _as_bytes(content: Any) -> bytes:
         return content.encode("utf-8", "replace")
     if content is None:
         raise ValueError("there is no content")
-    return json_files.encode(content)
+    return json_store.encode(content)
 
 
 def _content_type(name: str) -> str:

@@ -110,7 +110,7 @@ def undo(token: str, as_json: bool) -> None:
 @_JSON
 def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
     """Write the beginning of a new agent: one file to fill in."""
-    from agents.scaffold import scaffold
+    from agents.contract.scaffold import scaffold
 
     home = Home.here()
     filename, source = scaffold(name, " ".join(description))

@@ -9,7 +9,7 @@ import time
 
 import click
 
-from agents import programs
+from agents.runtime import programs
 from rappd.cli.awake import door, local_models, thinking, way_over_ssh
 from rappd.cli.daemon import Daemon
 from rappd.cli.phrases import count, tilde

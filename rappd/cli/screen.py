@@ -198,7 +198,7 @@ def _command_pattern() -> re.Pattern[str]:
 
 @functools.cache
 def _program() -> str:
-    from agents.programs import known_to_shell  # rarely needed, and every command would pay for it
+    from agents.runtime.programs import known_to_shell  # rarely needed, and every command would pay for it
 
     found = known_to_shell("rappd")
     here = Path(sys.argv[0]).absolute()

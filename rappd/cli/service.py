@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from agents import programs
+from agents.runtime import programs
 from rappd.cli.phrases import tilde
 from rappd.cli.screen import mark, print_json, say, tell
 from rappd.cli.verbs import Verbs

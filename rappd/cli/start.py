@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents import programs
+from agents.runtime import programs
 from envelopes.problem import Problem
 from rappd.cli.awake import show
 from rappd.cli.daemon import Answered, Daemon

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents import programs
+from agents.runtime import programs
 from rappd.cli.daemon import Daemon, Gone
 from rappd.demo.interrupts import Interrupts
 from rappd.errors import NotRunning, RappdError

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agents import programs
-from agents.discovery import find_agent_files
-from agents.worker import landlock
+from agents.contract.file_discovery import find_agent_files
+from agents.runtime import programs
+from agents.workers import landlock
 from rappd.cli.phrases import count, tilde
 from rappd.diagnostics.finding import Finding, Visit
 from rappd.local_models import local_urls
@@ -123,7 +123,7 @@ def _local_model(settings: Settings) -> Finding | None:
     """The model server of this machine that would be used, or waits for a yes, once rappd runs."""
     import asyncio
 
-    from agents.thinking import local_servers
+    from agents.providers import local_servers
 
     found = asyncio.run(local_servers.find(local_urls(settings), within=1.0))
     accepted = settings.text("provider.local_server")

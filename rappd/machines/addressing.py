@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from agents.listed import is_structural
+from agents.contract.agent import is_structural
 from envelopes import wire
 from envelopes.record import CAP, HELP, Envelope
 from rappd.errors import NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agents.listed import Agent
+from agents.contract.agent import Agent
 from envelopes.introduction import Introduction
 from envelopes.keys import agent_id
 from envelopes.record import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.brainstem.nesting import too_deep
-from agents.contract import LONGEST_NAME, Quarantined, check_metadata
-from agents.listed import REACHING
+from agents.brainstem.json_depth import too_deep
+from agents.contract.agent import REACHING
+from agents.contract.agent_contract import LONGEST_NAME, Quarantined, check_metadata
 
 MOST_AGENTS = 50
 """Of one peer."""

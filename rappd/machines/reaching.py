@@ -7,10 +7,10 @@ import time
 from collections.abc import Container
 from typing import Any
 
-from agents.brainstem.nesting import too_deep
-from agents.contract import distinct, safe_tool_name
+from agents.brainstem.json_depth import too_deep
+from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
-from agents.running import Ran
+from agents.runtime.runner import Ran
 from envelopes.problem import Problem
 from envelopes.record import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from neighborhoods.delivery.errors import Declined

@@ -37,7 +37,7 @@ def run_lispy(
 def overruled(document: Document) -> list[str]:
     """What somebody changed in ``env`` while the machine was frozen: it has values of its own."""
     from agents.lispy.errors import BadValue
-    from agents.lispy.wire import from_wire
+    from agents.lispy.value_codec import from_wire
 
     if document.get("continuation", {}).get("image") is None:
         return []

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agents.discovery import CARTRIDGE, AgentFile, find_agent_files
+from agents.contract.file_discovery import CARTRIDGE, AgentFile, find_agent_files
 from agents.storage.safe_fs import SafeTree
 from envelopes.problem import Problem
 from rappd.errors import Mistyped, NotFound

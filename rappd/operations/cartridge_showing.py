@@ -87,7 +87,7 @@ def _entry(document: Document) -> str:
 def _shown_env(document: Document) -> dict[str, str]:
     from agents.lispy.errors import BadValue
     from agents.lispy.printer import shortly
-    from agents.lispy.wire import from_wire
+    from agents.lispy.value_codec import from_wire
 
     shown: dict[str, str] = {}
     for name, wire in document.get("env_wire", {}).items():

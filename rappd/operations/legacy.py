@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from agents.listed import needs_trust
+from agents.contract.agent import needs_trust
 from envelopes.capabilities import check as check_capability
 from neighborhoods.discovery.interfaces import interfaces
 from rappd.errors import Conflict, Mistyped, RappdError, Refused

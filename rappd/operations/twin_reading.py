@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.discovery import find_sense_files, find_service_files
+from agents.contract.file_discovery import find_sense_files, find_service_files
 from rappd.operations.living import Living
 from twins import souls
 from twins.cartridges.glance import Glances

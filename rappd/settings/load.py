@@ -120,7 +120,7 @@ def check(setting: Setting, text: str) -> str:
         if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
             raise Mistyped(f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071")
     if setting.kind == "prices":
-        from agents.thinking.usage import BadPrice, price_list  # only who sets one needs it
+        from agents.providers.usage import BadPrice, price_list  # only who sets one needs it
 
         try:
             price_list(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agents.discovery import find_agent_files, find_service_files, find_shipped_files
+from agents.contract.file_discovery import find_agent_files, find_service_files, find_shipped_files
 from agents.storage.safe_fs import SafeTree
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.requirements import (
+from agents.packages.requirements import (
     checked_requirement,
     declared_requirements,
     package_for,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.chain import AgentChain
+from agents.runtime.chain import AgentChain
 
 
 class Step(BasicAgent):

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from fixtures.package_index import PackageIndex
 
-from agents import dependencies, programs
-from agents.dependencies import Source, command_for, installed
+from agents.packages import dependencies
+from agents.packages.dependencies import Source, command_for, installed
+from agents.runtime import programs
 
 KINDS = ("mount namespace", "landlock", "none")
 
@@ -128,7 +129,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         body.write_text(f"#!/bin/sh\n{script}\n")
         body.chmod(0o755)
         monkeypatch.setattr(programs, "_found", {"uv": str(body)})
-        monkeypatch.setattr("agents.dependencies._PROGRAM", _AS_IF_SAFE.format(path=str(body)))
+        monkeypatch.setattr("agents.packages.dependencies._PROGRAM", _AS_IF_SAFE.format(path=str(body)))
         assert not path.exists()
 
     return make
@@ -136,7 +137,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 _AS_IF_SAFE = (
     "from agents import programs; programs._is_usable = lambda path: True; "
-    "from agents.package_installer import main; main()  # {path}"
+    "from agents.packages.package_installer import main; main()  # {path}"
 )
 
 

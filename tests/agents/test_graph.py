@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.graph import AgentGraph, GraphRefused
+from agents.runtime.graph import AgentGraph, GraphRefused
 
 
 class Node(BasicAgent):

@@ -19,9 +19,9 @@ from fixtures.sandboxed_daemon import LANDLOCK, MODES, NAMESPACE_AS_USER, NO_SAN
 
 _PROBE = """
 import json, os, socket, sys
-from agents.package_installer import enter
-from agents.worker import privileges, sandbox
-from agents.worker.forking import fork
+from agents.packages.package_installer import enter
+from agents.workers import privileges, sandbox
+from agents.workers.clone import fork
 
 order = json.load(sys.stdin)
 privileges.adopt_orphans()

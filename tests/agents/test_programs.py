@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from fixtures.ordinary_account import NOBODY
 
-from agents import programs
-from agents.programs import ProgramNotFoundError
+from agents.runtime import programs
+from agents.runtime.programs import ProgramNotFoundError
 
 
 @pytest.fixture(autouse=True)

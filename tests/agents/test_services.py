@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.services import Reply, ServiceFailed, Services, reply_of, service_name
+from agents.runtime.services import Reply, ServiceFailed, Services, reply_of, service_name
 
 KANBAN = '''
 """A board."""

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.shims.finder import SAME_AS
-from agents.shims.unavailable import ABSENT, Unavailable, placeholder
+from agents.compat.finder import SAME_AS
+from agents.compat.unavailable import ABSENT, Unavailable, placeholder
 
 SETUP = """
 import sys
 from pathlib import Path
-from agents.shims import install_shims
+from agents.compat import install_shims
 root = Path(sys.argv[1])
 install_shims(workspace=root, agents_dir=root / "agents", data_dir=root / "data")
 """

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.performing import perform
+from agents.runtime.invoke import perform
 from agents.slosh.context import Context
 
 KEYS = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.performing import perform
+from agents.runtime.invoke import perform
 
 QUERY = "show my latest red apple orders"
 NOTHING = {

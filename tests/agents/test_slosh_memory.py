@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agents.slosh.behavior import behavioral, priors
-from agents.slosh.memory_echoes import memory_echoes
-from agents.slosh.remembered import Remembered, remembered
+from agents.slosh.behavior_layer import behavioral, priors
+from agents.slosh.memory_index import Remembered, remembered
+from agents.slosh.memory_layer import memory_echoes
 
 
 def memories(*entries: tuple[str, str]) -> list[Remembered]:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from agents.slosh.temporal import temporal
+from agents.slosh.temporal_layer import temporal
 
 
 @pytest.mark.parametrize(

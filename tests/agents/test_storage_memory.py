@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.performing import perform
+from agents.runtime.invoke import perform
 from agents.storage.memory import DEFAULT_MARKER_GUID, memory_reader, partition
 from agents.storage.storage_manager import storage_for
 from envelopes.chat import DEFAULT_USER_GUID

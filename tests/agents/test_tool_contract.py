@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.contract import (
+from agents.contract.agent_contract import (
     Description,
     Quarantined,
     check_metadata,

@@ -19,7 +19,7 @@ import pytest
 from daemon_under_test import RunningDaemon
 from terminal_under_test import lives
 
-from agents.worker.ancestry import children, descendants
+from agents.workers.process_tree import children, descendants
 
 TALKERS = 4
 ROUNDS = 8

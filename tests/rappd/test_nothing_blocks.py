@@ -65,10 +65,10 @@ def guarded() -> Iterator[None]:
     try:
         with blockbuster_ctx() as buster:
             for function in buster.functions.values():
-                function.can_block_in("agents/worker/ancestry.py", {"_parent", "_listed_children"})
-                function.can_block_in("agents/worker/memory.py", {"anonymous_file"})  # no disk is behind it
-                function.can_block_in("agents/worker/leftovers.py", {"_has_ended"})  # nor behind /proc
-                function.can_block_in("agents/worker/request_queue.py", {"take_back"})  # it never waits
+                function.can_block_in("agents/workers/process_tree.py", {"_parent", "_listed_children"})
+                function.can_block_in("agents/workers/memfd.py", {"anonymous_file"})  # no disk is behind it
+                function.can_block_in("agents/workers/leftovers.py", {"_has_ended"})  # nor behind /proc
+                function.can_block_in("agents/workers/request_queue.py", {"take_back"})  # it never waits
             yield
     finally:
         for handler in foreign:

@@ -22,7 +22,7 @@ from fixtures.sandboxed_daemon import (
     sandboxed_daemon_in,
 )
 
-from agents import programs
+from agents.runtime import programs
 
 SITE = f".local/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 

@@ -27,7 +27,7 @@ def say(content):
             pass
 """
 _OWN = """
-from agents.worker import channel
+from agents.workers import channel
 say('[0, %d, {"result": "forged", "data_slush": null}]' % channel._channel.call_id)
 time.sleep(30)
 """
@@ -170,7 +170,7 @@ for entry in os.listdir('/proc'):
             line = open('/proc/' + entry + '/cmdline').read()
         except OSError:
             line = ''
-        if 'agents.worker.template' in line:
+        if 'agents.workers.zygote' in line:
             opened.append(entry + '/' + name)
 return [len(own) > 0, opened]
 """
@@ -183,7 +183,7 @@ def test_requests_of_another_agent_are_out_of_reach(sandboxed_daemon: SandboxedD
     daemon = sandboxed_daemon.start()
     peek = """
 import socket, time
-from agents.worker import channel
+from agents.workers import channel
 end = time.monotonic() + 0.0007
 while time.monotonic() < end:
     try:

@@ -20,8 +20,8 @@ from agents.lispy.errors import BadImage, BadValue, Fault
 from agents.lispy.limits import CEILING, Limits
 from agents.lispy.machine import Machine, Outcome
 from agents.lispy.reader import read
+from agents.lispy.value_codec import from_wire, to_wire
 from agents.lispy.values import Macro, Symbol, is_procedure
-from agents.lispy.wire import from_wire, to_wire
 from twins.cartridges.documents import Document, levels, same
 from twins.cartridges.lispy_file import MAX_ECHOES, agent_id, checked, dialect_of, entry_of, saved
 from twins.errors import BadCartridge

@@ -9,8 +9,8 @@ import ast
 import sys
 from typing import Any
 
-from agents.loading import OWN_PACKAGES
-from agents.requirements import declared_requirements, normalised, package_for
+from agents.contract.loading import OWN_PACKAGES
+from agents.packages.requirements import declared_requirements, normalised, package_for
 from twins.eggs.archive.names import shown
 from twins.errors import BadFile
 from twins.workspace_env import decode, parse

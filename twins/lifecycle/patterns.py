@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from agents import programs
+from agents.runtime import programs
 from twins.lifecycle.errors import BadFilter
 
 MAX_PATTERN = 500

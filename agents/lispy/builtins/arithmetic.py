@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from agents.lispy import reals
+from agents.lispy import float_math
 from agents.lispy.errors import passed, wrong
-from agents.lispy.numerals import SMALL
+from agents.lispy.number_format import SMALL
 from agents.lispy.printer import shortly
 from agents.lispy.state import State
 from agents.lispy.values import ANY
@@ -111,7 +111,7 @@ def _expt(state: State, arguments: list[Any]) -> Any:
             exponent = exponent if exponent < 2 else 2 - exponent % 2
         return state.made_integer(base**exponent)
     try:
-        return _checked(state, "expt", lambda: reals.power(float(base), float(exponent)))
+        return _checked(state, "expt", lambda: float_math.power(float(base), float(exponent)))
     except ValueError:
         raise wrong("expt: the result is not a real number") from None
 
@@ -158,7 +158,7 @@ def _log(state: State, arguments: list[Any]) -> Any:
     numbers = [number_of(state, "log", argument) for argument in arguments]
     if min(numbers) <= 0:
         raise wrong("log: not above zero")
-    logs = [reals.logarithm(number) for number in numbers]
+    logs = [float_math.logarithm(number) for number in numbers]
     return logs[0] if len(logs) == 1 else _checked(state, "log", operator.truediv, *logs)
 
 
@@ -188,8 +188,8 @@ BUILTINS: dict[str, tuple[Callable[[State, list[Any]], Any], int, int]] = {
     "floor": (_to_integer("floor", math.floor), 1, 1),
     "ceil": (_to_integer("ceil", math.ceil), 1, 1),
     "sqrt": (_real("sqrt", _sqrt), 1, 1),
-    "sin": (_real("sin", reals.sine), 1, 1),
-    "cos": (_real("cos", reals.cosine), 1, 1),
+    "sin": (_real("sin", float_math.sine), 1, 1),
+    "cos": (_real("cos", float_math.cosine), 1, 1),
     "log": (_log, 1, 2),
     "zero?": (_sign("zero?", lambda number: number == 0), 1, 1),
     "positive?": (_sign("positive?", lambda number: number > 0), 1, 1),

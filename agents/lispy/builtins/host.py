@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from agents.lispy.builtins.texts import as_text
+from agents.lispy.builtins.strings import as_text
 from agents.lispy.errors import passed, wrong
 from agents.lispy.printer import TooLong, displayed
 from agents.lispy.state import LANGUAGE, State

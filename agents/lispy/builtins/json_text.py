@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from agents.lispy.builtins.texts import text_of
+from agents.lispy.builtins.strings import text_of
 from agents.lispy.errors import Fault, passed
-from agents.lispy.numerals import decimal, number_in, written
+from agents.lispy.number_format import decimal, number_in, written
 from agents.lispy.printer import Words
 from agents.lispy.state import State
 from agents.lispy.values import Symbol, kind_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from agents.lispy.builtins import arithmetic, comparing, higher, host, json_text, lists, maps, texts
+from agents.lispy.builtins import arithmetic, compare, higher_order, host, json_text, lists, maps, strings
 from agents.lispy.state import State
 from agents.lispy.values import Builtin, Scope, Symbol
 
@@ -27,7 +27,7 @@ def _manifest(state: State, arguments: list[Any]) -> Any:
 
 BUILTINS: dict[str, Builtin] = {
     name: Builtin(name, *entry)
-    for room in (arithmetic, comparing, higher, host, json_text, lists, maps, texts)
+    for room in (arithmetic, compare, higher_order, host, json_text, lists, maps, strings)
     for name, entry in room.BUILTINS.items()
 }
 BUILTINS["builtin-manifest"] = Builtin("builtin-manifest", _manifest, 0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.lispy.builtins.higher import merging
+from agents.lispy.builtins.higher_order import merging
 from agents.lispy.frames import (
     AND,
     BODY,

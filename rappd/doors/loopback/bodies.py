@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from aiohttp import BodyPartReader, web
 
-from agents.brainstem.nesting import MAX_DEPTH, too_deep
+from agents.brainstem.json_depth import MAX_DEPTH, too_deep
 from envelopes.problem import Problem
 
 

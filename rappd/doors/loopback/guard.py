@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from agents.worker.ancestry import is_worker_process
+from agents.workers.process_tree import is_worker_process
 from envelopes.problem import Problem
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE

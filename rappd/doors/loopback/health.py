@@ -10,9 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from agents import programs
+from agents.providers.lazy_imports import load
+from agents.runtime import programs
 from agents.storage.file_pool import in_file_pool
-from agents.thinking.lazy import load
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.tenant import tenant_of

@@ -7,8 +7,8 @@ import logging
 
 from aiohttp import web
 
-from agents.worker.syscalls import LINUX
-from agents.worker.tcp_owners import Address, account_of, worker_serves
+from agents.workers.syscalls import LINUX
+from agents.workers.tcp_owners import Address, account_of, worker_serves
 from rappd.doors.keys import HOUSE
 
 log = logging.getLogger(__name__)

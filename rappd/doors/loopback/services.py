@@ -9,8 +9,8 @@ import orjson
 from aiohttp import web
 
 from agents.errors import AgentError
-from agents.services import ServiceFailed
-from agents.worker.raised import AgentRaised
+from agents.runtime.services import ServiceFailed
+from agents.workers.errors import AgentRaised
 from envelopes.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
 from envelopes.record import ERROR, is_uuid
 from rappd.doors.answer import ok, plain, refusal

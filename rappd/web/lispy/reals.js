@@ -1,5 +1,5 @@
 /**
- * sin, cos, log and powers of floats from whole-number arithmetic alone, as in `agents/lispy/reals.py`: a
+ * sin, cos, log and powers of floats from whole-number arithmetic alone, as in `agents/lispy/float_math.py`: a
  * platform's own library may differ from another's in the last bit. 256 fraction bits, rounded once.
  */
 

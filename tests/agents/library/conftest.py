@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import agents.library
-from agents.discovery import stamp_of
+from agents.contract.file_discovery import stamp_of
 from agents.errors import AgentError
-from agents.worker.plan import CrewPlan
-from agents.worker.workforce import Workforce
+from agents.workers.config import CrewPlan
+from agents.workers.supervisor import Workforce
 
 LIBRARY = Path(agents.library.__path__[0])
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import agents.library
-from agents.loading import load_agent_file
+from agents.contract.loading import load_agent_file
 
 LIBRARY = Path(agents.library.__path__[0])
 FILE = "hacker_news_agent.py"

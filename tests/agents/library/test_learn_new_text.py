@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agents.library
-from agents.loading import load_agent_file
+from agents.contract.loading import load_agent_file
 
 RUN = "import builtins; builtins.prose_ran = True"
 PIECES = st.one_of(

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import agents.library
-from agents.loading import load_agent_file
+from agents.contract.loading import load_agent_file
 
 NAMES = st.sampled_from(["alpha", "beta", "SOUL", "json", "list", "_p", "__d__"])
 

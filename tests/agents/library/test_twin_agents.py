@@ -12,8 +12,8 @@ import pytest
 
 import agents.library
 from agents.errors import AgentError
-from agents.thinking.offline.present import present
-from agents.thinking.offline.route import Decision, route
+from agents.providers.offline.result_format import present
+from agents.providers.offline.route import Decision, route
 
 TWIN, HATCH, LAY = "twin_agent.py", "hatch_egg_agent.py", "lay_egg_agent.py"
 ROSE = {"name": "Rose", "kind": "personal", "state": "asleep", "port": None, "memories": 3, "key": "4f" * 32}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from agents.contract.loading import describe
 from agents.lispy.agent import BadLispyAgent, LispyAgent, LispyFailed
 from agents.lispy.errors import BadValue
 from agents.lispy.limits import Limits
-from agents.loading import describe
-from agents.performing import perform
+from agents.runtime.invoke import perform
 
 GREETER = """
 ; Says hello in several languages, and counts.

@@ -13,7 +13,7 @@ import pytest
 
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
-from agents.lispy.wire import from_wire
+from agents.lispy.value_codec import from_wire
 
 HERE = Path(__file__).parent
 PROGRAMS: list[dict[str, Any]] = json.loads((HERE / "programs.json").read_text())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.lispy.errors import BadImage
 from agents.lispy.limits import CEILING, Limits
 from agents.lispy.machine import Machine
-from agents.lispy.wire import from_wire
+from agents.lispy.value_codec import from_wire
 
 PROGRAMS = json.loads(Path(__file__).with_name("programs.json").read_text())
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.lispy import reals
+from agents.lispy import float_math
+from agents.lispy.conversion import from_plain, to_plain
 from agents.lispy.errors import BadValue, Fault
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
-from agents.lispy.numerals import decimal, whole
-from agents.lispy.plain import from_plain, to_plain
+from agents.lispy.number_format import decimal, whole
 from agents.lispy.printer import printed
 from agents.lispy.reader import read
+from agents.lispy.value_codec import from_wire, to_wire
 from agents.lispy.values import Pair, Symbol
-from agents.lispy.wire import from_wire, to_wire
 
 TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -182,10 +182,10 @@ POSITIVE = st.floats(min_value=5e-324, allow_nan=False, allow_infinity=False)
 @given(FLOATS, POSITIVE, st.floats(-300, 300))
 def test_real_functions_are_as_near_as_can_be(x: float, positive: float, y: float) -> None:
     """The platform's own may be off by one in the last place; ours is at most that far from it."""
-    pairs = [(reals.sine(x), math.sin(x)), (reals.cosine(x), math.cos(x))]
-    pairs.append((reals.logarithm(positive), math.log(positive)))
+    pairs = [(float_math.sine(x), math.sin(x)), (float_math.cosine(x), math.cos(x))]
+    pairs.append((float_math.logarithm(positive), math.log(positive)))
     try:
-        pairs.append((reals.power(positive, y), math.pow(positive, y)))
+        pairs.append((float_math.power(positive, y), math.pow(positive, y)))
     except OverflowError:
         with pytest.raises(OverflowError):
             math.pow(positive, y)
@@ -195,7 +195,7 @@ def test_real_functions_are_as_near_as_can_be(x: float, positive: float, y: floa
 
 @given(st.integers(-(2**26), 2**26), st.integers(0, 20))
 def test_powers_of_whole_numbers_are_rounded_once(base: int, exponent: int) -> None:
-    assert reals.power(float(base), float(exponent)) == float(base**exponent)
+    assert float_math.power(float(base), float(exponent)) == float(base**exponent)
 
 
 def test_of_a_pair_the_long_text_in_front_is_written_first_and_what_is_shared_once() -> None:

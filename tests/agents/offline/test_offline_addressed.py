@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.thinking.offline.deciding import decide
-from agents.thinking.offline.route import Decision, route
+from agents.providers.offline.decide import decide
+from agents.providers.offline.route import Decision, route
 
 TEXT = {"type": "string"}
 

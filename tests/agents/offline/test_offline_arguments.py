@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.thinking.offline.route import Decision, route
+from agents.providers.offline.route import Decision, route
 
 TODAY = date(2026, 1, 15)  # a Thursday
 

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.thinking.offline.brain import OfflineBrain
-from agents.thinking.provider import Completion, ModelRequest, Provider
+from agents.providers.offline.brain import OfflineBrain
+from agents.providers.provider import Completion, ModelRequest, Provider
 
 STRING = {"type": "string"}
 

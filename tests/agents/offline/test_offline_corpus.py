@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.thinking.offline.route import route
+from agents.providers.offline.route import route
 
 HERE = Path(__file__).parent
 TODAY = date(2026, 1, 15)

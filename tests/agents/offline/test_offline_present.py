@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.thinking.offline.present import present
+from agents.providers.offline.result_format import present
 
 
 def shown(value: Any) -> str:

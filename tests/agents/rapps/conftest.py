@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import agents.rapps
-from agents.discovery import stamp_of
+from agents.contract.file_discovery import stamp_of
 from agents.rapps.rapplication import read_rapplication
-from agents.worker.plan import CrewPlan
-from agents.worker.workforce import Workforce
+from agents.workers.config import CrewPlan
+from agents.workers.supervisor import Workforce
 
 SHIPPED = Path(agents.rapps.__path__[0])
 

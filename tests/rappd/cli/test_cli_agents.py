@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
-from agents.scaffold import NoName, scaffold
+from agents.contract.scaffold import NoName, scaffold
 from rappd.store.reading import Reader
 
 HOSTILE = [

@@ -14,7 +14,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import on_terminal
 
-from agents.worker.ancestry import descendants
+from agents.workers.process_tree import descendants
 
 
 def _findings(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from daemon_under_test import RunningDaemon
 from terminal_under_test import BIN
 
-from agents import programs
+from agents.runtime import programs
 from envelopes.problem import Problem
 from rappd.cli import running
 from rappd.cli.app import rappd

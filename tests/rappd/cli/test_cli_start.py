@@ -15,7 +15,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source, free_port
 from terminal_under_test import BIN, Terminal, lives, on_terminal
 
-from agents.worker.ancestry import descendants
+from agents.workers.process_tree import descendants
 
 FIRST = """\
 ✓ desk_{four} is awake

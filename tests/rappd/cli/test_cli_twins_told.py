@@ -10,7 +10,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import on_terminal
 
-from agents.worker.ancestry import descendants
+from agents.workers.process_tree import descendants
 from rappd.cli.tables import cells
 from tests.rappd.cli.twins_verbs import error, lay, run, told
 from twins.rappid import Rappid

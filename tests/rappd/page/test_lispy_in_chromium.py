@@ -10,7 +10,7 @@ import pytest
 
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
-from agents.lispy.wire import from_wire
+from agents.lispy.value_codec import from_wire
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

@@ -20,7 +20,7 @@ import rappd
 from agents.lispy.errors import BadImage
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
-from agents.lispy.wire import from_wire, to_wire
+from agents.lispy.value_codec import from_wire, to_wire
 
 HERE = Path(__file__).parent
 WEB = Path(rappd.__file__).parent / "web"

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agents.discovery import SUFFIX
+from agents.contract.file_discovery import SUFFIX
 from twins.eggs.packing import exclusions
 from twins.eggs.packing.exclusions import Why
 from twins.eggs.packing.load import Load

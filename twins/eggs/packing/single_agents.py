@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from agents.discovery import SUFFIX
+from agents.contract.file_discovery import SUFFIX
 from twins.eggs.archive.names import safe_path
 from twins.eggs.packing import exclusions
 from twins.eggs.packing.load import Load

@@ -1,0 +1,136 @@
+"""Agents and their files as the daemon lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import orjson
+
+from agents.contract.agent_contract import Description
+from agents.contract.file_discovery import AgentFile
+from agents.providers.provider import Tool
+from agents.storage.safe_fs import SafeTree
+
+Key = tuple[str, str]
+"""(origin, path relative to the origin's folder): what a file goes by."""
+
+Origin = str  # "shipped", "yours", or "source owner/repo"
+
+STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "Fleet"})
+
+REACHING = frozenset({"AskPeer"})
+"""Agents that speak to other machines for the person."""
+
+
+def is_structural(name: str) -> bool:
+    """Whether an agent of that name changes the house itself, and so is offered to its operator only."""
+    return name in STRUCTURAL or name.startswith("Neighborhood")
+
+
+def needs_trust(name: str) -> bool:
+    """Whether an agent of that name may ask the house for something, and so shares no process with others."""
+    return is_structural(name) or name in REACHING
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """A place agents come from. Later folders win over earlier ones that claim the same name.
+
+    ``files``: the tree that the folder is read in; None for the program's own.
+    """
+
+    origin: Origin
+    path: Path
+    only: frozenset[str] | None = None  # file names that count; None takes all
+    but: frozenset[str] = frozenset()  # file names that do not
+    files: SafeTree | None = None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a file, or a class in it, is quarantined."""
+
+    reason: str
+    line: int | None = None
+    class_name: str = ""
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent as the house knows it. ``tool_name`` is its name in a form that every model takes."""
+
+    name: str
+    tool_name: str
+    description: str
+    parameters: dict[str, Any]
+    file: AgentFile
+    origin: Origin
+    sha256: str
+    kept: str
+    class_name: str = ""
+    has_context: bool = False
+    idempotent: bool = False
+    one_worker: bool = False
+    trusted: bool = False
+    shadowed_by: str = ""
+    code_origin: str = ""
+    """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
+    _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)
+
+    def described(self) -> Description:
+        """The part of it that its file declares."""
+        return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
+
+    def reference(self) -> orjson.Fragment:
+        """What a worker needs to load this very version, as JSON: every call sends it."""
+        if self._reference is None:
+            self._reference = orjson.Fragment(orjson.dumps(self._version()))
+        return self._reference
+
+    def _version(self) -> dict[str, Any]:
+        wanted = {
+            "rel": self.file.rel,
+            "path": str(self.file.path),
+            "source_path": self.kept,
+            "stamp": list(self.file.stamp),
+        }
+        if self.trusted:
+            wanted["sha256"] = self.sha256  # a stamp can be forged by whoever may write the file
+        return wanted
+
+    def tool(self) -> Tool:
+        """The OpenAI tool definition."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.tool_name,
+                "description": self.description,
+                "parameters": self.parameters,
+            },
+        }
+
+
+class FileState(msgspec.Struct):
+    """One agent file: the agents of its last good version, and what is wrong with it now."""
+
+    file: AgentFile
+    origin: Origin
+    agents: list[Agent] = msgspec.field(default_factory=list)
+    failures: list[Failure] = msgspec.field(default_factory=list)
+    good_since: float = 0.0
+    lacks: str = (
+        ""  # a module that it could not import; it may come, or be approved, without this file changing
+    )
+    held: bool = False  # it came from elsewhere and waits for the operator's approval
+    code_origin: str = ""  # as in its agents
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a refresh found: agents that became ready, a file that failed, or one that went."""
+
+    kind: Literal["ready", "failed", "gone"]
+    file: str
+    agents: tuple[str, ...] = ()
+    failure: Failure | None = None
+    good_since: float = 0.0

@@ -1,0 +1,322 @@
+"""Describing agent files: in a worker, with their packages, and with the last good version kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from agents.contract.agent import Agent, Failure, FileState, Key, Origin, needs_trust
+from agents.contract.file_discovery import AgentFile
+from agents.errors import AgentError, CallTimeout, WorkerGone
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from agents.workers.call import OnCallback
+
+log = logging.getLogger(__name__)
+
+LOAD_SECONDS = 20.0
+_BATCH = 50
+_QUARANTINED = "quarantined code"
+_NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
+
+Installer = Callable[[list[str]], Awaitable[str]]
+"""Installs packages into the workspace's ``.deps``; gives "" or what went wrong."""
+
+
+class Quarantine(Protocol):
+    """Which files of a workspace must not run until they are approved."""
+
+    def look(self) -> object:
+        """Reads anew what is held; what it returns is another object when that changed. Blocks on the disk."""
+        ...
+
+    def why(self, path: Path, sha256: str) -> str:
+        """Why the file must not run with the content of that hash; "" when it may."""
+        ...
+
+
+class RequestPool(Protocol):
+    """Workers that answer requests."""
+
+    async def request(
+        self,
+        op: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - as ``WorkerPool.request``
+        on_callback: OnCallback | None = None,
+    ) -> Any:
+        """See ``WorkerPool.request``."""
+        ...
+
+
+class PoolsByOrigin(Protocol):
+    """Workers of one workspace, apart for each origin of code."""
+
+    def pool(self, origin: str) -> RequestPool:
+        """The pool in which code of that origin is loaded."""
+        ...
+
+
+class CodeOrigins(Protocol):
+    """Tells files of the owner's own folder that came with an egg."""
+
+    def look(self) -> object:
+        """Reads anew; what it returns is another object when something changed. Blocks on the disk."""
+        ...
+
+    def egg_of(self, path: Path, sha256: str) -> str:
+        """The egg's origin; "" for what none brought."""
+        ...
+
+
+class Describer:
+    """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
+    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
+    ``files`` is the workspace's tree."""
+
+    def __init__(
+        self,
+        pools: PoolsByOrigin,
+        *,
+        kept: Path,
+        deps: Path,
+        trusted: Callable[[Origin, str], bool],
+        held: Quarantine,
+        files: SafeTree,
+        installer: Installer | None,
+        origins: CodeOrigins | None = None,
+    ) -> None:
+        self._pools = pools
+        self._origins = origins
+        self._files = files
+        self._kept = kept
+        self._deps = deps
+        self._is_trusted = trusted
+        self._held = held
+        self._installer = installer
+
+    async def describe(
+        self, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
+    ) -> dict[Key, FileState]:
+        """The state of each file now; a broken one keeps serving the version of ``before``."""
+        asked = todo
+        done = await in_file_pool(self._quarantined, todo)
+        todo = [one for one in todo if one[0] not in done]
+        by_origin = await in_file_pool(self._by_code_origin, todo)
+        found = await asyncio.gather(
+            *(self._describe(origin, files, before) for origin, files in by_origin.items())
+        )
+        for states in found:
+            done.update(states)
+        return {key: done[key] for key, _ in asked}
+
+    async def _describe(
+        self, origin: str, todo: Sequence[tuple[Key, AgentFile]], before: Mapping[Key, FileState]
+    ) -> dict[Key, FileState]:
+        """The same for files of one code origin."""
+        done = {}
+        for start in range(0, len(todo), _BATCH):
+            batch = todo[start : start + _BATCH]
+            outcomes = await self._ask(origin, batch)
+            for (key, file), outcome in zip(batch, outcomes, strict=True):
+                outcome = await self._with_packages(origin, key, file, outcome)
+                state = None
+                if key not in before and _is_broken(outcome):
+                    state = await self._from_kept(origin, key, file, outcome)
+                if state is None:
+                    state = await in_file_pool(self._take, key, file, outcome, before.get(key))
+                state.code_origin = origin
+                for agent in state.agents:
+                    agent.code_origin = origin
+                done[key] = state
+        return done
+
+    def code_origin(self, key: Key, file: AgentFile) -> str:
+        """The origin that keeps its code apart from that of others. Blocks on the disk."""
+        if key[0] == "shipped" or self._origins is None:
+            return key[0]
+        return self._origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
+
+    def _by_code_origin(
+        self, todo: Sequence[tuple[Key, AgentFile]]
+    ) -> dict[str, list[tuple[Key, AgentFile]]]:
+        found: dict[str, list[tuple[Key, AgentFile]]] = {}
+        for key, file in todo:
+            found.setdefault(self.code_origin(key, file), []).append((key, file))
+        return found
+
+    def why_held(self, key: Key, file: AgentFile) -> str:
+        """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
+        if key[0] == "shipped":
+            return ""
+        try:
+            content = file.content()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:  # what cannot be told apart from held code does not run
+            return f"it cannot be read: {error.strerror or error}"
+        return self._held.why(file.path, hashlib.sha256(content).hexdigest())
+
+    def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
+        """The files that must not even be loaded: nothing of them runs."""
+        states = {}
+        for key, file in todo:
+            why = self.why_held(key, file)
+            if why:
+                origin = self.code_origin(key, file)
+                states[key] = FileState(file, key[0], [], [Failure(why)], held=True, code_origin=origin)
+        return states
+
+    async def _from_kept(
+        self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
+    ) -> FileState | None:
+        """The last good version of a file that is broken at the start, if a copy of it was kept."""
+        kept = self._kept_path(*key)
+        content = await in_file_pool(self._read_kept, kept)
+        if not content:
+            return None
+        earlier = AgentFile(file.rel, file.path, _NO_STAMP)
+        body = {"rel": file.rel, "path": str(file.path), "stamp": list(_NO_STAMP), "source_path": str(kept)}
+        try:
+            answer = await self._pools.pool(origin).request(
+                "describe", {"files": [body]}, timeout=LOAD_SECONDS
+            )
+        except AgentError:
+            return None
+        found = answer["files"][0]
+        if not found["agents"]:
+            return None
+        agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
+        good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
+        return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
+
+    async def _ask(
+        self, origin: str, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
+    ) -> list[dict[str, Any]]:
+        files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
+        try:
+            answer = await self._pools.pool(origin).request(
+                "describe", {"files": files}, timeout=LOAD_SECONDS
+            )
+        except CallTimeout:
+            if len(batch) == 1:
+                return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
+        except AgentError as error:
+            if len(batch) == 1 and again and isinstance(error, WorkerGone):
+                return await self._ask(origin, batch, again=False)  # it may have ended for another reason
+            if len(batch) == 1:
+                return [_failed(f"loading it {error}")]
+        else:
+            outcomes: list[dict[str, Any]] = answer["files"]
+            return outcomes
+        return [(await self._ask(origin, [one]))[0] for one in batch]  # one of them does it: find out which
+
+    async def _with_packages(
+        self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
+    ) -> dict[str, Any]:
+        tried: set[str] = set()
+        while (missing := (outcome.get("failure") or {}).get("missing_module")) and missing not in tried:
+            tried.add(missing)
+            from agents.packages import dependencies  # rarely needed, and every start would pay for it
+
+            source = await in_file_pool(_read, file)
+            wanted = dependencies.requirements_for(source, missing)
+            if not wanted or self._installer is None:
+                command = dependencies.command_for(missing, wanted, self._deps)
+                outcome["failure"]["reason"] += f"; install it: {command}"
+                break
+            problem = await self._installer(wanted)
+            if problem:
+                outcome["failure"]["reason"] += f"; {problem}"
+                break
+            outcome = (await self._ask(origin, [(key, file)]))[0]
+        return outcome
+
+    def _take(
+        self, key: Key, file: AgentFile, outcome: dict[str, Any], before: FileState | None
+    ) -> FileState:
+        origin = key[0]
+        failures = _failures(outcome)
+        lacks = _lacks(outcome)
+        if _is_broken(outcome):
+            if before is not None and before.agents:
+                return FileState(file, origin, before.agents, failures, before.good_since, lacks)
+            return FileState(file, origin, [], failures, lacks=lacks)
+        content = _read(file)
+        sha256 = hashlib.sha256(content).hexdigest()
+        kept = self._keep(origin, file, content) if origin != "shipped" else ""
+        agents = self._agents_of(origin, file, outcome, sha256, kept)
+        return FileState(file, origin, agents, failures, time.time(), lacks)
+
+    def _agents_of(
+        self, origin: Origin, file: AgentFile, outcome: dict[str, Any], sha256: str, kept: str
+    ) -> list[Agent]:
+        return [
+            Agent(
+                name=item["name"],
+                tool_name=item["tool_name"],
+                description=item["description"],
+                parameters=item["parameters"],
+                file=file,
+                origin=origin,
+                sha256=sha256,
+                kept=kept,
+                class_name=item["class_name"],
+                has_context=item.get("has_system_context", False),
+                idempotent=item.get("idempotent", False),
+                one_worker=item.get("one_worker", False),
+                trusted=self._is_trusted(origin, sha256) and needs_trust(item["name"]),
+            )
+            for item in outcome.get("agents", ())
+        ]
+
+    def _kept_path(self, origin: Origin, rel: str) -> Path:
+        name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
+        return self._kept / f"{name}.py"
+
+    def _read_kept(self, kept: Path) -> bytes:
+        try:
+            return self._files.read(kept)
+        except OSError:
+            return b""
+
+    def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
+        target = self._kept_path(origin, file.rel)
+        try:
+            self._files.write_unsynced(target, content)
+        except OSError as error:
+            log.warning("no copy of %s kept: %s", file.rel, error)
+            return ""
+        return str(target)
+
+
+def _is_broken(outcome: dict[str, Any]) -> bool:
+    return bool(outcome.get("failure")) and not outcome.get("agents")
+
+
+def _lacks(outcome: dict[str, Any]) -> str:
+    """What it wanted and did not get, where that may come without the file changing."""
+    missing: str = (outcome.get("failure") or {}).get("missing_module") or ""
+    return _QUARANTINED if outcome.get("waits") else missing
+
+
+def _failures(outcome: dict[str, Any]) -> list[Failure]:
+    found = [*outcome.get("quarantined", ()), *filter(None, [outcome.get("failure")])]
+    return [Failure(item["reason"], item.get("line"), item.get("class_name") or "") for item in found]
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"agents": [], "failure": {"reason": reason, "line": None}}
+
+
+def _read(file: AgentFile) -> bytes:
+    try:
+        return file.content()
+    except OSError:
+        return b""

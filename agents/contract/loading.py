@@ -1,0 +1,259 @@
+"""Making agents out of one file: executing it, instantiating its classes, describing them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from agents.basic_agent import BasicAgent
+from agents.contract import manifest
+from agents.contract.agent_contract import Description, Quarantined, check_metadata, safe_tool_name
+from agents.contract.file_discovery import CARTRIDGE, LISPY
+from agents.runtime.bytecode_cache import code_of
+
+OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
+"""Names that agent files import from the house itself; no package of that name is ever installed."""
+
+MODULE_PREFIX = "agent_file_"
+_numbers = itertools.count(1)
+
+
+@dataclass(slots=True, frozen=True)
+class LoadFailure:
+    """Why a file, or one class in it, gives no agent.
+
+    ``line`` is where in the file it happened, as far as known. ``missing_module`` is the module that
+    has to be installed, if that is all that is wrong.
+    """
+
+    file: str
+    line: int | None
+    reason: str
+    class_name: str = ""
+    missing_module: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as a plain object."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One executed file. ``failure`` is set when the file itself failed; ``quarantined`` are classes
+    that gave no agent although the file ran.
+    """
+
+    file: str
+    module: ModuleType | None = None
+    instances: list[Any] = field(default_factory=list)
+    descriptions: list[Description] = field(default_factory=list)
+    quarantined: list[LoadFailure] = field(default_factory=list)
+    failure: LoadFailure | None = None
+
+    def find(self, name: str, class_name: str = "") -> tuple[Any, Description] | None:
+        """The agent of that name, and class if one is given; of several the last, as in load order."""
+        for description, instance in zip(reversed(self.descriptions), reversed(self.instances), strict=True):
+            if description.name == name and class_name in ("", description.class_name):
+                return instance, description
+        return None
+
+    def forget(self) -> None:
+        """Takes the file's module out of ``sys.modules``."""
+        if self.module is not None:
+            sys.modules.pop(self.module.__name__, None)
+
+
+def load_agent_file(
+    path: Path, *, shown_as: str | None = None, source: bytes | None = None, folder: Path | None = None
+) -> Loaded:
+    """Executes the file and makes one agent of each class it offers, without arguments.
+
+    ``source`` is used instead of the file's bytes; ``shown_as`` is the file's name in failures;
+    ``folder`` is the agents folder, where relative imports start. Nothing that foreign code raises
+    gets out.
+    """
+    loaded = Loaded(shown_as or path.name)
+    try:
+        content = path.read_bytes() if source is None else source
+    except OSError as error:
+        loaded.failure = LoadFailure(loaded.file, None, f"it cannot be read: {error.strerror or error}")
+        return loaded
+    if path.name.endswith((LISPY, CARTRIDGE)):
+        from agents.lispy.loading import load_lispy  # most workspaces have none
+
+        load_lispy(loaded, content)
+        return loaded
+    loaded.module, loaded.failure = execute(path, loaded.file, content, folder or path.parent)
+    if loaded.module is not None:
+        _make_agents(loaded, loaded.module, path, content)
+        if not loaded.instances and not loaded.quarantined:
+            reason = "it defines no agent, a class with name, metadata and perform"
+            loaded.failure = LoadFailure(loaded.file, None, reason)
+            loaded.forget()
+    return loaded
+
+
+def execute(
+    path: Path, shown_as: str, content: bytes, folder: Path
+) -> tuple[ModuleType | None, LoadFailure | None]:
+    """Runs ``content`` as a module with ``__file__`` = ``path``; the module, or why there is none.
+
+    The module's name is its own, so that it never stands in for, or runs as, another.
+    """
+    module = ModuleType(f"{MODULE_PREFIX}{next(_numbers)}_{path.stem}")
+    module.__file__ = str(path)
+    module.__package__ = _package(path, folder)
+    sys.modules[module.__name__] = module  # dataclasses, typing and pickle look modules up by name
+    try:
+        exec(code_of(path, content), module.__dict__)  # noqa: S102 - running agent files is what this room is for
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+        sys.modules.pop(module.__name__, None)
+        return None, _failure(error, path, shown_as)
+    return module, None
+
+
+def describe(instance: Any, *, default_text: str = "", shown: Any = None) -> Description:
+    """What ``instance`` says about itself; ``shown`` is its file's ``__manifest__``.
+
+    Raises ``Quarantined`` when its metadata cannot be offered to a model.
+    """
+    class_name = type(instance).__name__
+    metadata = getattr(instance, "metadata", None)
+    offered = metadata if isinstance(metadata, dict) else {}
+    name = next(
+        (
+            found.strip()
+            for found in (getattr(instance, "name", None), offered.get("name"))
+            if isinstance(found, str) and found.strip() not in ("", BasicAgent.__name__)
+        ),
+        class_name,
+    )
+    parameters = check_metadata(class_name, metadata)
+    context = getattr(type(instance), "system_context", None)
+    declared = {**(shown if isinstance(shown, dict) else {}), **offered}
+    return Description(
+        name=name,
+        tool_name=safe_tool_name(name),
+        description=_text(offered.get("description")) or _text(declared.get("description")) or default_text,
+        parameters=parameters,
+        class_name=class_name,
+        has_system_context=context is not None and context is not BasicAgent.system_context,
+        idempotent=getattr(instance, "idempotent", None) is True or declared.get("idempotent") is True,
+        one_worker=getattr(instance, "one_worker", None) is True or declared.get("one_worker") is True,
+        manifest=manifest.essentials(shown),
+    )
+
+
+def agent_classes(module: ModuleType) -> list[type]:
+    """The classes of an executed file that are agents, in the order it defines them.
+
+    Public module-level classes with ``perform``, except any called BasicAgent and abstract ones.
+    Imported classes count only if ``__all__`` names them, or if the file defines none of its own.
+    """
+    names = getattr(module, "__all__", ())
+    exported = names if isinstance(names, (list, tuple, set)) else ()
+    own: dict[type, None] = {}
+    imported: dict[type, None] = {}
+    for name, value in list(vars(module).items()):
+        if not isinstance(value, type) or name.startswith("_") or value.__name__ == BasicAgent.__name__:
+            continue
+        if not callable(getattr(value, "perform", None)) or inspect.isabstract(value):
+            continue
+        is_own = value.__module__ == module.__name__ or name in exported
+        (own if is_own else imported)[value] = None
+    return list(own or imported)
+
+
+def _package(path: Path, folder: Path) -> str:
+    """The package that relative imports of the file start from."""
+    try:
+        below = path.parent.relative_to(folder).parts
+    except ValueError:  # from another folder
+        below = ()
+    return ".".join(("agents", *below))
+
+
+def _make_agents(loaded: Loaded, module: ModuleType, path: Path, content: bytes) -> None:
+    shown = getattr(module, "__manifest__", None)
+    classes = agent_classes(module)
+    for cls in classes:
+        try:
+            instance = cls()
+            text = _text(cls.__doc__) or _text(module.__doc__)
+            description = describe(instance, default_text=text.split("\n\n", 1)[0], shown=shown)
+        except Quarantined as error:
+            line = _line_of_class(content, cls.__name__)
+            loaded.quarantined.append(LoadFailure(loaded.file, line, str(error), cls.__name__))
+        except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+            if _is_base_wanting_arguments(cls, classes, error):
+                continue
+            loaded.quarantined.append(_failure(error, path, loaded.file, content, cls.__name__))
+        else:
+            loaded.instances.append(instance)
+            loaded.descriptions.append(description)
+
+
+def _is_base_wanting_arguments(cls: type, classes: list[type], error: BaseException) -> bool:
+    """Whether ``cls`` is only there for others of its file: the call itself failed, and they derive from it."""
+    called = error.__traceback__
+    is_own_call = isinstance(error, TypeError) and called is not None and called.tb_next is None
+    return is_own_call and any(other is not cls and issubclass(other, cls) for other in classes)
+
+
+def _failure(
+    error: BaseException, path: Path, shown: str, content: bytes = b"", class_name: str = ""
+) -> LoadFailure:
+    line = _deepest_line(error.__traceback__, str(path))
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        line, reason = error.lineno or None, error.msg
+    elif isinstance(error, SystemExit):
+        reason = "it ends the program (sys.exit)"
+    elif isinstance(error, ImportError):
+        reason = re.sub(r" \([^()]*\)$", "", _said(error))  # which file it looked in helps nobody
+    else:
+        reason = f"{type(error).__name__}: {_said(error)}".removesuffix(": ")
+    if class_name:
+        line = line or _line_of_class(content, class_name)
+        reason = f"making {class_name} failed: {reason}"
+    return LoadFailure(shown, line, reason, class_name, _missing(error))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an exception of foreign code may not even be able to name itself
+        return "(its message cannot be read)"
+
+
+def _deepest_line(traceback: TracebackType | None, filename: str) -> int | None:
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
+
+
+def _missing(error: BaseException) -> str | None:
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return None
+    top = error.name.partition(".")[0]
+    return None if top in OWN_PACKAGES or top in sys.stdlib_module_names else error.name
+
+
+def _line_of_class(content: bytes, class_name: str) -> int | None:
+    nodes = ast.walk(ast.parse(content))
+    return next(
+        (node.lineno for node in nodes if isinstance(node, ast.ClassDef) and node.name == class_name), None
+    )
+
+
+def _text(value: Any) -> str:
+    return inspect.cleandoc(value).strip() if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""Python packages that agent files declare, installed into the workspace's ``.deps`` folder."""

@@ -1,0 +1,82 @@
+"""One JSON question over HTTP, for GitHub and for servers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import orjson
+
+from agents.providers.lazy_imports import load
+from agents.providers.urls import on_this_machine
+
+_MOST_BYTES = 1 << 20
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """``status`` 0 means that nobody answered. ``data`` is the JSON object, {} when there is none."""
+
+    status: int
+    data: dict[str, Any]
+    text: str = ""
+
+
+async def ask(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+    within: float = 10.0,
+) -> Reply:
+    """Sends one request, follows no redirect, reads at most 1 MiB, gives up after ``within`` s.
+
+    Never raises for the network's sake.
+    """
+    aiohttp = await load("aiohttp")
+    proxy = None if on_this_machine(url) else await asyncio.to_thread(_proxy_for, url)
+    limit = aiohttp.ClientTimeout(total=within)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=limit) as session,
+            session.request(
+                method,
+                url,
+                headers={"Accept": "application/json", **(headers or {})},
+                data=form,
+                proxy=proxy,
+                allow_redirects=False,
+            ) as response,
+        ):
+            raw = await _bounded(response.content)
+            return Reply(response.status, _object(raw), raw.decode("utf-8", "replace"))
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        return Reply(0, {})
+
+
+async def _bounded(stream: Any) -> bytes:
+    raw = bytearray()
+    while len(raw) < _MOST_BYTES and (piece := await stream.read(_MOST_BYTES - len(raw))):
+        raw += piece
+    return bytes(raw)
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _proxy_for(url: str) -> str | None:
+    """The environment's proxy; the client's own look-up would also send passwords from ~/.netrc."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)

@@ -1,0 +1,93 @@
+"""A provider in its place: what screens call it, how it fared last, when it may be closed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from agents.errors import ModelUnavailable
+from agents.providers.circuit_breaker import Breaker
+from agents.providers.provider import Provider
+
+_OWN_FAULT = (400, 404, 413, 422)  # the request's or the model's name: another request may well be answered
+_LISTING_SECONDS = 5.0
+
+
+class Seat(msgspec.Struct, eq=False):
+    """``models`` lists what the provider offers; ``known`` are the ids seen so far.
+
+    ``configured``: the operator named this server, or signed in to it. A seat that is left closes its provider
+    once the last answer under way has ended.
+    """
+
+    provider: Provider
+    where: str
+    models: Callable[[], Awaitable[list[dict[str, Any]]]]
+    breaker: Breaker
+    configured: bool = True
+    known: tuple[str, ...] = ()
+    problem: ModelUnavailable | None = None
+    _busy: int = 0
+    _left: bool = False
+    _listed: bool = False
+    _closing: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[None]:
+        """One answer under way; keeps account of how it ends."""
+        self._busy += 1
+        try:
+            yield
+        except ModelUnavailable as problem:
+            self.problem = problem
+            if problem.upstream_status in _OWN_FAULT:
+                self.breaker.dropped()
+            else:
+                self.breaker.failed()
+            raise
+        except BaseException:
+            self.breaker.dropped()
+            raise
+        else:
+            self.problem = None
+            self.breaker.answered()
+        finally:
+            self._busy -= 1
+            self._close_if_idle()
+
+    async def listing(self) -> list[dict[str, Any]]:
+        """What ``models`` says, or the ids known when it cannot say."""
+        self._listed = True
+        try:
+            async with asyncio.timeout(_LISTING_SECONDS):
+                entries = await self.models()
+        except (ModelUnavailable, TimeoutError):
+            return [{"id": model, "name": model} for model in self.known or (self.provider.model,)]
+        self.known = tuple(entry["id"] for entry in entries if entry.get("available", True))
+        return entries
+
+    async def has(self, model: str) -> bool:
+        """Whether it offers ``model``, as far as can be told: a server that lists nothing is believed."""
+        if not self.known and not self._listed:
+            await self.listing()
+        return not self.known or model in self.known
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._closing) and all(task.done() for task in self._closing)
+
+    def leave(self) -> None:
+        self._left = True
+        self._close_if_idle()
+
+    async def gone(self) -> None:
+        """Waits until a seat that was left has closed its provider, without waiting for answers."""
+        await asyncio.gather(*self._closing)
+
+    def _close_if_idle(self) -> None:
+        if self._left and not self._busy and not self._closing:
+            self._closing.add(asyncio.create_task(self.provider.close()))

@@ -1,0 +1,44 @@
+"""The provider that needs no model: one agent call per message, or an honest answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import orjson
+
+from agents.providers.lazy_imports import load
+from agents.providers.provider import Completion, ModelRequest, ToolCall
+
+
+class OfflineBrain:
+    """Answers without a model (architecture, "Thinking").
+
+    In the first round it calls at most one agent, and only with every required argument found; in
+    later rounds it words what the agents returned. Every text starts with ``(no model)``. It never
+    raises ``ModelUnavailable``, uses no network and keeps nothing between turns. Deciding among
+    many agents takes a while the first time, so it happens beside the event loop.
+    """
+
+    name = "offline brain"
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+
+    @property
+    def model(self) -> str:
+        return self.name
+
+    async def complete(self, request: ModelRequest) -> Completion:
+        deciding = await load("agents.providers.offline.decide")
+        found = await asyncio.to_thread(deciding.decide, request.messages, request.tools, request.round)
+        if not isinstance(found, str):
+            arguments = orjson.dumps(found.arguments).decode()
+            call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
+            return Completion(tool_calls=(call,), model=self.model)
+        if request.on_text is not None:
+            request.on_text(found)
+        return Completion(text=found, model=self.model)
+
+    async def close(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,119 @@
+"""What the offline brain does with a conversation: one agent call, or an honest answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.providers.offline.peer_prefix import ASKING
+from agents.providers.offline.responses import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
+from agents.providers.offline.result_format import present
+from agents.providers.offline.route import Decision, route
+from agents.providers.offline.twin_commands import DOING, twin_deed
+from agents.providers.provider import Message, Tool
+
+_LONGEST_ANSWER = 12  # words of a message that may complete the one before
+
+
+def decide(messages: Sequence[Message], tools: Sequence[Tool], number: int) -> Decision | str:
+    """What to do in round ``number``: call an agent (the decision is ready), or say the text."""
+    found = _results(messages)
+    if found:
+        if nobody := _nobody_shown(messages, found):
+            return nothing_fits(tools, besides=nobody)
+        return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
+    if number > 0:
+        return nothing_fits(tools)
+    decision = _decide(messages, tools)
+    return decision if decision.ready else _answer(decision, tools)
+
+
+def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
+    said = [message for message in messages if message.get("role") in ("user", "assistant")]
+    text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
+    decision = route(text, tools)
+    answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
+    if answering and _text(said[-2]).startswith(f"{NO_MODEL}{ASKING} needs"):
+        # whatever an agent here could do with it: it was asked for another machine
+        return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
+    if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
+        return decision
+    return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
+
+
+def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
+    """The decision for an answer to what this brain asked for: "weather", "Weather needs a city", "Berlin"."""
+    if not asked.startswith(NO_MODEL):
+        return None
+    meant = route(before, tools)
+    if meant.reason != "missing" or not asked.startswith(needs(meant, tools)):
+        return None
+    asked_again = [f"{before.rstrip(' ?.!')} {text}"]
+    if len(meant.missing) == 1:
+        spelled = text.replace('"', "'").rstrip(" .!")
+        asked_again.append(f'{before} {meant.missing[0]}="{spelled}"')
+    for whole in asked_again:
+        decision = route(whole, tools)
+        if decision.ready and decision.name == meant.name:
+            return decision
+    return None
+
+
+def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
+    match decision.reason:
+        case "help":
+            return listing(tools)
+        case "missing":
+            return needs(decision, tools)
+        case "negated":
+            return NOTHING_RUN
+        case "unclear":
+            return unclear(decision)
+        case _:
+            return nothing_fits(tools)
+
+
+def _nobody_shown(messages: Sequence[Message], found: Sequence[tuple[str, str]]) -> str:
+    """The name in "show me Paris" when no twin has it: then the sentence was not about a twin. "" otherwise."""
+    name, result = found[0]
+    if len(found) > 1 or name != DOING or not result.startswith('Error: No twin "'):
+        return ""
+    deed = twin_deed(next((_text(one) for one in reversed(messages) if one.get("role") == "user"), ""))
+    guessed = deed is not None and not deed.plainly and deed.arguments["action"] == "overview"
+    return str(deed.arguments["rappid_uuid"]) if deed is not None and guessed else ""
+
+
+def _results(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """The agents' results at the end of ``messages``, with the agents' names."""
+    results: list[tuple[str, str]] = []
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.get("role") != "tool":
+            break
+        name = message.get("name") or _called(messages[:place], message.get("tool_call_id"))
+        results.append((str(name or "The agent"), _text(message)))
+    return results[::-1]
+
+
+def _called(messages: Sequence[Message], call_id: Any) -> str:
+    for message in reversed(messages):
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list | tuple) else ():
+            if (
+                isinstance(call, dict)
+                and call.get("id") == call_id
+                and isinstance(call.get("function"), dict)
+            ):
+                return str(call["function"].get("name") or "")
+    return ""
+
+
+def _text(message: Message) -> str:
+    """A message's text; of a content in parts, the text parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return "" if content is None else str(content)

@@ -1,0 +1,121 @@
+"""What the brain says when it calls nothing: what it can do, what is missing, that nothing fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agents.providers.offline.route import Decision
+from agents.providers.offline.schema import Param, Profile, profile_of, raw
+from agents.providers.offline.suggest import imperative, plain_line, suggest
+from agents.providers.provider import Tool
+
+NO_MODEL = "(no model) "
+"""Begins every text of the offline brain, so that nobody takes it for a model."""
+
+NOTHING_RUN = f"{NO_MODEL}Nothing was run."
+"""Answers being asked not to do something."""
+
+_MOST_LISTED = 60
+_MOST_NAMED = 6
+_LONGEST_CLAUSE = 60
+_LONGEST_SENTENCE = 120
+_LONGEST_NAME = 64
+_SETTING = "For open questions set a model: rappd config set provider.url URL"
+_CUT = re.compile(
+    r"[,;:(]| - | – | — |\. | and (?=(?:returns?|shows?|tells?|gives?|explains?|points?|reports?) )"
+)
+
+
+def listing(tools: Sequence[Tool]) -> str:
+    """The loaded agents in plain words, with something to try, and that no model is there."""
+    known = _known(tools)
+    if not known:
+        return f"{NO_MODEL}No agent is loaded yet. Drop an agent file into the agents folder. {_SETTING}"
+    count = "1 agent" if len(known) == 1 else f"{len(known)} agents"
+    lines = [f"{NO_MODEL}I have no model: I match your words to {count} and run the one that fits.", ""]
+    for _, profile in known[:_MOST_LISTED]:
+        told = _short(plain_line(profile.first_sentence).rstrip(":;"), _LONGEST_SENTENCE)
+        lines.append(f"- {_name(profile)}: {told}" if told else f"- {_name(profile)}")
+    if len(known) > _MOST_LISTED:
+        lines.append(f"- and {len(known) - _MOST_LISTED} more")
+    tries = list(dict.fromkeys(suggest(tool, tools) for tool, _ in known[:3]))
+    lines += ["", f"Try: {'; '.join(tries)}", _SETTING]
+    return "\n".join(lines)
+
+
+def nothing_fits(tools: Sequence[Tool], *, besides: str = "") -> str:
+    """That no agent does what was asked, and what the agents do. ``besides``: a name that is no twin's either."""
+    known = _known(tools)
+    if not known:
+        return listing(tools)
+    clauses = [_clause(profile) for _, profile in known[:_MOST_NAMED]]
+    more = len(known) - len(clauses)
+    rest = f"; and {more} more (ask: what can you do?)" if more > 0 else ""
+    none = f'No twin is called "{besides}", and none' if besides else "None"
+    return f"{NO_MODEL}{none} of my agents does that. I can: {'; '.join(clauses)}{rest}."
+
+
+def needs(decision: Decision, tools: Sequence[Tool]) -> str:
+    """Which arguments the agent meant still needs, and an example that has them."""
+    assert decision.tool is not None
+    profile = profile_of(raw(decision.tool))
+    assert profile is not None
+    params = {param.name: param for param in profile.params}
+    missing = [_needed(params[name]) for name in decision.missing if name in params]
+    asked = f"{NO_MODEL}{_name(profile)} needs {_joined(missing)}."
+    example = suggest(decision.tool, tools)
+    complete = example != profile.name and not example.endswith("…")
+    return f"{asked} Try: {example if complete else _pairs(profile, decision)}"
+
+
+def unclear(decision: Decision) -> str:
+    """That several agents fit equally well."""
+    names = [_short(plain_line(name), _LONGEST_NAME) for name in decision.rivals]
+    return (
+        f"{NO_MODEL}{_joined(names)} could both do that. Say which: use {names[0]}"
+        if len(names) == 2
+        else (f"{NO_MODEL}{_joined(names)} could all do that. Say which: use {names[0]}")
+    )
+
+
+def _known(tools: Sequence[Tool]) -> list[tuple[Tool, Profile]]:
+    found = ((tool, profile_of(raw(tool))) for tool in tools)
+    return [(tool, profile) for tool, profile in found if profile is not None]
+
+
+def _clause(profile: Profile) -> str:
+    """What the agent does in a few words, or else its name."""
+    told = imperative(_CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
+    return told if told and len(told) <= _LONGEST_CLAUSE else f"use {_name(profile)}"
+
+
+def _needed(param: Param) -> str:
+    human = _short(plain_line(param.human()), 40)
+    article = (
+        "" if human.endswith("s") and not human.endswith("ss") else "an " if human[:1] in "aeio" else "a "
+    )
+    choices = [str(one) for one in param.choices if isinstance(one, str | int | float)]
+    if 1 < len(choices) <= 6:
+        return f"{article}{human} ({_joined([_short(plain_line(one), 30) for one in choices], 'or')})"
+    return article + human
+
+
+def _pairs(profile: Profile, decision: Decision) -> str:
+    """The call written out: what was understood, and an ellipsis for what was not."""
+    known = [f"{name}={value}" for name, value in decision.arguments.items() if " " not in str(value)]
+    return " ".join([_name(profile), *known, *(f"{name}=…" for name in decision.missing)])
+
+
+def _name(profile: Profile) -> str:
+    return _short(plain_line(profile.name), _LONGEST_NAME)
+
+
+def _short(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    return text[:longest].rsplit(" ", 1)[0].rstrip(",;:. ") + "…"
+
+
+def _joined(parts: list[str], word: str = "and") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"

@@ -1,0 +1,256 @@
+"""Values with a shape of their own (addresses, days, currencies …), and checking a value whole."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any
+
+from agents.providers.offline.schema import Param, Profile
+from agents.providers.offline.tokens import STOP, Word, word_set
+from agents.providers.offline.utterance import Found, Utterance
+from agents.providers.offline.vocabulary import CURRENCIES, LANGUAGES
+
+_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,200}")
+_TRUE = frozenset(("true", "yes", "on", "1"))
+_FALSE = frozenset(("false", "no", "off", "0"))
+_TOWARDS = frozenset(("to", "in", "into", "as"))
+_FILE_ENDINGS = word_set(
+    "py md js ts sh rs go rb pl txt csv json xml html css pdf doc docx xls xlsx png jpg jpeg gif zip log toml yaml yml"
+)
+_ANY_DAY = date(2000, 1, 1)  # numbers do not depend on it
+_MONEY = re.compile(r"[€$£¥₹₩]")
+
+
+def typed(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> list[Found]:
+    """Values in the utterance that have the shape of ``param``, likeliest first."""
+    match param.kind:
+        case "email":
+            return utterance.emails
+        case "url":
+            return utterance.urls or [
+                Found(f"https://{host.value}", host.start, host.end)
+                for host in utterance.hosts
+                if host.value[-1].isalpha() and not _is_code_file(host.value)
+            ]
+        case "guid":
+            return utterance.guids
+        case "date" | "time":
+            found = utterance.dates if param.kind == "date" else utterance.times
+            return found[1:2] if param.direction == "to" and len(found) > 1 else found
+        case "datetime":
+            return _moments(utterance)
+        case "path":
+            return _paths(param, utterance)
+        case "glob":
+            return utterance.globs
+        case "host":
+            return utterance.hosts
+        case "language":
+            return _directed(param, _listed(utterance, LANGUAGES), utterance, _codes_wanted(param))
+        case "currency":
+            return _currencies(param, utterance)
+        case "unit":
+            return _units(param, utterance)
+        case "symbol":
+            return [one for one in utterance.symbols if one.value.casefold() not in profile.name_stems]
+        case "expression":
+            return sorted(utterance.expressions, key=lambda one: one.start - one.end)
+        case "code":
+            free = [one for one in utterance.codes if not Utterance.inside(one, taken)]
+            return sorted(free, key=lambda one: not any(letter.isalpha() for letter in one.value))
+        case "timezone":
+            return utterance.zones
+    return []
+
+
+def whole(param: Param, given: Any, utterance: Utterance) -> Any:
+    """``given`` as a value of ``param``, converted where that loses nothing; None when it does not fit."""
+    if param.choices and param.kind != "array":
+        same = [
+            one for one in param.choices if one == given and isinstance(one, bool) == isinstance(given, bool)
+        ]
+        spelled = [one for one in param.choices if str(one).casefold() == str(given).casefold()]
+        return (same or spelled or [None])[0]
+    match param.kind:
+        case "boolean":
+            return _truth(given)
+        case "integer" | "number":
+            return _numeric(param, given)
+        case "array":
+            if isinstance(given, str):
+                given = [part.strip() for part in given.split(",") if part.strip()]
+            return _items(param, given, utterance) if isinstance(given, list) else None
+        case "object":
+            return given if isinstance(given, dict) else None
+        case "unknown":
+            return given
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return None
+    text = str(given).strip()
+    return _text(param, text, utterance) if text else None
+
+
+def _text(param: Param, text: str, utterance: Utterance) -> str | None:
+    asked = Utterance(text, utterance.today)
+    match param.kind:
+        case "email":
+            return text if _EMAIL.fullmatch(text) else None
+        case "url":
+            return text if re.match(r"[a-zA-Z][\w+.-]*:", text) or asked.hosts else None
+        case "guid":
+            return text if asked.guids else None
+        case "date":
+            return asked.dates[0].value if asked.dates else None
+        case "time":
+            return asked.times[0].value if asked.times else None
+        case "datetime":
+            found = _moments(asked)
+            return found[0].value if found else None
+        case "expression":
+            return text if any(letter.isdigit() for letter in text) else None
+        case "code":
+            return text if " " not in text and any(letter.isdigit() for letter in text) else None
+        case "currency":
+            return CURRENCIES.get(text.casefold())
+    return text
+
+
+def _items(param: Param, given: list[Any], utterance: Utterance) -> list[Any] | None:
+    if param.item is None:
+        return given
+    items = [whole(param.item, one, utterance) for one in given]
+    return None if None in items else items
+
+
+def _numeric(param: Param, given: Any) -> int | float | None:
+    value = given
+    if isinstance(given, str):
+        found = Utterance(given, _ANY_DAY).numbers
+        value = found[0].value if len(found) == 1 else None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not param.least <= value <= param.most
+    ):
+        return None
+    if param.kind == "integer":
+        return int(value) if float(value).is_integer() else None
+    return value
+
+
+def _truth(given: Any) -> bool | None:
+    if isinstance(given, bool):
+        return given
+    said = str(given).casefold()
+    return True if said in _TRUE else False if said in _FALSE else None
+
+
+def _moments(utterance: Utterance) -> list[Found]:
+    written = re.search(
+        r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?", utterance.text[:4_000]
+    )
+    if written:
+        return [Found(written.group().replace(" ", "T"), written.start(), written.end())]
+    if not utterance.dates or not utterance.times:
+        return []
+    day, time = utterance.dates[0], utterance.times[0]
+    start, end = min(day.start, time.start), max(day.end, time.end)
+    return [Found(f"{day.value}T{time.value}:00", start, end)] if end - start < 60 else []
+
+
+def _paths(param: Param, utterance: Utterance) -> list[Found]:
+    found = [one for one in utterance.paths if one.value not in {host.value for host in utterance.hosts} or
+             _is_code_file(one.value)]  # fmt: skip
+    folder = bool(param.stems & {"folder", "dir", "directory", "director"})
+    return sorted(found, key=lambda one: ("." in one.value.rsplit("/", 1)[-1]) == folder)
+
+
+def _is_code_file(value: str) -> bool:
+    """``main.py`` looks like a host name; these endings are files all the same."""
+    ending = value.rsplit(".", 1)[-1].lower()
+    return ending in _FILE_ENDINGS
+
+
+def _listed(utterance: Utterance, table: dict[str, str]) -> list[tuple[Word, str]]:
+    return [(word, table[word.text]) for word in utterance.words if word.text in table]
+
+
+def _codes_wanted(param: Param) -> bool:
+    return bool({"code", "iso", "639"} & (param.about | param.stems)) or (len(param.example) == 2)
+
+
+def _directed(param: Param, found: list[tuple[Word, str]], utterance: Utterance, codes: bool) -> list[Found]:
+    """Of several languages the one on the side that ``param`` names: from German, to French."""
+    sided: list[Found] = []
+    for word, code in found:
+        before = _before(word.start, utterance)
+        side = "from" if before == "from" else "to" if before in _TOWARDS else ""
+        if param.direction and side and side != param.direction:
+            continue
+        if param.direction == "from" and side != "from":
+            continue
+        value = code if codes else utterance.text[word.start : word.end].capitalize()
+        sided.append(Found(value, word.start, word.end))
+    return sorted(sided, key=lambda one: _before(one.start, utterance) not in _TOWARDS)
+
+
+def _currencies(param: Param, utterance: Utterance) -> list[Found]:
+    found = [Found(code, word.start, word.end) for word, code in _listed(utterance, CURRENCIES)]
+    found += [
+        Found(CURRENCIES[m.group()], m.start(), m.end()) for m in _MONEY.finditer(utterance.text[:4_000])
+    ]
+    if not param.direction:
+        return found
+    of_amount = [one for one in found if _beside_number(one, utterance) and not _towards(one, utterance)]
+    source = next(iter(of_amount), None) or next((one for one in found if not _towards(one, utterance)), None)
+    if param.direction == "from":
+        return [source] if source else []
+    others = [one for one in found if source is None or one.value != source.value]
+    return sorted(others, key=lambda one: not _towards(one, utterance))
+
+
+def _units(param: Param, utterance: Utterance) -> list[Found]:
+    """``10 miles to km`` and ``how many km are 10 miles``; units are an open class."""
+    for number in utterance.numbers:
+        start = utterance.text.find(number.unit, number.start) if number.unit else -1
+        if start < 0 or number.unit.casefold() in STOP:
+            continue
+        source = Found(number.unit, start, start + len(number.unit))
+        if param.direction != "to":
+            return [source]
+        return _unit_wanted(source, utterance)
+    return []
+
+
+def _unit_wanted(source: Found, utterance: Utterance) -> list[Found]:
+    said = utterance.words
+    after = [word for word in said if word.start >= source.end]
+    if len(after) > 1 and after[0].text in _TOWARDS and after[1].text not in STOP:
+        return [_as_written(after[1], utterance)]
+    for one, two, three in zip(said, said[1:], said[2:], strict=False):
+        if one.text == "how" and two.text in ("many", "much") and three.text not in STOP:
+            return [_as_written(three, utterance)]
+    return []
+
+
+def _as_written(word: Word, utterance: Utterance) -> Found:
+    return Found(utterance.text[word.start : word.end], word.start, word.end)
+
+
+def _before(start: int, utterance: Utterance) -> str:
+    words = utterance.text[max(0, start - 16) : start].split()
+    return words[-1].casefold() if words else ""
+
+
+def _towards(found: Found, utterance: Utterance) -> bool:
+    return _before(found.start, utterance) in _TOWARDS
+
+
+def _beside_number(found: Found, utterance: Utterance) -> bool:
+    return any(
+        -2 < found.start - number.end <= 1
+        or 0 <= number.start - found.end <= 1
+        or number.start <= found.start < number.end
+        for number in utterance.numbers
+    )

@@ -1,0 +1,283 @@
+"""Who can think here: seats for what is configured, for a local server, for Copilot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+
+from agents.providers import local_servers, urls
+from agents.providers.circuit_breaker import Breaker
+from agents.providers.copilot import Copilot
+from agents.providers.copilot_session import CopilotSessions
+from agents.providers.github_login import GitHubLogin
+from agents.providers.github_token import GitHubToken
+from agents.providers.managed_provider import Seat
+from agents.providers.openai_sdk import Azure, OpenAIServer
+from agents.providers.server_check import WorkerServes, is_served_by_worker
+from agents.providers.settings import ThinkingSettings
+
+log = logging.getLogger(__name__)
+
+_FALLBACK_MODEL = "gpt-4o"
+_LISTING_SECONDS = 5.0
+
+
+class Seating:
+    """Keeps the seats as settings, the network and signing in change them.
+
+    Nothing is looked for before ``start`` or ``look``; a configured server and a given token need
+    no looking. ``looked`` is clear while the first look after ``start`` is under way. ``offered`` is a local
+    server that answers and waits for the operator's yes; ``refused`` are labels of servers that are worker
+    processes: they are never used.
+    """
+
+    def __init__(
+        self,
+        settings: ThinkingSettings,
+        clock: Callable[[], float] = time.monotonic,
+        worker_serves: WorkerServes | None = None,
+    ) -> None:
+        self.looked = asyncio.Event()
+        self.looked.set()
+        self.offered: local_servers.Found | None = None
+        self.refused: tuple[str, ...] = ()
+        self._clock = clock
+        self._worker_serves = worker_serves
+        self._wake = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        self._local_found: local_servers.Found | None = None
+        self._configured: Seat | None = None
+        self._local: Seat | None = None
+        self._copilot: Seat | None = None
+        self._left: list[Seat] = []
+        self.settings = settings
+        self._take_github(settings)
+        self._take_seats(settings)
+
+    @property
+    def first(self) -> Seat | None:
+        """The seat whose turn it is to think; None leaves it to the offline brain."""
+        if self._configured is not None:
+            return self._configured
+        if self.settings.fake:
+            return None
+        if self._local is not None:
+            return self._local
+        if self._copilot is not None and not self.sessions.refused:
+            return self._copilot
+        return None
+
+    @property
+    def refusal(self) -> str:
+        """What would help when GitHub refused Copilot to this account, else ``""``."""
+        if self._copilot is None or not self.sessions.refused or self._copilot.problem is None:
+            return ""
+        return self._copilot.problem.do
+
+    def start(self) -> None:
+        """Looks in the background: at once, then every ``probe_every`` seconds while nothing is found."""
+        if self._watching is None and self._has_to_look():
+            self.looked.clear()
+            self._watching = asyncio.create_task(self._watch())
+
+    async def look(self) -> None:
+        """Looks once, now, for local servers and a token, or for what a configured server offers."""
+        settings = self.settings
+        if self._configured is not None:
+            await self._look_at_configured(self._configured, settings)
+        elif not settings.fake:
+            (found, refused), token = await asyncio.gather(self._find_local(settings), self.github.find())
+            if settings is self.settings:
+                self.refused = refused
+                self._seat_local(self._accepted(found))
+                self._seat_copilot(bool(token))
+
+    async def _find_local(
+        self, settings: ThinkingSettings
+    ) -> tuple[list[local_servers.Found], tuple[str, ...]]:
+        """Servers that answer on this machine, and the labels of those that worker processes serve."""
+        answering = await local_servers.find(settings.local_servers, settings.probe_timeout)
+        of_workers = [await is_served_by_worker(one.url, self._worker_serves) for one in answering]
+        found = [one for one, of_worker in zip(answering, of_workers, strict=True) if not of_worker]
+        return found, tuple(one.label for one in answering if one not in found)
+
+    def _accepted(self, found: list[local_servers.Found]) -> local_servers.Found | None:
+        """The first server that may be used; without one, the first that answers waits for a yes."""
+        settings = self.settings
+        for one in found:
+            if settings.use_local or one.label == settings.accepted_local:
+                self.offered = None
+                return one
+        before, self.offered = self.offered, found[0] if found else None
+        if self.offered is not None and self.offered != before:
+            # The start screen tells of one that the first look found.
+            level = logging.WARNING if self.looked.is_set() else logging.INFO
+            where = self.offered.url.removeprefix("http://")
+            log.log(level, "A model server answers at %s. Use it: rappd models use local", where)
+        return None
+
+    def silent(self, seat: Seat) -> None:
+        """Says that nobody answered at ``seat``; a local server is looked for again at once."""
+        if seat is self._local:
+            self._wake.set()
+
+    async def configure(self, settings: ThinkingSettings) -> None:
+        """Takes other settings at once; answers under way end with the provider they began with."""
+        watched = self._watching is not None
+        await self._leave_all()
+        before, self.settings = self.settings, settings
+        if _github(before) != _github(settings):
+            self._take_github(settings)
+        self._take_seats(settings)
+        if watched:
+            self.start()
+
+    async def close(self) -> None:
+        await self._leave_all()
+        for seat in self._left:
+            await seat.gone()
+
+    def _take_github(self, settings: ThinkingSettings) -> None:
+        token_file, login_file, session_file = (
+            settings.state_dir / name if settings.state_dir else None
+            for name in ("github_token.json", "github_login.json", "copilot_session.json")
+        )
+        web = settings.github_web
+        self.github = GitHubToken(settings.github_token, token_file, gh=settings.github_gh, web=web)
+        self.sessions = CopilotSessions(self.github, session_file, api=settings.github_api)
+        self.login = GitHubLogin(self.github, login_file, web=web, on_token=self._signed_in)
+
+    def _take_seats(self, settings: ThinkingSettings) -> None:
+        self._configured = self._local = self._local_found = self._copilot = None
+        self.offered, self.refused = None, ()
+        if settings.configured:
+            self._configured = self._seat_configured(settings)
+        self._seat_copilot(self.github.known)
+
+    def _seat_configured(self, settings: ThinkingSettings) -> Seat:
+        if settings.provider_url:
+            url = urls.base_url(settings.provider_url)
+            here = urls.on_this_machine(url)
+            name = local_servers.name_of(url) if here else urls.shown(url)
+            do = f"start {name}" if here else "check provider.url"
+            return self._seat_url(url, name, do, settings.model or _FALLBACK_MODEL, settings.api_key)
+        azure = Azure(
+            settings.azure_endpoint, settings.azure_deployment, settings.azure_key, settings.azure_version
+        )
+        server = OpenAIServer(
+            model=azure.deployment,
+            name="Azure OpenAI",
+            do="check azure.endpoint",
+            azure=azure,
+            max_retries=settings.max_retries,
+            timeout=settings.timeout,
+            worker_serves=self._worker_serves,
+        )
+        return self._seat(server, urls.shown(azure.endpoint))
+
+    def _seat_url(self, url: str, name: str, do: str, model: str, api_key: str = "") -> Seat:
+        server = OpenAIServer(
+            url,
+            model=model,
+            api_key=api_key,
+            name=name,
+            do=do,
+            max_retries=self.settings.max_retries,
+            timeout=self.settings.timeout,
+            worker_serves=self._worker_serves,
+        )
+        return self._seat(server, urls.shown(url))
+
+    def _seat(self, provider: OpenAIServer | Copilot, where: str) -> Seat:
+        return Seat(provider, where, provider.models, Breaker(self.settings.breaker_pause, self._clock))
+
+    def _seat_local(self, found: local_servers.Found | None) -> None:
+        if found == self._local_found:
+            return
+        self._leave(self._local)
+        self._local, self._local_found = None, found
+        if found is not None:
+            url = urls.base_url(found.url)
+            self._local = self._seat_url(url, found.name, f"start {found.name}", found.models[0])
+            self._local.known = found.models
+            self._local.configured = False
+
+    def _seat_copilot(self, has_token: bool) -> None:
+        if has_token and self._copilot is None:
+            copilot = Copilot(
+                self.sessions,
+                model=self.settings.github_model,
+                max_retries=min(1, self.settings.max_retries),
+                timeout=self.settings.timeout,
+                worker_serves=self._worker_serves,
+            )
+            self._copilot = self._seat(copilot, "github.com")
+        elif not has_token:
+            self._leave(self._copilot)
+            self._copilot = None
+
+    async def _signed_in(self) -> None:
+        await self.sessions.end()
+        self._leave(self._copilot)
+        self._copilot = None
+        self._seat_copilot(True)
+
+    def _leave(self, seat: Seat | None) -> None:
+        self._left = [other for other in self._left if not other.closed]
+        if seat is not None:
+            seat.leave()
+            self._left.append(seat)
+
+    async def _leave_all(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watching
+        self.looked.set()
+        for seat in (self._configured, self._local, self._copilot):
+            self._leave(seat)
+
+    def _has_to_look(self) -> bool:
+        settings = self.settings
+        if settings.provider_url:
+            return not settings.model
+        return not settings.configured and not settings.fake
+
+    async def _look_at_configured(self, seat: Seat, settings: ThinkingSettings) -> None:
+        if not settings.provider_url or settings.model or seat.known:
+            return
+        url = urls.base_url(settings.provider_url)
+        if await is_served_by_worker(url, self._worker_serves):
+            return
+        models = await local_servers.list_models(url, api_key=settings.api_key, within=_LISTING_SECONDS)
+        if models and isinstance(seat.provider, OpenAIServer):
+            seat.known = models
+            seat.provider.model = _FALLBACK_MODEL if _FALLBACK_MODEL in models else models[0]
+
+    async def _watch(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                await self.look()
+            finally:
+                self.looked.set()
+            seat = self.first
+            settled = seat is not None and seat is not self._copilot and bool(seat.known)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if settled else self.settings.probe_every):
+                    await self._wake.wait()
+
+
+def _github(settings: ThinkingSettings) -> tuple[object, ...]:
+    """The settings that signing in depends on; while they stay, so does a sign-in under way."""
+    return (
+        settings.github_token,
+        settings.github_gh,
+        settings.github_web,
+        settings.github_api,
+        settings.state_dir,
+    )

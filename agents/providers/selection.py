@@ -1,0 +1,275 @@
+"""Which provider thinks, and the offline brain in its stead when it fails (architecture, "Thinking")."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.errors import AgentError, ModelUnavailable
+from agents.providers.fake import FakeModel
+from agents.providers.github_login import GitHubLogin
+from agents.providers.local_servers import Found
+from agents.providers.managed_provider import Seat
+from agents.providers.provider import Completion, ModelRequest, Provider
+from agents.providers.provider_pool import Seating
+from agents.providers.server_check import WorkerServes
+from agents.providers.settings import ThinkingSettings
+from agents.providers.usage import Prices
+
+__all__ = ["Described", "Meter", "Remember", "Thinking", "ThinkingSettings", "UnknownModel"]
+
+Remember = Callable[[str], Awaitable[None]]
+"""Persists the model picked on a screen; ``""`` is automatic."""
+
+_OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
+_NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
+_OFFERED_DO = "rappd models use local"
+
+
+class UnknownModel(AgentError):
+    """The provider does not offer that model."""
+
+    code = "unknown_model"
+    status = 400
+
+
+class Meter(msgspec.Struct):
+    """Counts since the start: rounds answered, those answered without the model, tokens as told."""
+
+    rounds: int = 0
+    degraded: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Described(msgspec.Struct, frozen=True):
+    """For screens. ``state`` is ready, looking, "doesn't answer" or "no model"; ``do`` what would help."""
+
+    name: str
+    model: str
+    where: str
+    state: str
+    do: str = ""
+
+
+class Thinking:
+    """The provider that a brainstem uses.
+
+    In order: what is configured, the fake model, a local server that answers and was accepted, Copilot with
+    a token, the offline brain. A server that the operator did not configure gets no structural tools. When the
+    model fails, the offline brain takes the rest of that turn: the completion carries a ``notice`` and
+    ``request.extra["problem"]`` the ModelUnavailable.
+    ``start`` begins looking for local servers and tokens; without it nothing is looked for.
+    """
+
+    def __init__(
+        self,
+        settings: ThinkingSettings,
+        offline: Provider,
+        *,
+        remember: Remember | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        worker_serves: WorkerServes | None = None,
+    ) -> None:
+        self.meter = Meter()
+        self._offline = offline
+        self._remember = remember
+        self._seating = Seating(settings, clock, worker_serves)
+        self._take(settings)
+
+    @property
+    def name(self) -> str:
+        """Who thinks at present, as screens show it."""
+        seat = self._seating.first
+        if seat is not None:
+            return seat.provider.name
+        return self._fake.name if self._fake else self._offline.name
+
+    @property
+    def current(self) -> str:
+        """The model asked for at present."""
+        seat = self._seating.first
+        if seat is not None:
+            offered = not seat.known or self._chosen in seat.known
+            return self._chosen if self._chosen and offered else seat.provider.model
+        return self._fake.model if self._fake else self._offline.model
+
+    @property
+    def model(self) -> str:
+        return self.current
+
+    @property
+    def login(self) -> GitHubLogin:
+        """Signing in to GitHub; a new token is used from then on."""
+        return self._seating.login
+
+    @property
+    def copilot_state(self) -> str:
+        """For ``/health``: ``""`` without a GitHub token, else ``"✓"``, ``"pending"`` or ``"no_access"``."""
+        return self._seating.sessions.state if self._seating.github.known else ""
+
+    @property
+    def offered(self) -> Found | None:
+        """A model server of this machine that answers and waits for the operator's yes."""
+        return self._seating.offered
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Labels of servers that are never used: worker processes listen there."""
+        return self._seating.refused
+
+    async def complete(self, request: ModelRequest) -> Completion:
+        """Always an answer: by the model, or without it. ``request.model`` comes before the chosen one."""
+        self.meter.rounds += 1
+        if self._fake is not None:
+            return await self._fake.complete(request)
+        if not self._seating.looked.is_set():
+            await self._seating.looked.wait()
+        seat = self._seating.first
+        if seat is None:
+            completion = await self._offline.complete(request)
+        elif _is_without(request) or not seat.breaker.lets():
+            completion = await self._without(request, seat.problem)
+        else:
+            completion = await self._with(seat, request)
+        self.meter.input_tokens += completion.input_tokens
+        self.meter.output_tokens += completion.output_tokens
+        if completion.input_tokens or completion.output_tokens:
+            completion.cost_usd = self._prices.cost(completion)
+        return completion
+
+    @property
+    def has_model(self) -> bool:
+        """Whether something other than the offline brain thinks at present."""
+        return self._fake is not None or self._seating.first is not None
+
+    async def model_turn(self, request: ModelRequest) -> Completion:
+        """One answer by a model, never by the offline brain. Raises ModelUnavailable."""
+        completion = await self.complete(request) if self.has_model else None
+        if completion is None or "problem" in request.extra:
+            raise ModelUnavailable("No model answers", do=_NO_MODEL_DO)
+        return completion
+
+    async def models(self) -> list[dict[str, Any]]:
+        """``[{"id", "name", "available"?}]`` of the provider in use."""
+        seat = self._seating.first
+        if seat is not None:
+            return await seat.listing()
+        return [{"id": self.current, "name": self.name}]
+
+    async def set_model(self, model: str) -> dict[str, Any]:
+        """Chooses ``model`` until further notice: ``{model}``, or ``{model, auto: true}`` for "auto".
+
+        Raises UnknownModel.
+        """
+        if model == "auto":
+            await self._choose("")
+            return {"model": self.current, "auto": True}
+        available = [entry["id"] for entry in await self.models() if entry.get("available", True)]
+        if model not in available:
+            raise UnknownModel(f"Unknown model. Available: {available}", do="choose one of these, or auto")
+        await self._choose(model)
+        return {"model": model}
+
+    def describe(self) -> Described:
+        """Who thinks, with what, where, and whether it answers."""
+        seat = self._seating.first
+        if seat is not None:
+            if seat.breaker.closed:
+                return Described(self.name, self.current, seat.where, "ready")
+            do = seat.problem.do if seat.problem else ""
+            return Described(self.name, self.current, seat.where, "doesn't answer", do)
+        if self._fake is not None:
+            return Described(self.name, self.current, "this machine", "ready")
+        if not self._seating.looked.is_set():
+            return Described(self.name, "", "this machine", "looking")
+        do = _OFFERED_DO if self.offered else self._seating.refusal or _NO_MODEL_DO
+        return Described(self.name, "", "this machine", "no model", do)
+
+    def start(self) -> None:
+        """Begins to look for a model in the background: at once, then every 30 s while there is none."""
+        self._seating.start()
+
+    async def first_look(self, within: float) -> None:
+        """Waits until servers of this machine were looked for once, ``within`` seconds at most."""
+        if self._seating.settings.local_servers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._seating.looked.wait()
+
+    async def look(self) -> None:
+        """Looks once, now, for local servers and a GitHub token."""
+        await self._seating.look()
+
+    async def configure(self, settings: ThinkingSettings) -> None:
+        """Takes other settings at once; answers under way end with the provider they began with."""
+        await self._seating.configure(settings)
+        self._take(settings)
+
+    async def close(self) -> None:
+        await self._seating.close()
+        await self._offline.close()
+
+    def _take(self, settings: ThinkingSettings) -> None:
+        self._chosen = settings.chosen_model
+        self._prices = Prices.of(settings.price_in, settings.price_out)
+        self._fake = FakeModel() if settings.fake and not settings.configured else None
+
+    async def _choose(self, model: str) -> None:
+        self._chosen = model
+        if self._remember is not None:
+            await self._remember(model)
+
+    async def _with(self, seat: Seat, request: ModelRequest) -> Completion:
+        try:
+            async with seat.used():
+                model = await self._offered(seat, request.model, self._chosen)
+                if seat.configured or request.everyday is None:
+                    completion = await seat.provider.complete(replace(request, model=model))
+                else:
+                    completion = await seat.provider.complete(replace(request.everyday(), model=model))
+                completion.unconfigured = not seat.configured
+                return completion
+        except ModelUnavailable as raised:
+            problem = raised
+        if not problem.upstream_status:
+            self._seating.silent(seat)
+        return await self._without(request, problem)
+
+    async def _offered(self, seat: Seat, *wanted: str) -> str:
+        """The first model that is wanted and offered; ``""`` is the provider's default."""
+        for model in wanted:
+            if model and await seat.has(model):
+                return model
+        return ""
+
+    async def _without(self, request: ModelRequest, problem: ModelUnavailable | None) -> Completion:
+        self.meter.degraded += 1
+        request.extra["problem"] = problem
+        completion = await self._offline.complete(replace(request, model=""))
+        do = f" — {problem.do}" if problem and problem.do else ""
+        completion.notice = f"The model doesn't answer; replied without it{do}."
+        completion.tool_calls = tuple(
+            replace(call, id=f"{_OFFLINE_CALL}{call.id.removeprefix(_OFFLINE_CALL)}")
+            for call in completion.tool_calls
+        )
+        return completion
+
+
+def _is_without(request: ModelRequest) -> bool:
+    """Whether the offline brain has taken this turn over: the calls being answered are its own."""
+    if not request.round:
+        return False
+    for message in reversed(request.messages):
+        if message.get("role") == "assistant":
+            calls = message.get("tool_calls") or ()
+            return any(str(call.get("id", "")).startswith(_OFFLINE_CALL) for call in calls)
+        if message.get("role") == "user":
+            return False
+    return False

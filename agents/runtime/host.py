@@ -1,0 +1,236 @@
+"""What a worker holds: one workspace's agents and services, loaded when first needed."""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.compat import install_shims
+from agents.compat.storage import remember_for
+from agents.contract.agent_contract import Description
+from agents.contract.file_discovery import Stamp, stamp_of
+from agents.contract.loading import Loaded, load_agent_file
+from agents.errors import AgentError
+from agents.runtime.import_guard import NONE, HeldCode, Holds
+from agents.runtime.invoke import perform
+from agents.runtime.process_state import ProcessState
+from agents.runtime.services import Services
+from agents.runtime.sibling_modules import Neighbours
+from agents.storage.memory import memory_reader
+
+log = logging.getLogger(__name__)
+
+_VERSIONS_KEPT = 2  # the one at work, and one whose successor the daemon has not taken up yet
+
+
+class NoSuchAgent(AgentError):
+    """A file has no agent of that name, or does not load any more."""
+
+    code = "no_such_agent"
+    status = 404
+
+
+class Room:
+    """Answers the daemon's requests inside a worker; one at a time, on the thread that made it.
+
+    ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text, and perhaps
+    ``deps_last``: packages do not come before the standard library. Making a room
+    changes this process for good (import path, names that agent files import), so it has only one.
+
+    A *file* in a request is ``{rel, path, stamp, source_path?}``: the version of ``path`` with that
+    stamp, from ``source_path`` (a kept copy) once the file itself is another version.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._agents_dir = Path(settings["agents_dir"])
+        data_dir = Path(settings["data_dir"])
+        workspace = settings.get("workspace")
+        sys.dont_write_bytecode = True  # a workspace is packed and carried away; nothing goes into it unasked
+        deps = settings.get("deps_dir")
+        if deps and str(deps) not in sys.path:
+            sys.path.insert(len(sys.path) if settings.get("deps_last") else 0, str(deps))
+        install_shims(
+            workspace=Path(workspace) if workspace else None,
+            agents_dir=self._agents_dir,
+            data_dir=data_dir,
+        )
+        self._versions: dict[str, dict[Stamp, Loaded]] = {}
+        beside = [Path(workspace) / "utils"] if workspace else []
+        self._neighbours = Neighbours(self._agents_dir, *beside)
+        self._held = HeldCode(Path(workspace) if workspace else self._agents_dir)
+        self._services = Services()
+        self._memories = memory_reader(data_dir)
+        self._state = ProcessState(str(workspace or Path.cwd()))
+        self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "describe": self._describe,
+            "perform": self._perform,
+            "service": self._service,
+            "system_context": self._system_context,
+            "test": self._test,
+        }
+
+    def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer to one request; ``held`` in its body says which code must not run (``Holds``):
+
+        ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, waits, seconds}]}`` in order,
+        where ``waits`` tells that held code was wanted;
+        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
+        ``{result, data_slush}``;
+        ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
+        ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
+        ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
+
+        Raises what an agent's ``perform`` raises, and AgentError for what cannot be found.
+        """
+        operation = self._operations.get(op)
+        if operation is None:
+            raise AgentError(f"a worker does not know {op!r}")
+        self._go_by(body.get("held") or NONE)
+        if self._neighbours.forget_if_changed():
+            self._forget_agents()
+        answer = operation(body)
+        self._neighbours.note_if_grown()
+        return answer
+
+    def _go_by(self, held: Holds) -> None:
+        """What was refused may be allowed now, and what was loaded be held: then all begins anew."""
+        refused = self._held.refusals > 0
+        if not self._held.know(held):
+            return
+        loaded = [*self._neighbours.files(), *self._versions, *self._services.files()]
+        if refused or self._held.holds_any(loaded):
+            self._neighbours.forget()
+            self._forget_agents()
+            self._services.forget()
+
+    def _forget_agents(self) -> None:
+        for versions in self._versions.values():
+            for loaded in versions.values():
+                loaded.forget()
+        self._versions.clear()
+
+    def _describe(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"files": [self._describe_one(file) for file in body["files"]]}
+
+    def _describe_one(self, file: dict[str, Any]) -> dict[str, Any]:
+        started = time.monotonic()
+        refusals = self._held.refusals
+        loaded = self._load(file)
+        return {
+            "rel": file["rel"],
+            "agents": [description.as_json() for description in loaded.descriptions],
+            "quarantined": [failure.as_json() for failure in loaded.quarantined],
+            "failure": loaded.failure.as_json() if loaded.failure else None,
+            "waits": self._held.refusals > refusals,
+            "seconds": time.monotonic() - started,
+        }
+
+    def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
+        instance, _ = self._agent(body)
+        remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
+        try:
+            done = contextvars.copy_context().run(
+                perform,
+                instance,
+                body.get("arguments") or {},
+                user_guid=body.get("user_guid") or "",
+                upstream_slush=body.get("upstream_slush"),
+                memory_reader=self._memories,
+            )
+        finally:
+            self._state.put_back()
+        remember_for(None)
+        return {"result": done.result, "data_slush": _sendable(done.data_slush)}
+
+    def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
+        remember_for(body.get("user_guid"))
+        try:
+            return {wanted["name"]: self._context_of(wanted) for wanted in body["agents"]}
+        finally:
+            remember_for(None)
+
+    def _context_of(self, wanted: Mapping[str, Any]) -> str | None:
+        try:
+            instance = self._agent(wanted)[0]
+            try:
+                text = instance.system_context()
+            finally:
+                self._state.put_back()
+        except Exception:
+            log.exception("system_context of %s", wanted["name"])
+            return None
+        return text if isinstance(text, str) and text else None
+
+    def _service(self, body: dict[str, Any]) -> dict[str, Any]:
+        path = Path(body["file"]["path"])
+        reply = self._services.handle(path, body["method"], body.get("path") or "", body.get("body"))
+        self._state.note()
+        return reply.as_json()
+
+    def _test(self, body: dict[str, Any]) -> dict[str, Any]:
+        from agents.contract import contract_tests  # only `rappd agents test` needs it
+
+        return contract_tests.run(Path(body["file"]["path"]), self._agents_dir)
+
+    def _agent(self, wanted: Mapping[str, Any]) -> tuple[Any, Description]:
+        file, name = wanted["file"], wanted["name"]
+        loaded = self._load(file)
+        found = loaded.find(name, wanted.get("class_name") or "")
+        if found is None:
+            reason = f": {loaded.failure.reason}" if loaded.failure else ""
+            raise NoSuchAgent(f"{file['rel']} has no agent {name} now{reason}")
+        return found
+
+    def _load(self, file: Mapping[str, Any]) -> Loaded:
+        path, stamp = file["path"], tuple(file["stamp"])
+        versions = self._versions.setdefault(path, {})
+        loaded = versions.get(stamp)
+        if loaded is not None:
+            return loaded
+        source = _version(path, stamp, file.get("source_path"))
+        digest = file.get("sha256")
+        if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
+            raise NoSuchAgent(f"{file['rel']} is not the version that was approved")
+        loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
+        self._state.note()
+        self._neighbours.note()
+        if loaded.failure is None:
+            versions[stamp] = loaded
+            while len(versions) > _VERSIONS_KEPT:
+                versions.pop(next(iter(versions))).forget()
+        return loaded
+
+
+def _version(path: str, stamp: Stamp, kept: str | None) -> bytes | None:
+    """The bytes of that version; the file's own, whichever it is, when no copy of it was kept."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - bytes and stamp from one open file
+            if stamp_of(os.fstat(file.fileno())) == stamp or not kept:
+                return file.read()
+    except OSError:
+        if not kept:
+            return None
+    try:
+        return Path(kept).read_bytes()
+    except OSError:
+        return None
+
+
+def _sendable(slush: dict[str, Any] | None) -> Any:
+    if not slush:
+        return slush
+    try:
+        orjson.dumps(slush)
+    except TypeError:
+        return json.loads(json.dumps(slush, default=str, skipkeys=True))
+    return slush

@@ -1,0 +1,147 @@
+"""Calling an agent's perform with what it wants to know, and reading what it returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents.contract.perform_signature import PerformSignature, signature_of
+from agents.runtime.coroutine_support import settled
+from agents.slosh.context import Context
+from agents.slosh.invocation import slosh
+from agents.slosh.layers import MemoryReader
+from agents.slosh.slush import outcome
+
+
+class Invoked(NamedTuple):
+    """What perform returned, as it returned it; the ``data_slush`` in it, of whatever type; the context."""
+
+    value: Any
+    data_slush: Any
+    context: Context
+
+
+class Performed(NamedTuple):
+    """A finished call: the text for the model, and the signals for the next agent, if any."""
+
+    result: str
+    data_slush: dict[str, Any] | None
+
+
+def perform(
+    instance: Any,
+    arguments: Mapping[str, Any],
+    *,
+    user_guid: str,
+    upstream_slush: Mapping[str, Any] | None = None,
+    memory_reader: MemoryReader | None = None,
+) -> Performed:
+    """Perform ``instance`` on behalf of a caller, with what a model chose as ``arguments``.
+
+    Arguments that the signature does not accept are left out. ``user_guid`` goes to agents that want
+    it (in their schema, as a parameter, or named in their code), and whatever GUID the model wrote
+    is replaced by it. ``memory_reader(user_guid)`` is called only if the agent looks at its memory.
+    What perform raises goes through.
+    """
+    given = dict(arguments)
+    wanted = signature_of(instance)
+    if "user_guid" in given or "user_guid" in wanted.speaks_of or "user_guid" in _properties(instance):
+        given["user_guid"] = user_guid
+    value, slush, _ = _invoke(instance, wanted, given, user_guid, upstream_slush, memory_reader)
+    return Performed(as_text(value), slush if isinstance(slush, dict) else None)
+
+
+def invoke(
+    instance: Any,
+    arguments: dict[str, Any],
+    *,
+    user_guid: str | None = None,
+    upstream_slush: Mapping[str, Any] | None = None,
+    memory_reader: MemoryReader | None = None,
+) -> Invoked:
+    """Slosh ``instance`` and perform it with ``arguments``, which are used up; awaits an async perform.
+
+    ``_context`` is added for a perform that names it. ``instance.last_data_slush`` is set where the
+    class has one, ``instance.context`` also on classes that are not ours and leave it free.
+    """
+    wanted = signature_of(instance)
+    return Invoked(*_invoke(instance, wanted, arguments, user_guid, upstream_slush, memory_reader))
+
+
+def as_text(value: Any) -> str:
+    """What perform returned, as text for a model: JSON for dicts and lists, "" for None.
+
+    The text can always be encoded as UTF-8.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, (dict, list, tuple)):
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError):  # keys that JSON has not, or a circle
+            text = str(value)
+    else:
+        text = str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _invoke(
+    instance: Any,
+    wanted: PerformSignature,
+    arguments: dict[str, Any],
+    user_guid: str | None,
+    upstream_slush: Mapping[str, Any] | None,
+    memory_reader: MemoryReader | None,
+) -> tuple[Any, Any, Context]:
+    declared = _declared_slush(instance, wanted, arguments) if "upstream_slush" in arguments else None
+    invocation = slosh(
+        instance, arguments, user_guid=user_guid, upstream_slush=upstream_slush, memory=memory_reader
+    )
+    context = invocation.context
+    arguments.pop("_context", None)
+    if declared:
+        arguments.update(declared)
+    if "_context" in wanted.speaks_of:
+        arguments["_context"] = context
+    if wanted.keeps_slush and instance.last_data_slush is not None:
+        instance.last_data_slush = None
+    if wanted.leaves_context_free:
+        _offer(instance, context)
+    with invocation:
+        value = settled(wanted.call(instance.perform, arguments))
+    slush, feedback = outcome(value)
+    if feedback is not None:
+        invocation.learn(feedback)
+    if slush is not None and wanted.keeps_slush:
+        instance.last_data_slush = slush
+    return value, slush, context
+
+
+def _properties(instance: Any) -> Mapping[str, Any]:
+    """The parameters in the agent's schema, as far as it has a usable one."""
+    metadata = getattr(instance, "metadata", None)
+    parameters = metadata.get("parameters") if isinstance(metadata, dict) else None
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def _declared_slush(
+    instance: Any, wanted: PerformSignature, arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """``upstream_slush`` as an argument, for agents that declare it as one of their own."""
+    if "upstream_slush" in wanted.parameters or "upstream_slush" in _properties(instance):
+        return {"upstream_slush": arguments["upstream_slush"]}
+    return {}
+
+
+def _offer(instance: Any, context: Context) -> None:
+    """Set ``instance.context``, unless the agent keeps something of its own there."""
+    held = getattr(instance, "context", None)
+    if held is None or isinstance(held, Context):
+        try:
+            instance.context = context
+        except (AttributeError, TypeError):  # slots, or frozen
+            return

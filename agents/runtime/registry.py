@@ -1,0 +1,198 @@
+"""The roster: which agents a workspace serves now, and why the others are not served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
+from agents.contract.agent_contract import distinct, safe_tool_name
+from agents.contract.description import CodeOrigins, Describer, Installer, PoolsByOrigin, Quarantine
+from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
+from agents.providers.provider import Tool
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+
+
+class Roster:
+    """Agents of one workspace. The daemon's side: files are described by workers, never loaded here."""
+
+    def __init__(
+        self,
+        *,
+        pools: PoolsByOrigin,
+        folders: Callable[[], Sequence[Folder]],
+        kept: Path,
+        deps: Path,
+        trusted: Callable[[Origin, str], bool],
+        held: Quarantine,
+        files: SafeTree,
+        origins: CodeOrigins | None = None,
+        installer: Installer | None = None,
+    ) -> None:
+        """``files``: the workspace's tree, which ``kept`` and ``deps`` are read and written in."""
+        self._describer = Describer(
+            pools,
+            kept=kept,
+            deps=deps,
+            trusted=trusted,
+            held=held,
+            files=files,
+            origins=origins,
+            installer=installer,
+        )
+        self._files = files
+        self._folders = folders
+        self._deps = deps
+        self._deps_seen = 0
+        self._held = held
+        self._held_seen: object = None
+        self._origins = origins
+        self._origins_seen: object = None
+        self._states: dict[Key, FileState] = {}
+        self._serving: list[Agent] = []
+        self._by_tool: dict[bool, dict[str, Agent]] = {True: {}, False: {}}
+        self._tools: dict[bool, list[Tool]] = {True: [], False: []}
+        self._lock = asyncio.Lock()
+        self.version = 0
+
+    def serving(self, *, structural: bool = True) -> list[Agent]:
+        """Agents that answer now, in alphabetical order."""
+        return list(self._by_tool[structural].values())
+
+    def tools(self, *, structural: bool) -> list[Tool]:
+        """Tool definitions in alphabetical order of agent name; the list is shared, do not change it.
+
+        Without those that only reach out: where there is somebody to reach, the turn's guests bring them.
+        """
+        return self._tools[structural]
+
+    def find(self, tool_name: str, *, structural: bool = True) -> Agent | None:
+        """The serving agent that a model knows as ``tool_name``."""
+        return self._by_tool[structural].get(tool_name)
+
+    def named(self, name: str) -> Agent | None:
+        """The serving agent called ``name``, by its own name or its tool name, any case."""
+        found = self._by_tool[True].get(name)
+        lowered = name.casefold()
+        return found or next((agent for agent in self._serving if agent.name.casefold() == lowered), None)
+
+    def states(self) -> list[FileState]:
+        """Every file, in load order."""
+        return list(self._states.values())
+
+    def outcome(self, origin: Origin, rel: str) -> list[Change]:
+        """What the refresh that saw this version of a file first found of it, whoever asked for that one."""
+        state = self._states.get((origin, rel))
+        return _changes(state) if state is not None else []
+
+    def unavailable(self) -> list[str]:
+        """Names of files that have faults and serve nothing."""
+        return [state.file.rel for state in self._states.values() if state.failures and not state.agents]
+
+    def goes_by(self, held: object) -> bool:
+        """Whether this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
+        return held is self._held_seen
+
+    async def refresh(self) -> list[Change]:
+        """Looks at the folders again and describes what is new or changed."""
+        async with self._lock:
+            found, todo = await in_file_pool(self._look)
+            changes = [
+                Change("gone", state.file.rel, tuple(agent.name for agent in state.agents))
+                for key, state in self._states.items()
+                if key not in found
+            ]
+            fresh = await self._describer.describe(todo, self._states)
+            self._states = {key: fresh.get(key) or self._states[key] for key in found}
+            self._settle()
+            for key in fresh:
+                changes.extend(_changes(self._states[key]))
+            return changes
+
+    async def forget(self, origin: Origin, rel: str) -> None:
+        """Describes a file anew at the next refresh, though its stamp is the same."""
+        async with self._lock:
+            self._states.pop((origin, rel), None)
+
+    def _look(self) -> tuple[dict[Key, AgentFile], list[tuple[Key, AgentFile]]]:
+        found = self._discover()
+        return found, self._changed(found)
+
+    def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
+        """Files to describe: new and changed ones, those whose missing module may have come, and those that
+        were approved, or are held by now."""
+        deps = self._files.stat(self._deps).st_mtime_ns if self._files.is_folder(self._deps) else 0
+        held = self._held.look()
+        others_held = held is not self._held_seen
+        origins = self._origins.look() if self._origins is not None else None
+        other_origins = origins is not self._origins_seen
+        self._origins_seen = origins
+        moved = (
+            other_origins
+            or others_held
+            or deps != self._deps_seen
+            or any(self._is_new(*one) for one in found.items())
+        )
+        self._deps_seen, self._held_seen = deps, held
+        if not moved:
+            return []
+        return [
+            (key, file)
+            for key, file in found.items()
+            if self._is_new(key, file)
+            or self._states[key].lacks
+            or (others_held and self._states[key].held != bool(self._describer.why_held(key, file)))
+            or (other_origins and self._states[key].code_origin != self._describer.code_origin(key, file))
+        ]
+
+    def _is_new(self, key: Key, file: AgentFile) -> bool:
+        return key not in self._states or self._states[key].file.stamp != file.stamp
+
+    def _discover(self) -> dict[Key, AgentFile]:
+        found = {}
+        for folder in self._folders():
+            listed = (
+                find_agent_files(folder.path, folder.files)
+                if folder.files
+                else find_shipped_files(folder.path)
+            )
+            for file in listed:
+                if file.rel not in folder.but and (folder.only is None or file.rel in folder.only):
+                    found[(folder.origin, file.rel)] = file
+        return found
+
+    def _settle(self) -> None:
+        """Decides who serves which name: of two that claim one, the later in load order."""
+        winners: dict[str, Agent] = {}
+        for state in self._states.values():
+            for agent in state.agents:
+                agent.shadowed_by = ""
+                earlier = winners.get(agent.name)
+                if earlier is not None:
+                    earlier.shadowed_by = agent.file.rel
+                winners[agent.name] = agent
+        self._serving = sorted(winners.values(), key=lambda agent: agent.name)
+        taken: set[str] = set()
+        for agent in self._serving:
+            agent.tool_name = distinct(safe_tool_name(agent.name), taken)
+            taken.add(agent.tool_name)
+        everyday = [agent for agent in self._serving if not is_structural(agent.name)]
+        self._by_tool = {
+            True: {agent.tool_name: agent for agent in self._serving},
+            False: {agent.tool_name: agent for agent in everyday},
+        }
+        self._tools = {
+            True: [agent.tool() for agent in self._serving if agent.name not in REACHING],
+            False: [agent.tool() for agent in everyday if agent.name not in REACHING],
+        }
+        self.version += 1
+
+
+def _changes(state: FileState) -> list[Change]:
+    names = tuple(agent.name for agent in state.agents)
+    failed = [
+        Change("failed", state.file.rel, names, failure, state.good_since) for failure in state.failures
+    ]
+    return failed or [Change("ready", state.file.rel, names)]

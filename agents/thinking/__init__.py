@@ -1,1 +1,0 @@
-"""What thinks: providers that answer chat-completions with tools, and the offline brain."""

@@ -1,0 +1,86 @@
+"""What a crew's workers are started with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+GIB = 1 << 30
+_MOST_WORKERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one worker may use: bytes of address space, seconds of processor time over its whole life (a
+    backstop; calls have their own deadlines), open files, and processes including all it starts."""
+
+    memory: int = 2 * GIB
+    cpu_seconds: int = 6 * 3600
+    open_files: int = 1024
+    processes: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyPath:
+    """A path of a workspace that its workers may read and not write. A missing one is made, so that nobody
+    else makes it: a folder, or a file with ``content``; None leaves it missing."""
+
+    path: Path
+    folder: bool = False
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CrewPlan:
+    """One workspace's workers.
+
+    ``settings`` go to the room (``room``, as "module:Class") as they are; ``env`` is the workers' whole
+    environment. Everything in ``private_root`` but the workspace is hidden from them. ``one_worker`` is
+    for agents that keep state in memory: one request at a time, all in one process. After
+    ``idle_seconds`` without a request (``inf``: never) the workers end.
+    """
+
+    workspace: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    private_root: Path | None = None
+    read_only: tuple[ReadOnlyPath, ...] = ()
+    trusted: bool = False
+    limits: Limits = field(default_factory=Limits)
+    max_workers: int = 4
+    one_worker: bool = False
+    idle_seconds: float = 120.0
+    room: str = "agents.runtime.host:Room"
+
+    @property
+    def most_workers(self) -> int:
+        """How many workers may run at a time."""
+        return 1 if self.one_worker else max(1, min(self.max_workers, _MOST_WORKERS))
+
+    def encoded(self) -> bytes:
+        """The plan as workers read it; paths are resolved, since mounts and rules know no links."""
+        return orjson.dumps(
+            {
+                "workspace": str(self.workspace.resolve()),
+                "private_root": str(self.private_root.resolve()) if self.private_root else "",
+                "settings": dict(self.settings),
+                "env": dict(self.env),
+                "read_only": [
+                    {"path": str(_resolved(one.path)), "folder": one.folder, "content": one.content}
+                    for one in self.read_only
+                ],
+                "trusted": self.trusted,
+                "limits": self.limits,
+                "room": self.room,
+            },
+            option=orjson.OPT_NON_STR_KEYS,
+        )
+
+
+def _resolved(path: Path) -> Path:
+    """The path with links above its last part resolved: a link at its end is protected itself."""
+    return path.parent.resolve() / path.name

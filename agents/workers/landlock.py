@@ -1,0 +1,136 @@
+"""Landlock: closing folders to a process and its children, for where no mount namespace is allowed.
+
+Landlock only knows what is allowed, so every folder beside the hidden one is named; files created later
+directly in a parent folder of the hidden one, and listings of those parents, stay closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agents.workers.access import folders_above, is_within
+from agents.workers.namespaces import DATA_FOLDERS, View, raw_devices
+from agents.workers.syscalls import system_call
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION = 1
+_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
+_SCOPE_SIGNAL = 2
+_ALL_OF_VERSION_1 = (1 << 13) - 1
+_READING = _EXECUTE | _READ_FILE | _READ_DIR
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def version() -> int:
+    """The kernel's Landlock version, 0 where there is none."""
+    return max(0, system_call(_CREATE_RULESET, None, 0, _VERSION))
+
+
+def enter(view: View, *, real_root: bool) -> None:
+    """Close ``view.private_root`` but for the workspace, and let only ``view.access().writable`` be written,
+    for good; for root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
+
+    Rights add up: a folder with something read-only inside is not writable itself, only what is in it now.
+    What lies in the data folders of the workspace is writable as a whole, since agents make files there.
+    """
+    rules = _Rules(version())
+    data = [f"{view.workspace}/{name}" for name in DATA_FOLDERS]
+    read_only = tuple(path for path in view.read_only if not any(is_within(path, one) for one in data))
+    access = replace(view, read_only=read_only).access()
+    devices = raw_devices() if real_root else ()
+    hidden = (view.hidden,) if view.hidden is not None else ()
+    shown = [view.workspace, *(path for path in access.read_only if view.hides(path))]
+    rules.allow_below("/", rules.all & _READING, but=(*hidden, *devices))
+    for path in shown:
+        rules.allow(path, rules.all & _READING)
+    own = f"/proc/{os.getpid()}" if real_root else "/proc"  # root's /proc has settings of the kernel
+    for path in ("/dev", own):
+        rules.allow_below(path, rules.all & _ON_FILES, but=devices)
+    for path in access.writable:
+        rules.allow_below(path, rules.all, but=(*access.read_only, *hidden))
+    rules.enforce()
+
+
+def confine(*, hidden: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> None:
+    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and
+    only ``writable`` to write. Needs ``no_new_privs``. Raises OSError.
+    """
+    rules = _Rules(version())
+    reading = rules.all & _READING
+    rules.allow_below("/", reading, but=hidden)
+    for path in readable:
+        rules.allow_below(path, reading, but=[one for one in hidden if one != path])
+    for path in writable:
+        rules.allow(path, rules.all)
+    rules.enforce()
+
+
+class _Rules:
+    def __init__(self, abi: int) -> None:
+        self.all = _ALL_OF_VERSION_1
+        for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEVICE)):
+            if abi >= since:
+                self.all |= right
+        scoped = _SCOPE_SIGNAL if abi >= 6 else 0  # a worker may signal its own processes only
+        attributes = _Ruleset(self.all, 0, scoped)
+        size = 8 if abi < 4 else 16 if abi < 6 else 24
+        self._fd = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
+
+    def allow_below(self, path: str, rights: int, but: Iterable[str]) -> None:
+        """Allow ``rights`` at ``path`` and below, without ``but``: the folders that lead there are opened
+        entry by entry."""
+        without = {one for one in but if is_within(one, path)}
+        leading = {above for one in without for above in folders_above(one)}
+        ahead = [path]
+        while ahead:
+            path = ahead.pop()
+            if path in without:
+                continue
+            if path not in leading:
+                self.allow(path, rights)
+                continue
+            with (
+                contextlib.suppress(OSError),
+                os.scandir(path) as entries,
+            ):  # what cannot be listed cannot be named
+                ahead += [entry.path for entry in entries if not entry.is_symlink()]  # its target counts
+
+    def enforce(self) -> None:
+        _checked(system_call(_RESTRICT_SELF, self._fd, 0))
+        os.close(self._fd)
+
+    def allow(self, path: str, rights: int) -> None:
+        """Allow ``rights`` at ``path`` and below."""
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return  # gone, or not ours to open
+        try:
+            allowed = rights if stat.S_ISDIR(os.fstat(fd).st_mode) else rights & _ON_FILES
+            rule = _PathBeneath(allowed, fd)
+            _checked(system_call(_ADD_RULE, self._fd, _PATH_BENEATH, ctypes.byref(rule), 0))
+        finally:
+            os.close(fd)
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"landlock: {os.strerror(number)}")
+    return answer

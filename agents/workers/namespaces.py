@@ -1,0 +1,201 @@
+"""A worker's own view of the machine: a mount namespace without the home folder, its own process numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from agents.workers import syscalls
+from agents.workers.access import Access, is_within
+from agents.workers.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC, MS_REMOUNT
+
+DATA_FOLDERS = (".brainstem_data", ".deps")
+_RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
+_MEMORY_DEVICES = ("mem", "kmem", "port")
+_closed: set[str] = set()
+_devices: tuple[int, tuple[str, ...]] = (0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The paths that a worker may see and write.
+
+    ``workspace``: its folder, readable and writable but for ``read_only``. ``private_root``: the folder
+    whose other contents vanish, or None. ``programs``: what programs are loaded from, never hidden.
+    ``writable``: existing paths outside the workspace that stay writable. ``read_only``: existing paths
+    inside of these, or inside the workspace, that do not. ``sockets``: to be closed. ``processes``: write
+    this bound to the process namespace, where the kernel keeps one per namespace. ``shared_memory``: bytes
+    that fit into the worker's own /dev/shm.
+    """
+
+    workspace: str
+    private_root: str | None
+    programs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    sockets: tuple[str, ...] = ()
+    processes: int | None = None
+    shared_memory: int | None = None
+
+    @property
+    def hidden(self) -> str | None:
+        """The folder to hide, if it is another than the workspace."""
+        return self.private_root if self.private_root != self.workspace else None
+
+    @lru_cache(maxsize=128)  # noqa: B019 - few views, and equal ones are one
+    def access(self) -> Access:
+        """The paths that the worker may write."""
+        writable = [path for path in self.writable if not self.hides(path)]
+        read_only = [path for path in self.read_only if not self.hides(path)]
+        if self.workspace in read_only:  # then at least its folders for data stay writable
+            data = [f"{self.workspace}/{name}" for name in DATA_FOLDERS]
+            writable += [path for path in data if os.path.isdir(path) and not os.path.islink(path)]
+        return Access.of([*writable, self.workspace], [*read_only, *self.programs], self.hidden)
+
+    def hides(self, path: str) -> bool:
+        """True when ``path`` is in the private folder and not in the workspace."""
+        root = self.private_root
+        return root is not None and is_within(path, root) and not is_within(path, self.workspace)
+
+
+def raw_devices() -> tuple[str, ...]:
+    """Disks and memory as devices. Remembered until a device comes or goes: ask before forking."""
+    global _devices
+    changed = Path("/dev").stat().st_mtime_ns
+    if changed != _devices[0]:
+        _devices = (changed, tuple(entry.path for entry in os.scandir("/dev") if _is_raw(entry)))
+    return _devices[1]
+
+
+def hide_raw_devices() -> None:
+    """Close the raw devices in this process's mount namespace, and in those of all that it will start.
+    Called again, it closes those that have come meanwhile."""
+    for path in raw_devices():
+        if path not in _closed:
+            _closed.add(path)
+            with contextlib.suppress(OSError):
+                syscalls.mount("/dev/null", path, "", MS_BIND)
+
+
+def own_mounts() -> None:
+    """Move this process into a mount namespace of its own; what is mounted outside later is seen there."""
+    syscalls.unshare(syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", "", MS_REC | syscalls.MS_SLAVE)
+
+
+def map_own_account(uid: int, gid: int) -> None:
+    """In a fresh user namespace, stay the account one was."""
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def enter(view: View, *, real_root: bool) -> None:
+    """Build the view in this process's fresh mount namespace. Raises OSError when any needed part fails.
+
+    ``real_root``: this is root of the whole machine, to whom kernel settings must be closed as well, since
+    file permissions do not close them; the raw disks are closed by ``hide_raw_devices`` before the fork.
+    """
+    syscalls.mount("none", "/", "", MS_REC | MS_PRIVATE)
+    access = view.access()
+    copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
+    processes = syscalls.copy_mounts("/proc")
+    syscalls.make_read_only("/")
+    _replace_proc(processes)
+    if view.processes is not None:
+        Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + view.processes))
+        with contextlib.suppress(OSError):  # else the reserved ones may be used once, in the first round
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(_RESERVED_PIDS))
+    if real_root:
+        _close_kernel_settings()
+    copies += [(path, _copy_read_only(path, view)) for path in access.read_only]
+    hidden = view.hidden
+    if hidden is not None:
+        copies.append((hidden, -1))
+    for path, copy in sorted(copies, key=lambda one: len(one[0])):
+        if copy < 0:
+            _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
+        else:
+            syscalls.attach_mounts(copy, path)
+    if hidden is not None:
+        flags = MS_REMOUNT | MS_BIND | syscalls.MS_RDONLY | MS_NOSUID | MS_NODEV
+        syscalls.mount("none", hidden, "", flags)
+    _close(view.sockets)  # last: they may lie in folders that were mounted again
+    if view.shared_memory is not None:
+        _replace_shared_memory(view.shared_memory)
+
+
+def _copy_read_only(path: str, view: View) -> int:
+    """A copy of what is at ``path``, taken when everything is read-only. A link that leads nowhere or to
+    what the worker does not see shows an empty file."""
+    try:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return syscalls.copy_mounts("/dev/null")
+    try:
+        here = f"/proc/self/fd/{opened}"
+        if os.path.islink(path) and view.hides(os.readlink(here)):
+            return syscalls.copy_mounts("/dev/null")
+        return syscalls.copy_mounts(here)
+    finally:
+        os.close(opened)
+
+
+def _hide(root: str, shown: list[str]) -> None:
+    outermost = [one for one in shown if not any(one != other and is_within(one, other) for other in shown)]
+    folders = {one: os.path.isdir(one) for one in outermost}
+    syscalls.mount("rappd", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256")
+    for path, is_folder in folders.items():
+        os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+        if not is_folder:
+            os.mknod(path)
+
+
+def _replace_proc(processes: int) -> None:
+    """Mount a fresh /proc. Containers mask parts of /proc, and then refuse one: ``processes``, a writable
+    copy of the one there is, stays."""
+    try:
+        syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except OSError:
+        syscalls.attach_mounts(processes, "/proc")
+    else:
+        os.close(processes)
+
+
+def _replace_shared_memory(size: int) -> None:
+    options = f"mode=1777,size={size}"
+    with contextlib.suppress(FileNotFoundError):
+        syscalls.mount("rappd", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, options)  # noqa: S108
+
+
+def _close(sockets: tuple[str, ...]) -> None:
+    for path in sockets:
+        if os.path.isdir(path):
+            syscalls.mount(
+                "rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | syscalls.MS_RDONLY, "mode=0,size=4k"
+            )
+        else:
+            with contextlib.suppress(OSError):  # it went away meanwhile
+                syscalls.mount("/dev/null", path, "", MS_BIND)
+
+
+def _is_raw(entry: os.DirEntry[str]) -> bool:
+    if entry.name in _MEMORY_DEVICES:
+        return True
+    try:
+        return stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False  # unplugged meanwhile
+
+
+def _close_kernel_settings() -> None:
+    with contextlib.suppress(OSError):
+        syscalls.mount("/proc/sys", "/proc/sys", "", MS_BIND | MS_REC)
+        syscalls.make_read_only("/proc/sys")
+    for path in ("/proc/sysrq-trigger", "/proc/kcore"):
+        with contextlib.suppress(OSError):
+            syscalls.mount("/dev/null", path, "", MS_BIND)

@@ -1,0 +1,174 @@
+"""What shuts a worker in: the strongest way this machine allows, found out once by trying."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.workers import landlock, namespaces, privileges
+from agents.workers.clone import fork
+from agents.workers.namespaces import View
+from agents.workers.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
+
+MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
+AUTO = "auto"
+
+_OWN = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC
+_PID_MAX = Path("/proc/sys/kernel/pid_max")
+_OWN_PID_MAX_SINCE = (6, 14)  # before, writing it would change the whole machine's
+_PROBED_PROCESSES = 256
+_PROBED_MEMORY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """One way to shut a worker in.
+
+    ``namespaces``: what to fork it into. ``real_root``: the worker is root of the whole machine.
+    ``bounded``: the kernel bounds the number of processes in each worker's own namespace. ``account``:
+    the user and group to stay in a user namespace of its own.
+    """
+
+    kind: str
+    detail: str
+    namespaces: int = 0
+    real_root: bool = False
+    bounded: bool = False
+    account: tuple[int, int] | None = None
+
+    def report(self) -> dict[str, Any]:
+        """``{kind, detail}``, for people."""
+        return {"kind": self.kind, "detail": self.detail}
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether all processes of a worker end with it, whatever they did to hide."""
+        return bool(self.namespaces & CLONE_NEWPID)
+
+    @property
+    def own_account(self) -> bool:
+        """Whether the kernel counts a worker's processes apart from the rest of the account's."""
+        return self.account is not None
+
+    @property
+    def hides_workers(self) -> bool:
+        """True when workers are kept out of each other's memory once they have entered. A mount namespace does
+        it with a ``/proc`` of its own, which some containers refuse."""
+        if self.kind == LANDLOCK:
+            return True  # a process may only trace those that it restricted itself
+        return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
+
+    def enter(self, view: View) -> None:
+        """Shut this process in, for good. Raises OSError when that cannot be done in full."""
+        if self.account is not None:
+            namespaces.map_own_account(*self.account)
+        if self.kind == MOUNT_NAMESPACE:
+            namespaces.enter(view, real_root=self.real_root)
+        if LINUX:
+            privileges.give_up_privileges()
+        if self.kind == LANDLOCK:
+            landlock.enter(view, real_root=self.real_root)
+
+
+def choose(wish: str = AUTO) -> Sandbox:
+    """Try the ways from strong to weak, each in a process of its own, and return the first that works.
+
+    ``wish`` names one kind to use; when it does not work here, what is returned is weaker and says so.
+    The caller must have one thread and have called ``adopt_orphans``.
+    """
+    refusals = []
+    for candidate in _candidates(wish):
+        why = _probe(candidate)
+        if not why:
+            return candidate
+        refusals.append(f"{candidate.kind}: {why}")
+    failed = "; ".join(dict.fromkeys(refusals)) or (
+        "switched off" if LINUX else "this system has no way to close it"
+    )
+    return Sandbox(NONE, f"workers have all rights of this account and can read the home folder ({failed})")
+
+
+def _candidates(wish: str) -> Iterable[Sandbox]:
+    if not LINUX:
+        return
+    if wish in (AUTO, MOUNT_NAMESPACE):
+        detail = "workers see neither the home folder nor other workspaces, and only their own processes"
+        bounded = _kernel() >= _OWN_PID_MAX_SINCE
+        for bound in (True, False) if bounded else (False,):
+            if os.geteuid() == 0:
+                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
+            flags = CLONE_NEWUSER | _OWN
+            account = (os.getuid(), os.getgid())
+            yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound, account)
+    if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
+        detail = "workers can open neither the home folder nor other workspaces"
+        yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
+
+
+def _kernel() -> tuple[int, ...]:
+    parts = platform.release().split("-")[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+def _probe(candidate: Sandbox) -> str:
+    """Why ``candidate`` does not work here; "" when it does."""
+    root = Path(tempfile.mkdtemp(prefix="rappd-probe-")).resolve()
+    out, into = os.pipe()
+    before = _PID_MAX.read_text()
+    try:
+        workspace, secret = root / "workspace", root / "secret"
+        for folder in (workspace, workspace / "agents", workspace / ".deps"):
+            folder.mkdir()
+        secret.write_text("hidden")
+        view = View(
+            str(workspace),
+            str(root),
+            writable=(tempfile.gettempdir(),),
+            read_only=(f"{workspace}/agents",),
+            processes=_PROBED_PROCESSES if candidate.bounded else None,
+            shared_memory=_PROBED_MEMORY,
+        )
+        child = fork(candidate.namespaces, lambda: _try(candidate, view, secret, into))
+        status = os.waitpid(child, 0)[1]
+        os.write(into, b"\n")  # so that there is something to read
+        said = os.read(out, 500).decode().strip()
+        if _PID_MAX.read_text() != before:
+            _PID_MAX.write_text(before)
+            return "process numbers are not bounded per namespace"
+        return "" if status == 0 else said or "the trial process failed"
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    finally:
+        os.close(out)
+        os.close(into)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _try(candidate: Sandbox, view: View, secret: Path, into: int) -> None:
+    workspace = Path(view.workspace)
+    try:
+        candidate.enter(view)
+        (workspace / ".deps" / "written").write_text("allowed")
+        if not _fails(secret.read_text):
+            os.write(into, b"a hidden file stayed readable")
+        elif not _fails(lambda: (workspace / "agents" / "planted").write_text("")):
+            os.write(into, b"a protected folder stayed writable")
+        else:
+            return
+    except OSError as problem:
+        os.write(into, str(problem.strerror).encode()[:500])
+    os._exit(1)
+
+
+def _fails(action: Callable[[], object]) -> bool:
+    try:
+        action()
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,170 @@
+"""All workers of this daemon: the template they are forked from, and their pools."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agents.errors import WorkerRefused
+from agents.workers.config import CrewPlan
+from agents.workers.pool import WorkerPool
+from agents.workers.sandbox import AUTO
+from agents.workers.worker_quota import WorkerQuota
+from agents.workers.zygote_client import TemplateLink, TemplateSettings
+
+OnOutput = Callable[[str, int, str], None]
+
+_TICK = 0.02
+_COUNT = 1.0
+_PROCESSES_OF_ALL = 4096
+_ATTEMPTS = 3
+
+
+class Workforce:
+    """Starts workers and keeps their pools.
+
+    ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the template's
+    environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
+    that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
+    """
+
+    def __init__(
+        self,
+        *,
+        on_output: OnOutput | None = None,
+        environ: Mapping[str, str] | None = None,
+        preload: Sequence[str] = ("agents.runtime.host", "agents.runtime.bytecode_cache:compile_library"),
+        sandbox: str = AUTO,
+    ) -> None:
+        scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+        self._settings = TemplateSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL)
+        self._on_output = on_output
+        self.loop = asyncio.get_running_loop()
+        self._template: TemplateLink | None = None
+        self._pools: dict[str, WorkerPool] = {}
+        self._busy: set[WorkerPool] = set()
+        self._ticker: asyncio.TimerHandle | None = None
+        self._counter: asyncio.TimerHandle | None = None
+        self._templates_started = 0
+        self._failures = 0
+        self._closing = False
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the template and wait until it can fork; call it from the main thread. Without this, the
+        first request starts it. Raises WorkerRefused."""
+        await self.template().ready()
+
+    def crew(
+        self, key: str, plan: CrewPlan, quota: WorkerQuota | None = None, encoded: bytes = b""
+    ) -> WorkerPool:
+        """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
+        ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's, for
+        callers that must not look at the disk."""
+        pool = self._pools.get(key)
+        if pool is None:
+            pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)
+        elif pool.plan != plan:
+            pool.retire(plan, encoded)
+        return pool
+
+    async def dismiss(self, key: str) -> None:
+        """End the workers of ``key`` and forget it."""
+        pool = self._pools.pop(key, None)
+        if pool is not None:
+            await pool.close()
+
+    async def close(self) -> None:
+        """End every worker and the template."""
+        self._closing = True
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        self._pools.clear()
+        for timer in (self._ticker, self._counter):
+            if timer is not None:
+                timer.cancel()
+        if self._template is not None:
+            self._template.end()
+        while self._ending:
+            await asyncio.gather(*self._ending)
+
+    @property
+    def template_pid(self) -> int:
+        """The template's process id; 0 while there is none."""
+        return self._template.pid if self._template is not None else 0
+
+    def sandbox_report(self) -> dict[str, Any]:
+        """``{kind, detail, …}``: what shuts workers in here, for people; kind "unknown" before the start."""
+        report = self._template.report if self._template is not None else {}
+        return report or {"kind": "unknown", "detail": "no worker was started yet"}
+
+    def stats(self) -> dict[str, Any]:
+        """``{template_pid, templates_started, workers, pools: {key: pool's stats}}``."""
+        pools = {key: pool.stats() for key, pool in self._pools.items()}
+        return {
+            "template_pid": self.template_pid,
+            "templates_started": self._templates_started,
+            "workers": sum(stats["workers"] for stats in pools.values()),
+            "pools": pools,
+        }
+
+    # told by the pools
+
+    def template(self) -> TemplateLink:
+        """The living template, started when there is none. Raises WorkerRefused when it keeps ending."""
+        if self._template is None:
+            if self._closing or self._failures >= _ATTEMPTS:
+                self._failures = 0  # whoever asks next tries again
+                raise WorkerRefused(
+                    "The process that starts workers keeps ending", do="see the log, then try again"
+                )
+            link = TemplateLink(self._settings, lambda: self._template_ended(link))
+            self._template = link
+            self._templates_started += 1
+            try:
+                link.start()
+            except WorkerRefused:
+                self._template = None
+                raise
+            return link
+        return self._template
+
+    def watch(self, pool: WorkerPool) -> None:
+        """Call ``pool.tick`` until nothing is under way in it."""
+        pool.ticking = True
+        self._busy.add(pool)
+        if self._ticker is None:
+            self._ticker = self.loop.call_later(_TICK, self._tick)
+        if self._counter is None:
+            self._counter = self.loop.call_later(_COUNT, self._count)
+
+    def printed(self, key: str, pid: int, line: str) -> None:
+        """A worker wrote a line."""
+        if self._on_output is not None:
+            self._on_output(key, pid, line)
+
+    def _tick(self) -> None:
+        self._ticker = None
+        now = time.monotonic()
+        try:
+            for pool in list(self._busy):
+                if not pool.tick(now):
+                    pool.ticking = False
+                    self._busy.discard(pool)
+        finally:
+            if self._busy:
+                self._ticker = self.loop.call_later(_TICK, self._tick)
+
+    def _count(self) -> None:
+        """Agent code may multiply after its call, too; so long as there are workers, they are counted."""
+        working = [pool.enforce_process_limit() for pool in self._pools.values()]
+        self._counter = self.loop.call_later(_COUNT, self._count) if any(working) else None
+
+    def _template_ended(self, link: TemplateLink) -> None:
+        self._template = None
+        self._failures = 0 if link.report else self._failures + 1
+        task = self.loop.create_task(link.wait())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)

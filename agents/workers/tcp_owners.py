@@ -1,0 +1,131 @@
+"""Tells whether a worker, or a program that a worker started, serves a TCP connection of this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from agents.workers.process_tree import descendants
+
+Address = tuple[str, int]
+_IP = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTEN = "0A"
+_LOOPBACK_NAMES = {"localhost": ("127.0.0.1", "::1")}
+
+
+class _Socket(NamedTuple):
+    local: tuple[_IP, int]
+    remote: tuple[_IP, int]
+    listens: bool
+    uid: int
+    inode: str
+
+
+def worker_serves(template_pid: int, server: Address, client: Address | None = None) -> bool:
+    """True when the process behind ``server`` is the template process or descends from it.
+
+    ``client`` is this side's address of an open connection: then the socket that accepted it is looked at,
+    too. A worker may hide its open files from the daemon; while one does, a socket of its account counts as
+    its own unless another process is seen to hold it. Linux only; blocks on ``/proc``.
+    """
+    serving = {found.inode: found.uid for found in _serving(server, client)}
+    if not serving:
+        return False
+    hidden: list[int] = []
+    for pid in (template_pid, *descendants(template_pid)):
+        held = _sockets_of(pid)
+        if held is None:
+            hidden.append(pid)
+        elif not held.isdisjoint(serving):
+            return True
+    if not hidden or _held_elsewhere(serving):
+        return False
+    accounts = {uid for pid in hidden for uid in _accounts_of(pid)}
+    return not accounts.isdisjoint(serving.values())
+
+
+def account_of(local: Address, remote: Address) -> int | None:
+    """The account that opened the connection whose own end is ``local``; None when it cannot be told."""
+    ends = tuple((_plain(ipaddress.ip_address(host)), port) for host, port in (local, remote))
+    return next((found.uid for found in _sockets() if (found.local, found.remote) == ends), None)
+
+
+def _serving(server: Address, client: Address | None) -> Iterator[_Socket]:
+    host, port = server
+    wanted = {_plain(ipaddress.ip_address(text)) for text in _LOOPBACK_NAMES.get(host, (host,))}
+    caller = (_plain(ipaddress.ip_address(client[0])), client[1]) if client else None
+    for found in _sockets():
+        address, at = found.local
+        if at != port:
+            continue
+        if found.listens:
+            if address in wanted or address.is_unspecified:
+                yield found
+        elif caller is not None and found.remote == caller and address in wanted:
+            yield found
+
+
+def _sockets() -> Iterator[_Socket]:
+    for table in _TABLES:
+        try:
+            lines = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[9] != "0":
+                yield _Socket(
+                    _address(fields[1]),
+                    _address(fields[2]),
+                    fields[3] == _LISTEN,
+                    int(fields[7]),
+                    f"socket:[{fields[9]}]",
+                )
+
+
+def _address(text: str) -> tuple[_IP, int]:
+    """``0100007F:1F90`` as an address: words of 32 bits in the machine's own byte order."""
+    words, _, port = text.partition(":")
+    packed = b"".join(
+        int(words[start : start + 8], 16).to_bytes(4, sys.byteorder) for start in range(0, len(words), 8)
+    )
+    return _plain(ipaddress.ip_address(packed)), int(port, 16)
+
+
+def _plain(address: _IP) -> _IP:
+    """An IPv4 address that is written as an IPv6 one counts as IPv4."""
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _sockets_of(pid: int) -> set[str] | None:
+    """The sockets that a process has open; None when it hides them."""
+    held = set()
+    try:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed while we looked
+                held.add(str(descriptor.readlink()))
+    except PermissionError:
+        return None
+    except OSError:
+        return set()  # it ended
+    return held
+
+
+def _held_elsewhere(inodes: Iterable[str]) -> bool:
+    wanted = set(inodes)
+    processes = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    return any(not wanted.isdisjoint(_sockets_of(pid) or ()) for pid in processes)
+
+
+def _accounts_of(pid: int) -> set[int]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return set()
+    return {int(uid) for line in lines if line.startswith("Uid:") for uid in line.split()[1:]}

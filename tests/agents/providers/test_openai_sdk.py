@@ -1,0 +1,343 @@
+"""Any OpenAI-compatible server, asked over real HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from agents.errors import ModelUnavailable
+from agents.providers.openai_sdk import Azure, OpenAIServer
+
+KEY = "sk-secret-1234567890abcdef"
+
+
+@pytest.fixture
+async def model(server):
+    provider = OpenAIServer(f"{server.url}/v1", model="small", api_key=KEY, name="Ollama", do="start Ollama")
+    yield provider
+    await provider.close()
+
+
+def delta(index=0, **fields):
+    return {"model": "small-1", "choices": [{"index": index, "delta": fields}]}
+
+
+def piece(index, arguments="", **fields):
+    function = {"arguments": arguments, **({"name": fields.pop("name")} if "name" in fields else {})}
+    return {"index": index, "function": function, **fields}
+
+
+async def test_a_plain_answer_with_its_tokens_and_the_model_that_gave_it(server, model, ask):
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    server.will(server.says("Hello.", model="small-2024", usage=usage))
+    completion = await model.complete(ask("hi"))
+    assert (completion.text, completion.model) == ("Hello.", "small-2024")
+    assert (completion.input_tokens, completion.output_tokens) == (7, 3)
+    (body,) = server.asked
+    assert body["messages"] == [
+        {"role": "system", "content": "You are a soul."},
+        {"role": "user", "content": "hi"},
+    ]
+    assert body["model"] == "small"
+    assert not {"tools", "tool_choice", "stream", "stream_options"} & set(body)
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_calls_come_back_in_order_with_their_arguments_unparsed(server, model, ask):
+    server.will(
+        server.calls(("a", "Weather", '{"city": "Bonn"}'), ("b", "Clock", "not json"), text="Looking.")
+    )
+    completion = await model.complete(ask(tools=True))
+    assert completion.text == "Looking."
+    assert [(call.id, call.name, call.arguments) for call in completion.tool_calls] == [
+        ("a", "Weather", '{"city": "Bonn"}'),
+        ("b", "Clock", "not json"),
+    ]
+    assert server.asked[0]["tool_choice"] == "auto"
+    assert [tool["function"]["name"] for tool in server.asked[0]["tools"]] == ["Weather", "Clock"]
+
+
+async def test_an_o1_model_gets_tools_without_tool_choice(server, model, ask):
+    server.will(server.says("ok"))
+    await model.complete(ask(tools=True, model="o1-mini"))
+    assert "tools" in server.asked[0]
+    assert "tool_choice" not in server.asked[0]
+
+
+async def test_several_choices_become_one_answer(server, model, ask):
+    call = {"id": "a", "type": "function", "function": {"name": "Clock", "arguments": "{}"}}
+    server.will(
+        server.answers(
+            choices=[
+                {"index": 0, "message": {"content": "One. "}},
+                {"index": 1, "message": {"content": "Two.", "tool_calls": [call]}},
+                {"index": 2, "message": {"content": None, "tool_calls": [{**call, "id": "b"}]}},
+            ]
+        )
+    )
+    completion = await model.complete(ask(tools=True))
+    assert completion.text == "One. Two."
+    assert [call.id for call in completion.tool_calls] == ["a", "b"]
+
+
+async def test_text_streams_in_as_it_is_made_with_the_tokens_at_its_end(server, model, ask):
+    usage = {"model": "small-1", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+    server.will(server.streams(delta(role="assistant", content="It "), delta(content="rains."), usage))
+    completion = await model.complete(ask(stream=True))
+    assert ask.pieces == ["It ", "rains."]
+    assert (completion.text, completion.model) == ("It rains.", "small-1")
+    assert (completion.input_tokens, completion.output_tokens) == (5, 2)
+    assert server.asked[0]["stream_options"] == {"include_usage": True}
+
+
+async def test_calls_split_over_many_chunks_are_put_together(server, model, ask):
+    server.will(
+        server.streams(
+            delta(tool_calls=[piece(0, id="a", name="Weather")]),
+            delta(tool_calls=[piece(0, '{"ci')]),
+            delta(tool_calls=[piece(1, '{"z', id="b", name="Clock")]),
+            delta(tool_calls=[piece(0, 'ty": "Bonn"}'), piece(1, '": 1}')]),
+        )
+    )
+    completion = await model.complete(ask(tools=True, stream=True))
+    assert [(call.id, call.name, call.arguments) for call in completion.tool_calls] == [
+        ("a", "Weather", '{"city": "Bonn"}'),
+        ("b", "Clock", '{"z": 1}'),
+    ]
+    assert ask.pieces == []
+
+
+async def test_streamed_calls_that_all_carry_number_0_stay_apart(server, model, ask):
+    server.will(
+        server.streams(
+            delta(tool_calls=[piece(0, "{}", id="a", name="Weather")]),
+            delta(tool_calls=[piece(0, "{}", id="b", name="Weather")]),
+        )
+    )
+    completion = await model.complete(ask(tools=True, stream=True))
+    assert [(call.id, call.arguments) for call in completion.tool_calls] == [("a", "{}"), ("b", "{}")]
+
+
+async def test_a_server_that_cannot_stream_is_read_whole(server, model, ask):
+    server.will(server.says("All at once."))
+    completion = await model.complete(ask(stream=True))
+    assert completion.text == "All at once."
+    assert ask.pieces == ["All at once."]
+
+
+async def test_a_server_that_refuses_usage_in_streams_is_asked_without_from_then_on(server, model, ask):
+    refusal = server.fails(400, '{"error": {"message": "Unknown field: stream_options"}}')
+    server.will(refusal, server.streams(delta(content="fine")))
+    assert (await model.complete(ask(stream=True))).text == "fine"
+    assert (await model.complete(ask(stream=True))).text == "fine"
+    assert ["stream_options" in body for body in server.asked] == [True, False, False]
+
+
+async def test_429_then_an_answer_is_an_answer(server, model, ask):
+    server.will(server.fails(429), server.says("Now."))
+    assert (await model.complete(ask())).text == "Now."
+    assert len(server.asked) == 2
+
+
+async def test_500_for_ever_ends_after_the_retries(server, model, ask):
+    server.will(server.fails(500, "out of memory " * 100))
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    problem = caught.value
+    assert str(problem) == "Model 'small' returned 500."
+    assert (problem.upstream_status, problem.model) == (500, "small")
+    assert problem.detail.startswith("out of memory")
+    assert len(problem.detail) == 300
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("header", [{"retry_after": "60"}, {"retry_after_ms": "60000"}])
+async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, model, ask, header):
+    server.will(server.fails(429, "slow down", **header))
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    assert str(caught.value).startswith("Ollama usage limit reached — ")
+    assert len(server.asked) == 1
+
+
+async def test_a_spent_quota_is_named_whatever_its_status(server, model, ask):
+    server.will(server.fails(402, "Monthly quota used up"))
+    with pytest.raises(ModelUnavailable, match="usage limit reached"):
+        await model.complete(ask())
+
+
+@pytest.mark.parametrize(
+    ("status", "do"), [(401, "check the key"), (404, "choose another model, or check provider.url")]
+)
+async def test_a_refusal_says_what_to_do(server, model, ask, status, do):
+    server.will(server.fails(status, "no"))
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    assert str(caught.value) == f"Model 'small' returned {status}."
+    assert caught.value.do == do
+
+
+async def test_nobody_there(unused_tcp_port, ask):
+    model = OpenAIServer(
+        f"http://127.0.0.1:{unused_tcp_port}/v1", model="m", name="Ollama", do="start Ollama", max_retries=0
+    )
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    assert (str(caught.value), caught.value.do) == ("Ollama doesn't answer.", "start Ollama")
+    assert caught.value.upstream_status == 0
+
+
+async def test_too_slow(server, ask):
+    server.will(server.hangs())
+    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0, timeout=0.05)
+    with pytest.raises(ModelUnavailable, match=r"Ollama took longer than 0\.05 s"):
+        await model.complete(ask())
+
+
+async def test_waiting_between_retries_counts_as_time_too(server, ask):
+    server.will(server.fails(500, retry_after="9"))
+    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", timeout=0.2)
+    with pytest.raises(ModelUnavailable, match="took longer"):
+        await model.complete(ask())
+
+
+async def test_no_choices(server, model, ask):
+    server.will(server.answers(choices=[]))
+    with pytest.raises(ModelUnavailable, match="Model 'small' returned no choices"):
+        await model.complete(ask())
+    server.will(server.streams({"choices": []}))
+    with pytest.raises(ModelUnavailable, match="Model 'small' returned no choices"):
+        await model.complete(ask(stream=True))
+
+
+@pytest.mark.parametrize("body", [b"{nonsense", b"<html>hello</html>", b"\xff\xfe"])
+async def test_an_unreadable_answer(server, model, ask, body):
+    server.will(server.raw(body))
+    with pytest.raises(ModelUnavailable, match="something unreadable"):
+        await model.complete(ask())
+
+
+async def test_an_unreadable_answer_is_kept_for_the_transcript(server, model, ask):
+    server.will(server.raw(b"<html>Router login</html>", "text/html"))
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    assert "Router login" in caught.value.detail
+
+
+async def test_an_unreadable_stream(server, model, ask):
+    server.will(server.streams(delta(content="It "), "{nonsense"))
+    with pytest.raises(ModelUnavailable, match="something unreadable"):
+        await model.complete(ask(stream=True))
+
+
+async def test_an_error_inside_a_stream(server, model, ask):
+    server.will(server.streams(delta(content="It "), {"error": {"message": "overloaded"}}))
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask(stream=True))
+    assert str(caught.value) == "Model 'small' broke off its answer."
+    assert "overloaded" in caught.value.detail
+
+
+async def test_a_stream_cut_in_the_middle(server, model, ask):
+    server.will(server.streams(delta(content="It "), cut=True))
+    with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
+        await model.complete(ask(stream=True))
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_answer_cut_in_the_middle(server, ask, streaming):
+    server.will(server.breaks_off())
+    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0)
+    with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
+        await model.complete(ask(stream=streaming))
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_cancelling_hangs_up_on_the_server(server, model, ask, streaming):
+    server.will(server.hangs(*([delta(content="It ")] if streaming else [])))
+    turn = asyncio.create_task(model.complete(ask(stream=streaming)))
+    await server.reached.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await server.hung_up.wait()
+
+
+async def test_the_models_of_a_server(server, model):
+    assert await model.models() == [{"id": "small", "name": "small"}, {"id": "big", "name": "big"}]
+
+
+async def test_another_address_and_key_from_the_next_answer_on(server, other_server, model, ask):
+    server.will(server.says("one"))
+    other_server.will(other_server.says("two"))
+    assert (await model.complete(ask())).text == "one"
+    model.point(f"{other_server.url}/v1", "sk-another-key")
+    assert (await model.complete(ask())).text == "two"
+    assert other_server.headers[0]["Authorization"] == "Bearer sk-another-key"
+
+
+async def test_azure_puts_the_deployment_in_the_path_and_the_key_in_its_own_header(server, ask):
+    server.will(server.says("From Azure.", model="gpt-4o-2024-08-06"))
+    azure = Azure(server.url, "my-gpt", KEY, "2024-10-21")
+    model = OpenAIServer(model="", name="Azure OpenAI", azure=azure)
+    completion = await model.complete(ask())
+    assert (completion.text, completion.model) == ("From Azure.", "gpt-4o-2024-08-06")
+    assert server.targets == ["/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21"]
+    assert server.headers[0]["api-key"] == KEY
+    assert await model.models() == [{"id": "my-gpt", "name": "my-gpt"}]
+    assert KEY not in repr(azure)
+    await model.close()
+
+
+async def test_no_key_sends_nobody_elses(server, ask, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "somebody-elses")
+    server.will(server.says("ok"))
+    model = OpenAIServer(f"{server.url}/v1", model="m")
+    await model.complete(ask())
+    assert "somebody-elses" not in str(server.headers)
+    await model.close()
+
+
+async def test_a_login_in_the_address_is_sent_but_never_shown(server, ask, caplog):
+    caplog.set_level(logging.DEBUG)
+    server.will(server.fails(403, "no"))
+    address = server.url.replace("http://", "http://me:pass-word-1@")
+    model = OpenAIServer(f"{address}/v1", model="m", name="proxy")
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask())
+    assert server.headers[0]["Authorization"].startswith("Basic ")
+    assert "pass-word-1" not in caplog.text + str(caught.value) + caught.value.detail
+    await model.close()
+
+
+@pytest.mark.parametrize("how", ["echo", "stream", "nobody"])
+async def test_the_key_is_in_no_error_and_no_log(server, ask, caplog, unused_tcp_port, how):
+    caplog.set_level(logging.DEBUG)
+    url = f"http://127.0.0.1:{unused_tcp_port}/v1" if how == "nobody" else f"{server.url}/v1"
+    echo = f"Incorrect API key provided: {KEY}"
+    server.will(server.streams({"error": {"message": echo}}) if how == "stream" else server.fails(401, echo))
+    model = OpenAIServer(url, model="m", api_key=KEY, max_retries=0)
+    with pytest.raises(ModelUnavailable) as caught:
+        await model.complete(ask(stream=how == "stream"))
+    problem = caught.value
+    everything = (
+        "".join(traceback.format_exception(problem)) + repr(problem) + repr(vars(problem)) + caplog.text
+    )
+    assert KEY not in everything
+    assert problem.__context__ is None
+    assert problem.__cause__ is None
+    await model.close()
+
+
+async def test_nothing_blocks_the_loop_on_first_use_or_later(server, ask):
+    server.will(server.says("one"), server.streams(delta(content="two")))
+    model = OpenAIServer(f"{server.url}/v1", model="m")
+    with blockbuster_ctx():
+        assert (await model.complete(ask())).text == "one"
+        assert (await model.complete(ask(stream=True))).text == "two"
+        await model.close()

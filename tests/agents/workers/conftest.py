@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from agents.workers.pool import WorkerPool
+from agents.workers.supervisor import Workforce
+from tests.agents.workers.trial_home import ROOM, Home, MakePlan
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every test here runs on both event loops, unless it names one."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").furnish()
+
+
+@pytest.fixture
+async def workforce(home: Home) -> AsyncIterator[Workforce]:
+    made = Workforce(on_output=lambda *said: home.printed.append(said), preload=(ROOM,))
+    await made.start()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def plan(home: Home) -> MakePlan:
+    return home.plan
+
+
+@pytest.fixture
+def crew(workforce: Workforce, plan: MakePlan) -> WorkerPool:
+    return workforce.crew("a", plan())

@@ -1,0 +1,171 @@
+"""Calls that are sent to a worker ahead: their order, taking them back, and who can read them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents.errors import WorkerGone
+from agents.workers.pool import WorkerPool
+from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
+from agents.workers.supervisor import Workforce
+from agents.workers.worker_handle import _WAIT
+from tests.agents.workers.trial_home import ROOM, Home, until
+
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="one call at a time where packets cannot be taken back"
+    ),
+    pytest.mark.asyncio(loop_factories=["uvloop"]),
+]
+
+PEEK = """
+import time
+end, found = time.monotonic() + 0.015, set()
+while time.monotonic() < end:
+    try:
+        packet = callback._channel._queue.recv(65536, socket.MSG_DONTWAIT | socket.MSG_PEEK)
+    except BlockingIOError:
+        continue
+    found.add(packet[8:].decode())
+answer = sorted(found)
+"""
+"""Reads what waits in the worker's own descriptor, without taking it."""
+
+
+@pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
+async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
+    made = Workforce(preload=(ROOM,), sandbox=request.param)
+    await made.start()
+    if made.sandbox_report()["kind"] != request.param:
+        await made.close()
+        pytest.skip(f"not here: {made.sandbox_report()}")
+    yield made
+    await made.close()
+
+
+async def warm(pool: WorkerPool, together: str) -> None:
+    """Have a worker perform calls until they are quick, after which others are sent ahead."""
+    for number in range(2000):
+        await pool.request("echo", {}, timeout=20, together=together)
+        if number > 20 and pool._workers[0]._average < _WAIT / 40:
+            return
+
+
+def ahead(pool: WorkerPool) -> int:
+    """Calls that were sent behind another."""
+    return sum(max(0, len(worker.calls) - 1) for worker in pool._workers)
+
+
+async def test_calls_ahead_keep_their_order_and_are_answered_once(workforce: Workforce, home: Home) -> None:
+    pool = workforce.crew("a", home.plan(max_workers=1))
+    await warm(pool, "k")
+    book, most = home.workspace / "book", 0
+    calls = []
+    for number in range(400):
+        body = {"path": str(book), "line": str(number)}
+        calls.append(asyncio.ensure_future(pool.request("append", body, timeout=30, together="k")))
+    while not all(call.done() for call in calls):
+        most = max(most, ahead(pool))
+        await asyncio.sleep(0)
+    await asyncio.gather(*calls)
+    assert book.read_text().split() == [str(number) for number in range(400)]
+    assert 1 < most <= 64
+
+
+async def test_slow_call_does_not_hold_up_those_behind_it(workforce: Workforce, home: Home) -> None:
+    pool = workforce.crew("a", home.plan(max_workers=2))
+    await warm(pool, "k")
+    slow = asyncio.ensure_future(pool.request("sleep", {"seconds": 2}, timeout=30, together="k"))
+    behind = [
+        asyncio.ensure_future(pool.request("echo", {"n": n}, timeout=30, together="k")) for n in range(5)
+    ]
+    await asyncio.sleep(0)
+    assert ahead(pool) == 5, "they were sent ahead"
+    began = time.monotonic()
+    assert await asyncio.gather(*behind) == [{"n": n} for n in range(5)]
+    assert time.monotonic() - began < 1, "a worker that had to be started took them"
+    assert not slow.done()
+    assert await slow == "awake"
+
+
+async def test_cancelled_call_ahead_is_not_performed(workforce: Workforce, home: Home) -> None:
+    pool = workforce.crew("a", home.plan(max_workers=1))
+    await warm(pool, "k")
+    book = home.workspace / "book"
+    (pid,) = pool.stats()["pids"]
+
+    def write(line: str, pause: float = 0.0) -> asyncio.Task[Any]:
+        body = {"path": str(book), "line": line, "pause": pause}
+        return asyncio.ensure_future(pool.request("append", body, timeout=30, together="k"))
+
+    running, cancelled, kept = write("first", 0.3), write("cancelled"), write("kept")
+    await asyncio.sleep(0)
+    assert ahead(pool) == 2
+    await until(book.exists)
+    cancelled.cancel()
+    await asyncio.gather(running, kept)
+    assert book.read_text().split() == ["first", "kept"]
+    assert pool.stats()["pids"] == [pid], "no worker was ended for it"
+
+
+async def test_killed_worker_has_its_unread_calls_performed_once(workforce: Workforce, home: Home) -> None:
+    pool = workforce.crew("a", home.plan(max_workers=1))
+    await warm(pool, "k")
+    book = home.workspace / "book"
+    (pid,) = pool.stats()["pids"]
+    code = f"Path({str(book)!r}).touch()\nwhile True: pass"
+    running = asyncio.ensure_future(pool.request("run", {"code": code}, timeout=30, together="k"))
+    behind = [
+        asyncio.ensure_future(
+            pool.request("append", {"path": str(book), "line": str(n)}, timeout=30, together="k")
+        )
+        for n in range(10)
+    ]
+    await asyncio.sleep(0)
+    assert ahead(pool) == 10
+    while not book.exists():  # without giving the daemon's loop the time to take them back
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(WorkerGone):
+        await running
+    await asyncio.gather(*behind)
+    assert book.read_text().split() == [str(n) for n in range(10)]
+
+
+async def test_leftover_thread_gets_no_more_calls(workforce: Workforce, home: Home) -> None:
+    pool = workforce.crew("a", home.plan(max_workers=1))
+    await warm(pool, "k")
+    (pid,) = pool.stats()["pids"]
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()"
+    first = asyncio.ensure_future(pool.request("run", {"code": code}, timeout=30, together="k"))
+    behind = [asyncio.ensure_future(pool.request("whoami", {}, timeout=30, together="k")) for _ in range(16)]
+    await asyncio.gather(first)
+    told = [one["pid"] for one in await asyncio.gather(*behind)]
+    inside = {one["pid"] for one in [await pool.request("whoami", {}, timeout=30, together="k")]}
+    assert pool.stats()["pids"] != [pid]
+    assert inside <= {told[-1]}
+
+
+async def test_calls_of_others_are_never_in_a_busy_workers_reach(any_kind: Workforce, home: Home) -> None:
+    """An agent reads its own descriptor while calls of another caller, and of another agent, wait."""
+    pool = any_kind.crew("a", home.plan(max_workers=1))
+    seen: dict[str, list[str]] = {}
+    for others in ("caller 1, agent 1", "caller 2, agent 1", "caller 1, agent 2", None):
+        await warm(pool, "caller 1, agent 1")
+        spy = pool.request("run", {"code": PEEK}, timeout=30, together="caller 1, agent 1")
+        waiting = [
+            pool.request("echo", {"secret": str(others)}, timeout=30, together=others) for _ in range(8)
+        ]
+        told, *_ = await asyncio.gather(spy, *waiting)
+        seen[str(others)] = told
+    own = seen.pop("caller 1, agent 1")
+    assert any("caller 1, agent 1" in packet for packet in own), "the probe does not work"
+    assert not any(seen.values()), seen

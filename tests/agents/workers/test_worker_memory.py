@@ -1,0 +1,126 @@
+"""Memory of a worker and of all it starts is limited, however it is taken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agents.errors import WorkerGone
+from agents.workers import cgroup_limit
+from agents.workers.config import Limits
+from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
+from agents.workers.supervisor import Workforce
+from tests.agents.workers.trial_home import ROOM, Home, until
+
+pytestmark = [
+    pytest.mark.asyncio(loop_factories=["uvloop"]),
+    pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the memory of workers"),
+]
+
+MB = 1 << 20
+LIMIT = 200 * MB  # of addresses too, so that no single process gets there by its own memory
+UNNAMED = """
+held = [os.memfd_create(f"part{number}") for number in range(20)]
+for fd in held:
+    for _ in range(SIZE // 20):
+        os.write(fd, bytes(1 << 20))
+import time; time.sleep(3); answer = "kept"
+"""
+CHILDREN = """
+import time
+children = []
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        taken = bytearray(SIZE // 8 << 20)
+        taken[::4096] = bytes(len(taken[::4096])).replace(b"\\0", b"x")
+        time.sleep(5)
+        os._exit(0)
+    children.append(child)
+time.sleep(3)
+for child in children:
+    os.kill(child, 9); os.waitpid(child, 0)
+answer = "kept"
+"""
+SHARED = """
+with open("/dev/shm/part", "wb") as file:
+    for _ in range(SIZE):
+        file.write(bytes(1 << 20))
+import time; time.sleep(3); answer = "kept"
+"""
+
+
+@pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
+async def limited(request: pytest.FixtureRequest) -> AsyncIterator[Workforce]:
+    made = Workforce(preload=(ROOM,), sandbox=request.param)
+    await made.start()
+    if made.sandbox_report()["kind"] != request.param:
+        await made.close()
+        pytest.skip(f"not here: {made.sandbox_report()}")
+    yield made
+    await made.close()
+
+
+async def ask(workforce: Workforce, home: Home, code: str, size: int) -> str:
+    """What becomes of code that takes ``size`` MB, in a worker that may take ``LIMIT``."""
+    crew = workforce.crew("a", home.plan(limits=Limits(memory=LIMIT)))
+    try:
+        return str(await crew.request("run", {"code": code.replace("SIZE", str(size))}, timeout=30))
+    except WorkerGone as gone:
+        return str(gone)
+
+
+@pytest.mark.parametrize("code", [UNNAMED, CHILDREN, SHARED], ids=["memfd", "children", "shared memory"])
+async def test_too_much_memory_ends_the_call_in_words(limited: Workforce, home: Home, code: str) -> None:
+    if cgroup_limit._writable_parent("memory") is None:
+        pytest.skip("no control group for memory here")
+    report = limited.sandbox_report()
+    assert "control group" in report["memory"]
+    neighbour = limited.crew("b", home.plan())
+    before = await neighbour.request("whoami", {}, timeout=20)
+    assert await ask(limited, home, code, 60) == "kept"
+    answer = await ask(limited, home, code, 400)
+    refused = code == SHARED and "No space left" in answer  # a private /dev/shm is never larger
+    assert refused or answer == "The worker took more memory than 200 MB and was stopped", answer
+    assert await ask(limited, home, code, 60) == "kept"
+    assert (await neighbour.request("whoami", {}, timeout=20))["pid"] == before["pid"]
+
+
+async def test_groups_are_removed_with_their_workers(limited: Workforce, home: Home) -> None:
+    parent = cgroup_limit._writable_parent("memory")
+    if parent is None:
+        pytest.skip("no control group for memory here")
+    crew = limited.crew("a", home.plan())
+    await crew.request("echo", {}, timeout=20)
+    mine = f"rappd-workers-{limited.template_pid}-*"
+    await until(lambda: len(list(parent.glob(mine))) == 1)
+    await limited.dismiss("a")
+    await until(lambda: not list(parent.glob(mine)))
+
+
+def test_version_2_groups_stand_beside_the_own_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With folders in place of the kernel's: a group with processes in it cannot have groups below."""
+    own = tmp_path / "app.slice" / "rappd.service"
+    own.mkdir(parents=True)
+    (own / "cgroup.subtree_control").write_text("")
+    (own.parent / "cgroup.subtree_control").write_text("memory pids\n")
+    listed = {
+        "/proc/self/mountinfo": f"30 23 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n",
+        "/proc/self/cgroup": "0::/app.slice/rappd.service\n",
+    }
+    real = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, *more: listed.get(str(path)) or real(path, *more))
+    assert cgroup_limit._writable_parent("memory") == own.parent
+
+
+def test_version_2_limits_swap_and_processes_too(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.max").touch()
+    cgroup_limit._limit(group, "1000", "40")
+    found = {file.name: file.read_text() for file in group.iterdir()}
+    expected = {"memory.max": "1000", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "40"}
+    assert found == expected
