@@ -11,26 +11,26 @@ class AgentError(Problem):
     code = "agent"
 
 
-class WorkerGone(AgentError):
+class WorkerDiedError(AgentError):
     """The worker ended in the middle of a call (crash, ``os._exit``, killed by the kernel)."""
 
     code = "worker_gone"
 
 
-class CallTimeout(AgentError):
+class CallTimeoutError(AgentError):
     """The call ran past its deadline and its worker was stopped."""
 
     code = "call_timeout"
     status = 504
 
 
-class WorkerRefused(AgentError):
+class WorkerStartError(AgentError):
     """The worker could not be started, or its sandbox could not be built."""
 
     code = "worker_refused"
 
 
-class ModelUnavailable(AgentError):
+class ModelUnavailableError(AgentError):
     """The configured model did not answer; the turn goes on with the offline brain.
 
     ``detail`` is at most 300 characters of what the server said, without secrets, for the

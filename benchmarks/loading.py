@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.contract.file_discovery import find_agent_files
 from agents.contract.loading import load_agent_file
-from agents.runtime.host import Room
+from agents.runtime.host import WorkerHost
 
 FILE = '''"""Agent number {number}."""
 import json
@@ -53,7 +53,7 @@ def run() -> list[tuple[str, str]]:
         ]
 
         def described(count: int) -> Callable[[], Any]:
-            room = Room(
+            room = WorkerHost(
                 {"agents_dir": folder, "data_dir": f"{folder}/data", "deps_dir": None, "workspace": None}
             )
             return lambda: room.handle("describe", {"files": requests[:count]})

@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 import uvloop
 
-from agents.workers.config import CrewPlan
+from agents.workers.config import PoolConfig
 from agents.workers.pool import WorkerPool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 
 MODULE = "benchmarks.workers"
 ALONE, IN_FLIGHT, STARTS = 3000, 32, 15
@@ -72,68 +72,70 @@ def run() -> Figures:
     return figures
 
 
-def _measure(scene: Callable[[Workforce, CrewPlan], Awaitable[Figures]]) -> Figures:
+def _measure(scene: Callable[[WorkerSupervisor, PoolConfig], Awaitable[Figures]]) -> Figures:
     async def play() -> Figures:
         with tempfile.TemporaryDirectory() as folder:
             workspace = Path(folder, "home", "twins", "a")
             workspace.mkdir(parents=True)
             private_root = Path(folder, "home")
-            workforce = Workforce(preload=(MODULE,))
-            plan = CrewPlan(workspace, env=dict(os.environ), private_root=private_root, room=f"{MODULE}:Room")
+            supervisor = WorkerSupervisor(preload=(MODULE,))
+            plan = PoolConfig(
+                workspace, env=dict(os.environ), private_root=private_root, room=f"{MODULE}:Room"
+            )
             try:
-                return await scene(workforce, plan)
+                return await scene(supervisor, plan)
             finally:
-                await workforce.close()
+                await supervisor.close()
 
     return uvloop.run(play())
 
 
-async def _everything(workforce: Workforce, plan: CrewPlan) -> Figures:
+async def _everything(supervisor: WorkerSupervisor, plan: PoolConfig) -> Figures:
     began = time.perf_counter()
-    await workforce.start()
+    await supervisor.start()
     figures = [("template ready", _milliseconds(time.perf_counter() - began))]
-    report = workforce.sandbox_report()
+    report = supervisor.sandbox_report()
     firsts = []
     for number in range(STARTS):
-        crew = workforce.crew(str(number), plan)
+        pool = supervisor.pool(str(number), plan)
         began = time.perf_counter()
-        await crew.request("echo", {}, timeout=10)
+        await pool.request("echo", {}, timeout=10)
         firsts.append(time.perf_counter() - began)
         if number == 0:
-            figures.append(("worker's own memory", f"{_private_bytes(crew.stats()['pids'][0]) / 1e6:.1f} MB"))
-        await workforce.dismiss(str(number))
+            figures.append(("worker's own memory", f"{_private_bytes(pool.stats()['pids'][0]) / 1e6:.1f} MB"))
+        await supervisor.remove(str(number))
     name = f"first answer of a fresh worker ({report['kind']})"
     figures.append((name, f"{_milliseconds(statistics.median(firsts))} (max {_milliseconds(max(firsts))})"))
-    figures += await _requests(workforce, plan)
-    crew = workforce.crew("printing", plan)
-    await crew.request("echo", {}, timeout=10)
+    figures += await _requests(supervisor, plan)
+    pool = supervisor.pool("printing", plan)
+    await pool.request("echo", {}, timeout=10)
     began = time.perf_counter()
     for _ in range(1000):
-        await crew.request("print", {"lines": 1}, timeout=10)
+        await pool.request("print", {"lines": 1}, timeout=10)
     figures.append(("request that prints a line", f"{(time.perf_counter() - began) * 1e3:.0f} µs"))
-    figures.append(await _after_leftovers(workforce, plan))
+    figures.append(await _after_leftovers(supervisor, plan))
     began = time.perf_counter()
     for _ in range(50):
-        await crew.request("echo", {"text": "x" * 1_000_000}, timeout=10)
+        await pool.request("echo", {"text": "x" * 1_000_000}, timeout=10)
     figures.append(("1 MB there and back", _milliseconds((time.perf_counter() - began) / 50)))
     return figures
 
 
-async def _requests(workforce: Workforce, plan: CrewPlan) -> Figures:
-    crew = workforce.crew("requests", plan)
+async def _requests(supervisor: WorkerSupervisor, plan: PoolConfig) -> Figures:
+    pool = supervisor.pool("requests", plan)
     for _ in range(200):
-        await crew.request("echo", {}, timeout=10)
+        await pool.request("echo", {}, timeout=10)
     times = []
     for _ in range(ALONE):
         began = time.perf_counter()
-        await crew.request("echo", {"text": "hello"}, timeout=10)
+        await pool.request("echo", {"text": "hello"}, timeout=10)
         times.append(time.perf_counter() - began)
-    rates = [await _rate(crew) for _ in range(3)]
+    rates = [await _rate(pool) for _ in range(3)]
     times.sort()
     forked = []
     for _ in range(ALONE // 10):
         began = time.perf_counter()
-        await crew.request("forked", {"text": "hello"}, timeout=10)
+        await pool.request("forked", {"text": "hello"}, timeout=10)
         forked.append(time.perf_counter() - began)
     return [
         ("request in a fork of its own, alone", f"{statistics.median(forked) * 1e6:.0f} µs"),
@@ -142,22 +144,22 @@ async def _requests(workforce: Workforce, plan: CrewPlan) -> Figures:
     ]
 
 
-async def _after_leftovers(workforce: Workforce, plan: CrewPlan) -> tuple[str, str]:
+async def _after_leftovers(supervisor: WorkerSupervisor, plan: PoolConfig) -> tuple[str, str]:
     """What the next caller waits after a call that left ten processes running."""
-    crew = workforce.crew("leaving", plan)
+    pool = supervisor.pool("leaving", plan)
     times = []
     for _ in range(STARTS):
-        await crew.request("leave", {"processes": 10}, timeout=10)
+        await pool.request("leave", {"processes": 10}, timeout=10)
         began = time.perf_counter()
-        await crew.request("echo", {}, timeout=10)
+        await pool.request("echo", {}, timeout=10)
         times.append(time.perf_counter() - began)
     return ("request after one that left 10 processes", _milliseconds(statistics.median(times)))
 
 
-async def _rate(crew: WorkerPool) -> float:
+async def _rate(pool: WorkerPool) -> float:
     async def client() -> None:
         for _ in range(500):
-            await crew.request("echo", {"text": "hello"}, timeout=10)
+            await pool.request("echo", {"text": "hello"}, timeout=10)
 
     began = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(IN_FLIGHT)))

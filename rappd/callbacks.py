@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents.contract.agent import Agent
 from agents.errors import AgentError
 from agents.providers.provider import Completion, ModelRequest
-from agents.providers.selection import Thinking
+from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
 from agents.storage.file_pool import in_file_pool
 from envelopes.problem import Problem
@@ -35,7 +35,7 @@ class CallbackRefused(AgentError):
 class Callbacks:
     """Answers callbacks of one tenant's workers."""
 
-    def __init__(self, tenant: Tenant, thinking: Thinking, settings: Settings) -> None:
+    def __init__(self, tenant: Tenant, thinking: ProviderSelector, settings: Settings) -> None:
         self._thinking = thinking
         self._tenant = tenant
         self._model_calls = settings.number("agents.model_calls")

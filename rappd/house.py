@@ -9,9 +9,9 @@ from typing import Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
-from agents.providers.selection import Thinking, ThinkingSettings
+from agents.providers.selection import ProviderSelector, ProviderSettings
 from agents.storage.file_pool import in_file_pool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from envelopes.keys import IdentityKey
 from envelopes.problem import Problem
 from envelopes.record import ERROR, HELP, Envelope, new_id
@@ -77,13 +77,13 @@ class House:
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)
-        self.thinking = Thinking(
+        self.thinking = ProviderSelector(
             thinking_settings(settings, home),
             OfflineBrain(),
             remember=self._remember_model,
-            worker_serves=WorkerServerCheck(lambda: self.template_pid),
+            worker_serves=WorkerServerCheck(lambda: self.zygote_pid),
         )
-        self.workforce = Workforce(on_output=self._worker_said, sandbox=sandbox_wish(settings))
+        self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("door.open_surface")
         self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
         workspace = Workspace.at(
@@ -136,9 +136,9 @@ class House:
         return self._hosts
 
     @property
-    def template_pid(self) -> int | None:
+    def zygote_pid(self) -> int | None:
         """The process that all workers descend from."""
-        return self.workforce.template_pid
+        return self.supervisor.zygote_pid
 
     def listen_on(self, port: int) -> None:
         """Tells the house which port the loopback door got."""
@@ -152,7 +152,7 @@ class House:
         self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
         await self.machines.book.load()
-        await self.workforce.start()
+        await self.supervisor.start()
         self.thinking.start()
         self.tell(await self.host.start(), quiet=True)
         await self.thinking.first_look(_FIRST_LOOK_SECONDS)
@@ -230,7 +230,7 @@ class House:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self.workforce.close()
+        await self.supervisor.close()
         await self.thinking.close()
         await self.anchoring.close()
         await self.store.close()
@@ -243,7 +243,7 @@ class House:
             workspace,
             node=self.identity.fingerprint,
             settings=self.settings,
-            workforce=self.workforce,
+            supervisor=self.supervisor,
             thinking=self.thinking,
             gate=self.gate,
             private_root=self.home.root,
@@ -316,8 +316,8 @@ class House:
     async def _remember_model(self, model: str) -> None:
         await asyncio.to_thread(write_setting, self.home, "model", model)
 
-    def _worker_said(self, crew: str, pid: int, line: str) -> None:
-        logging.getLogger("worker").info("%s[%d] %s", crew, pid, line)
+    def _worker_said(self, pool: str, pid: int, line: str) -> None:
+        logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)
 
 
 def describe(house: House) -> dict[str, Any]:
@@ -337,7 +337,7 @@ def describe(house: House) -> dict[str, Any]:
         "agents_path": str(house.host.workspace.agents),
         "home": str(house.home.root),
         "machines": _machines(house),
-        "sandbox": house.workforce.sandbox_report(),
+        "sandbox": house.supervisor.sandbox_report(),
         "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
     }
 
@@ -349,9 +349,9 @@ def _machines(house: House) -> dict[str, Any]:
     return {"port": machines.port, "announced": announced, "peers": len(machines.book)}
 
 
-def thinking_settings(settings: Settings, home: Home) -> ThinkingSettings:
+def thinking_settings(settings: Settings, home: Home) -> ProviderSettings:
     """The settings that concern the model."""
-    return ThinkingSettings(
+    return ProviderSettings(
         provider_url=settings.text("provider.url"),
         api_key=settings.text("provider.key"),
         model=settings.text("provider.model"),

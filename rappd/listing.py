@@ -8,10 +8,10 @@ from typing import Any
 
 from agents.contract.agent import REACHING, Agent, Change, is_structural
 from agents.lispy.errors import NO_AGENT
-from agents.runtime.registry import Roster
+from agents.runtime.registry import AgentRegistry
 
 
-def listing(roster: Roster) -> list[dict[str, Any]]:
+def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
     """One row per agent, and one per file that yields none: ``rappd agents list --json``."""
     rows: list[dict[str, Any]] = []
     for state in roster.states():

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agents.providers.selection import Thinking
+from agents.providers.selection import ProviderSelector
 from agents.providers.server_check import Address
 from agents.workers.process_tree import is_worker_process
 from agents.workers.syscalls import LINUX
@@ -24,14 +24,14 @@ _LOG_AGAIN_SECONDS = 60.0
 class WorkerServerCheck:
     """Tells whether a worker serves an address of this machine; each one found is a security event."""
 
-    def __init__(self, template_pid: Callable[[], int | None]) -> None:
-        self._template_pid = template_pid
+    def __init__(self, zygote_pid: Callable[[], int | None]) -> None:
+        self._zygote_pid = zygote_pid
         self._logged: dict[Address, float] = {}
 
     def __call__(self, server: Address, client: Address | None = None) -> bool:
-        """True when the template process or something below it listens there. Blocks on ``/proc``."""
-        template = self._template_pid()
-        if not template or not _is_served(template, server, client):
+        """True when the zygote process or something below it listens there. Blocks on ``/proc``."""
+        zygote = self._zygote_pid()
+        if not zygote or not _is_served(zygote, server, client):
             return False
         now = time.monotonic()
         if now - self._logged.get(server, -_LOG_AGAIN_SECONDS) >= _LOG_AGAIN_SECONDS:
@@ -51,7 +51,7 @@ def local_urls(settings: Settings) -> tuple[str, ...]:
     return tuple(f"http://127.0.0.1:{port}" for text in ports if 0 < (port := int(text[:6])) <= LAST_PORT)
 
 
-def describe_local(thinking: Thinking) -> dict[str, Any]:
+def describe_local(thinking: ProviderSelector) -> dict[str, Any]:
     """For screens: the server that waits for a yes (or None), and those that are agents' processes."""
     offered = thinking.offered
     return {
@@ -66,7 +66,7 @@ def describe_local(thinking: Thinking) -> dict[str, Any]:
     }
 
 
-async def offered_server(thinking: Thinking, server: str) -> str:
+async def offered_server(thinking: ProviderSelector, server: str) -> str:
     """The label of the server that is offered now, looked for again. Raises ``Conflict`` when it is not
     ``server``; any other text than "" names the server that the owner saw."""
     await thinking.look()
@@ -81,8 +81,8 @@ async def offered_server(thinking: Thinking, server: str) -> str:
     return offered.label
 
 
-def _is_served(template: int, server: Address, client: Address | None) -> bool:
+def _is_served(zygote: int, server: Address, client: Address | None) -> bool:
     if LINUX:
-        return worker_serves(template, server, client)
+        return worker_serves(zygote, server, client)
     pid = holder(server[1]).pid
-    return bool(pid) and is_worker_process(pid, template)
+    return bool(pid) and is_worker_process(pid, zygote)

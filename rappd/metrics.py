@@ -45,7 +45,7 @@ class _Collector(Collector):
             "Files with faults that serve nothing.",
             len(house.host.roster.unavailable()),
         )
-        workers = house.workforce.stats()
+        workers = house.supervisor.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
         requests = sum(pool["requests"] for pool in workers["pools"].values())
         yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)

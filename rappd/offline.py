@@ -15,7 +15,7 @@ from rappd.settings.load import Settings
 from twins.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agents.runtime.registry import Roster
+    from agents.runtime.registry import AgentRegistry
     from agents.runtime.runner import WorkerPools
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
     """The rows of ``rappd agents list``, from agents described in workers started for this."""
     from rappd.listing import listing
 
-    async def describe(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
+    async def describe(roster: AgentRegistry, pools: WorkerPools) -> list[dict[str, Any]]:
         await roster.refresh()
         return listing(roster)
 
@@ -44,7 +44,7 @@ def list_agents(home: Home, tell: Tell) -> list[dict[str, Any]]:
 def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
     """Contract tests over an agent by its name or its file's."""
 
-    async def test(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
+    async def test(roster: AgentRegistry, pools: WorkerPools) -> list[dict[str, Any]]:
         await roster.refresh()
         agent = roster.named(name)
         files = [agent.file] if agent else [state.file for state in roster.states() if state.file.rel == name]
@@ -61,7 +61,7 @@ def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
     whole = path.absolute()
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    async def test(roster: Roster, pools: WorkerPools) -> list[dict[str, Any]]:
+    async def test(roster: AgentRegistry, pools: WorkerPools) -> list[dict[str, Any]]:
         return await _tests(pools, path.name, whole, stamp)
 
     return _with_workers(home, test, tell, f"Testing {path.name}")
@@ -78,13 +78,13 @@ async def _tests(
 
 
 def _with_workers(
-    home: Home, work: Callable[[Roster, WorkerPools], Awaitable[T]], tell: Tell, what: str
+    home: Home, work: Callable[[AgentRegistry, WorkerPools], Awaitable[T]], tell: Tell, what: str
 ) -> T:
-    from agents.runtime.registry import Roster
+    from agents.runtime.registry import AgentRegistry
     from agents.runtime.runner import WorkerPools
-    from agents.workers.supervisor import Workforce
+    from agents.workers.supervisor import WorkerSupervisor
     from rappd.quarantine import Quarantine
-    from rappd.workplace import LIBRARY, crew_plan, folders_of, sandbox_wish, trusted_plan
+    from rappd.workplace import LIBRARY, folders_of, pool_config, sandbox_wish, trusted_plan
     from twins.importer.code_origins import CodeOrigins
     from twins.importer.holding import Held
     from twins.sources import Sources
@@ -97,15 +97,15 @@ def _with_workers(
 
     async def run() -> T:
         telling = asyncio.create_task(_keep_telling(tell, what))
-        workforce = Workforce(on_output=lambda crew, pid, line: None, sandbox=sandbox_wish(settings))
+        supervisor = WorkerSupervisor(on_output=lambda pool, pid, line: None, sandbox=sandbox_wish(settings))
         try:
-            await workforce.start()
+            await supervisor.start()
             quarantine = Quarantine(Held(home.held, home.root), workspace)
-            plan = crew_plan(workspace, settings, home.root, os.environ, quarantine)
-            pools = WorkerPools(workforce, "offline", plan, trusted=trusted_plan)
+            plan = pool_config(workspace, settings, home.root, os.environ, quarantine)
+            pools = WorkerPools(supervisor, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)
             pools.request_context = quarantine.standing
-            roster = Roster(
+            roster = AgentRegistry(
                 pools=pools,
                 folders=lambda: folders_of(workspace, sources),
                 kept=workspace.kept / "good",
@@ -118,7 +118,7 @@ def _with_workers(
             return await work(roster, pools)
         finally:
             telling.cancel()
-            await workforce.close()
+            await supervisor.close()
 
     return asyncio.run(run())
 

@@ -13,16 +13,16 @@ from typing import Any, Protocol
 
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
-from agents.brainstem.turn import Brainstem, Guests
+from agents.brainstem.turn import Brainstem, RemoteTools
 from agents.contract.agent import Agent, Change, is_structural
 from agents.errors import AgentError
-from agents.providers.selection import Thinking
-from agents.runtime.registry import Roster
+from agents.providers.selection import ProviderSelector
+from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.service_index import ServiceIndex
-from agents.runtime.services import Reply, ServiceFailed, ServiceFault, read_service
+from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceReply, read_service
 from agents.storage.file_pool import in_file_pool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from envelopes.keys import agent_id
 from rappd.callbacks import Callbacks
 from rappd.errors import NotFound, Refused
@@ -39,8 +39,8 @@ from rappd.workplace import (
     YOURS,
     Modes,
     PackageSettings,
-    crew_plan,
     folders_of,
+    pool_config,
     trusted_plan,
 )
 from twins.agent_files import AgentFiles, sha256
@@ -72,7 +72,7 @@ class Others(Protocol):
         """Whether a caller may have other machines asked in this one's name."""
         ...
 
-    def guests(self, passage: Passage) -> Guests | None:
+    def guests(self, passage: Passage) -> RemoteTools | None:
         """Agents of other machines that the turn may use."""
         ...
 
@@ -87,8 +87,8 @@ class Tenant:
         *,
         node: str,
         settings: Settings,
-        workforce: Workforce,
-        thinking: Thinking,
+        supervisor: WorkerSupervisor,
+        thinking: ProviderSelector,
         gate: Gate,
         private_root: Path,
         approvals: Path,
@@ -123,11 +123,11 @@ class Tenant:
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
-        self._plan = partial(crew_plan, workspace, settings, private_root, os.environ, self._quarantine)
-        self._pools = WorkerPools(workforce, name, self._plan(), trusted=trusted_plan)
+        self._plan = partial(pool_config, workspace, settings, private_root, os.environ, self._quarantine)
+        self._pools = WorkerPools(supervisor, name, self._plan(), trusted=trusted_plan)
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)
-        self.roster = Roster(
+        self.roster = AgentRegistry(
             pools=self._pools,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
@@ -209,7 +209,7 @@ class Tenant:
         """Whether an agent is the shipped one that a buddy has, and this workspace a buddy's."""
         return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
 
-    async def service(self, method: str, name: str, path: str, body: Any) -> Reply | None:
+    async def service(self, method: str, name: str, path: str, body: Any) -> ServiceReply | None:
         """Hands a request to a service in the worker; None when there is no such service."""
         file, why, origin = await in_file_pool(self._find_service, name)
         if file is None:
@@ -223,7 +223,7 @@ class Tenant:
             timeout=self.modes.call_seconds,
             on_callback=self.callbacks.for_service(),
         )
-        return Reply.from_json(found)
+        return ServiceReply.from_json(found)
 
     async def service_faults(self) -> list[ServiceFault]:
         """Service files that cannot be used as they are."""
@@ -293,7 +293,7 @@ class Tenant:
             return None, "", YOURS
         except OSError as error:
             reason = error.strerror or str(error)
-            raise ServiceFailed(
+            raise ServiceFailedError(
                 f"{file.name} cannot be read: {reason}", do="Put a plain file there."
             ) from error
         digest = sha256(content)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agents.brainstem.json_depth import too_deep
 from agents.brainstem.turn import Answer, Ask
 from agents.contract.agent import REACHING, Agent, is_structural
-from agents.runtime.runner import Ran
+from agents.runtime.runner import AgentResult
 from envelopes.chat import DEFAULT_USER_GUID
 from envelopes.keys import agent_id
 from envelopes.record import DONE, ERROR, HELP, SLUSH, Envelope, new_id
@@ -37,7 +37,7 @@ class Turns:
             return await self._one_agent(passage)
         return await self._turn(passage)
 
-    async def alone(self, agent: Agent, arguments: dict[str, Any], caller: Caller) -> tuple[Ran, str]:
+    async def alone(self, agent: Agent, arguments: dict[str, Any], caller: Caller) -> tuple[AgentResult, str]:
         """One agent by itself, on a thread of its own, which is given back beside what came of it."""
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
@@ -114,7 +114,7 @@ class Turns:
 
     async def _call(
         self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
-    ) -> Ran:
+    ) -> AgentResult:
         request = self._gate.ask(
             passage,
             sender=self._tenant.id,
@@ -136,7 +136,7 @@ class Turns:
 
     async def _run(
         self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
-    ) -> Ran:
+    ) -> AgentResult:
         return await self._tenant.runner.run(
             agent,
             arguments,

@@ -11,7 +11,7 @@ import msgspec
 
 import agents.library
 from agents.contract.agent import Folder
-from agents.workers.config import CrewPlan, Limits, ReadOnlyPath
+from agents.workers.config import Limits, PoolConfig, ReadOnlyPath
 from agents.workers.sandbox import MOUNT_NAMESPACE
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
@@ -62,22 +62,22 @@ class PackageSettings(msgspec.Struct, frozen=True):
         allowed = settings.on("agents.install_packages")
         return cls(allowed, settings.text("agents.package_index"), sandbox_wish(settings), private_root)
 
-    def source(self) -> dependencies.Source:
+    def source(self) -> dependencies.PackageSource:
         """The same for the installer."""
         from agents.packages import dependencies  # rarely needed, and every start would pay for it
 
-        return dependencies.Source(self.index, self.sandbox, (self.private_root,))
+        return dependencies.PackageSource(self.index, self.sandbox, (self.private_root,))
 
 
-def crew_plan(
+def pool_config(
     workspace: Workspace,
     settings: Settings,
     private_root: Path,
     environment: Mapping[str, str],
     quarantine: Quarantine,
-) -> CrewPlan:
+) -> PoolConfig:
     """The plan by which the workers of a workspace are started. Reads its ``.env``, unless that is held."""
-    return CrewPlan(
+    return PoolConfig(
         workspace=workspace.root,
         settings={
             "workspace": str(workspace.root),
@@ -93,7 +93,7 @@ def crew_plan(
     )
 
 
-def trusted_plan(plan: CrewPlan) -> CrewPlan:
+def trusted_plan(plan: PoolConfig) -> PoolConfig:
     """The same for workers of trusted agents. Modules of the workspace's packages, which every agent can
     write, never take the place of the standard library's there."""
     return replace(plan, trusted=True, settings={**plan.settings, "deps_last": True})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agents.brainstem.senses import Sensed
+from agents.brainstem.senses import SenseOutput
 from agents.brainstem.slots import TWIN, VOICE
 from agents.contract.agent import Agent
 
@@ -27,7 +27,7 @@ def build(
     *,
     voice: bool,
     twin: bool,
-    sensed: Sensed,
+    sensed: SenseOutput,
 ) -> str:
     """The whole text; parts that are empty leave no trace. Each sense has a paragraph of its own."""
     parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable)]

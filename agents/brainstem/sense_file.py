@@ -27,7 +27,7 @@ _TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _HOUSE = {slot.delimiter: slot for slot in HOUSE}
 
 
-class BadSense(AgentError):
+class BadSenseError(AgentError):
     """A file that gives no slot. ``line`` is where in it, None when it is about the file as a whole."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -39,43 +39,43 @@ def read_sense(content: bytes, stem: str) -> Slot:
     """The slot that a file's text describes; ``stem`` is the file's name without ``.py``.
 
     One with the delimiter and key of a slot of the house is that slot, in words of its own.
-    Raises ``BadSense``.
+    Raises ``BadSenseError``.
     """
     texts = _constants(content)
     delimiter, line = _needed(texts, "delimiter")
     if not DELIMITER.fullmatch(delimiter):
-        raise BadSense("its delimiter must look like |||NAME|||", line)
+        raise BadSenseError("its delimiter must look like |||NAME|||", line)
     key, key_line = _needed(texts, "response_key")
     prompt, _ = _needed(texts, "system_prompt")
     house = _HOUSE.get(delimiter)
     if house is not None:
         if key != house.response_key:
-            raise BadSense(f"{delimiter} is the house's own, and fills {house.response_key}", line)
+            raise BadSenseError(f"{delimiter} is the house's own, and fills {house.response_key}", line)
         return replace(house, prompt=prompt.strip())
     if key in ANSWER_KEYS:
-        raise BadSense(f"{key} is a key of every answer, and not for a sense to fill", key_line)
+        raise BadSenseError(f"{key} is a key of every answer, and not for a sense to fill", key_line)
     if not _KEY.fullmatch(key):
-        raise BadSense("its response_key must be letters, digits and _, a letter first", key_line)
+        raise BadSenseError("its response_key must be letters, digits and _, a letter first", key_line)
     tag, tag_line = texts.get("wrapper_tag", ("", None))
     if tag and not _TAG.fullmatch(tag):
-        raise BadSense("its wrapper_tag must be the name of a tag, without < and >", tag_line)
+        raise BadSenseError("its wrapper_tag must be the name of a tag, without < and >", tag_line)
     name, _ = texts.get("name", ("", None))
     return Slot(name.strip() or stem.removesuffix(SUFFIX), delimiter, key, prompt.strip(), tag)
 
 
 def _needed(texts: dict[str, tuple[str, int]], field: str) -> tuple[str, int]:
     if field not in texts:
-        raise BadSense(f"it has no {field}")
+        raise BadSenseError(f"it has no {field}")
     text, line = texts[field]
     if not text.strip():
-        raise BadSense(f"its {field} is empty", line)
+        raise BadSenseError(f"its {field} is empty", line)
     return text, line
 
 
 def _constants(content: bytes) -> dict[str, tuple[str, int]]:
     """The fields that the text assigns at its top level, each with its line; the last one counts."""
     if len(content) > MAX_BYTES:
-        raise BadSense(f"it is larger than {MAX_BYTES >> 10} kB")
+        raise BadSenseError(f"it is larger than {MAX_BYTES >> 10} kB")
     found: dict[str, tuple[str, int]] = {}
     for node in _tree(content).body:
         if isinstance(node, ast.Assign):
@@ -94,17 +94,17 @@ def _tree(content: bytes) -> ast.Module:
     try:
         return ast.parse(content)
     except SyntaxError as error:
-        raise BadSense(error.msg, error.lineno or None) from error
+        raise BadSenseError(error.msg, error.lineno or None) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise BadSense(f"it is not Python: {error}") from error
+        raise BadSenseError(f"it is not Python: {error}") from error
 
 
 def _text(value: ast.expr, field: str) -> str:
     if not isinstance(value, ast.Constant) or not isinstance(value.value, str | None):
-        raise BadSense(f"{field} must be a text, written out: senses are read, not run", value.lineno)
+        raise BadSenseError(f"{field} must be a text, written out: senses are read, not run", value.lineno)
     text = value.value or ""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise BadSense(f"{field} holds half a character", value.lineno) from error
+        raise BadSenseError(f"{field} holds half a character", value.lineno) from error
     return text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.brainstem.sense_file import BadSense, read_sense
+from agents.brainstem.sense_file import BadSenseError, read_sense
 from agents.brainstem.slots import PLAIN, TWIN, VOICE, Delimiters, Slot
 from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files
 from agents.storage.safe_fs import SafeTree
@@ -25,7 +25,7 @@ class SenseFault(msgspec.Struct, frozen=True):
     held: bool = False
 
 
-class Sensed(msgspec.Struct, frozen=True):
+class SenseOutput(msgspec.Struct, frozen=True):
     """The senses in force, in the order of their files. ``prompts`` are the words for the house's own slots,
     by delimiter, where a sense has some."""
 
@@ -56,9 +56,9 @@ class Senses:
         self._held = held
         self._files: dict[str, _File] = {}
         self._seen: list[tuple[Slot | None, SenseFault | None]] = []
-        self.now = Sensed()
+        self.now = SenseOutput()
 
-    def look(self) -> Sensed:
+    def look(self) -> SenseOutput:
         """Reads again what changed, sets ``now`` and returns it. Blocks on the disk."""
         found = find_sense_files(self._folder, self._tree)
         known = self._files
@@ -87,12 +87,12 @@ def _read(file: AgentFile, known: _File | None) -> _File:
         return _File(file.stamp, sha256, read_sense(content, file.path.stem))
     except OSError as error:
         fault = SenseFault(file.rel, f"it cannot be read: {error.strerror or error}", None, bool(earlier))
-    except BadSense as problem:
+    except BadSenseError as problem:
         fault = SenseFault(file.rel, str(problem), problem.line, bool(earlier))
     return _File(file.stamp, sha256, earlier, fault)
 
 
-def _settled(files: Iterable[tuple[str, tuple[Slot | None, SenseFault | None]]]) -> Sensed:
+def _settled(files: Iterable[tuple[str, tuple[Slot | None, SenseFault | None]]]) -> SenseOutput:
     """Of two that claim one delimiter or key, the earlier by path has it."""
     slots: list[Slot] = []
     prompts: dict[str, str] = {}
@@ -113,4 +113,4 @@ def _settled(files: Iterable[tuple[str, tuple[Slot | None, SenseFault | None]]])
             prompts[slot.delimiter] = slot.prompt
         else:
             slots.append(slot)
-    return Sensed(tuple(slots), prompts, Delimiters(slots) if slots else PLAIN, tuple(faults))
+    return SenseOutput(tuple(slots), prompts, Delimiters(slots) if slots else PLAIN, tuple(faults))

@@ -12,26 +12,26 @@ from msgspec.structs import replace
 
 from agents.brainstem import prompt
 from agents.brainstem.json_depth import too_deep
-from agents.brainstem.senses import Sensed, Senses
+from agents.brainstem.senses import SenseOutput, Senses
 from agents.brainstem.slots import MainStream
 from agents.brainstem.soul import Soul
 from agents.contract.agent import REACHING, Agent
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall
 from agents.providers.usage import Usage
-from agents.runtime.registry import Roster
-from agents.runtime.runner import AgentRunner, Ran
+from agents.runtime.registry import AgentRegistry
+from agents.runtime.runner import AgentResult, AgentRunner
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
 
 Emit = Callable[[dict[str, Any]], None]
-CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[Ran]]
+CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
 """(agent, arguments, upstream slush) -> what came back; the daemon's gate stands behind it."""
 
 
 Allows = Callable[[Agent], bool]
 
 
-class Guests(Protocol):
+class RemoteTools(Protocol):
     """Agents that live elsewhere and are tools of this turn, by names that no agent here has."""
 
     def tools(self, taken: Container[str]) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ class Guests(Protocol):
         """Whether one of them goes by that name."""
         ...
 
-    async def call(self, tool_name: str, arguments: dict[str, Any]) -> Ran:
+    async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
         """Asks it; a failing one costs one result."""
         ...
 
@@ -72,7 +72,7 @@ class Ask(msgspec.Struct):
     call_agent: CallAgent
     emit: Emit | None = None
     allows: Allows | None = None
-    guests: Guests | None = None
+    guests: RemoteTools | None = None
 
 
 class Answer(msgspec.Struct):
@@ -93,7 +93,7 @@ class _Turn(msgspec.Struct):
     ask: Ask
     modes: Modes
     messages: list[Message]
-    sensed: Sensed
+    sensed: SenseOutput
     logs: list[str] = msgspec.field(default_factory=list)
     slush: dict[str, Any] | None = None
     model: str = ""
@@ -102,7 +102,7 @@ class _Turn(msgspec.Struct):
     calls: int = 0
 
 
-class _Among(msgspec.Struct, frozen=True):
+class _ToolSet(msgspec.Struct, frozen=True):
     """The tools of turns beside guests, until an agent changes or one of the guests' definitions does."""
 
     version: int
@@ -122,7 +122,7 @@ class Brainstem:
         *,
         soul: Soul,
         senses: Senses,
-        roster: Roster,
+        roster: AgentRegistry,
         runner: AgentRunner,
         thinking: Provider,
         modes: Modes,
@@ -135,7 +135,7 @@ class Brainstem:
         self.thinking = thinking
         self.modes = modes
         self._alone: dict[bool, tuple[int, list[dict[str, Any]]]] = {}
-        self._among: dict[bool, _Among] = {}
+        self._among: dict[bool, _ToolSet] = {}
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
@@ -180,14 +180,14 @@ class Brainstem:
                 self._among[ask.structural] = among
         return [*among.own, *ask.guests.tools(among.taken)]
 
-    def _tools_among(self, ask: Ask, better: list[dict[str, Any]]) -> _Among:
+    def _tools_among(self, ask: Ask, better: list[dict[str, Any]]) -> _ToolSet:
         known = {tool["function"]["name"]: tool for tool in better}
         own = [
             known[agent.tool_name] if agent.trusted and agent.tool_name in known else agent.tool()
             for agent in self._agents(ask)
         ]
         taken = frozenset(agent.tool_name for agent in self.roster.serving())  # also what it may not use
-        return _Among(self.roster.version, better, own, taken)
+        return _ToolSet(self.roster.version, better, own, taken)
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.workers.channel import CallbackRefused, call
+from agents.workers.channel import CallbackRefusedError, call
 
 Messages = str | Sequence[Mapping[str, Any]]
 
@@ -49,7 +49,7 @@ def provider_status() -> dict[str, Any]:
         return {"available": True, "provider": "fake", "model": "fake-llm", "reason": ""}
     try:
         return dict(call("llm_status", {}))
-    except CallbackRefused as refused:
+    except CallbackRefusedError as refused:
         return {"available": None, "provider": "", "model": "", "reason": str(refused)}
 
 

@@ -15,7 +15,7 @@ ABSENT = {
 """Module to the reason that an agent, and through it a person, is told."""
 
 
-class Unavailable(AgentError):
+class UnavailableModuleError(AgentError):
     """An agent used something that this house does not have."""
 
     code = "unavailable"
@@ -23,14 +23,14 @@ class Unavailable(AgentError):
 
 
 def placeholder(module: str, name: str) -> Any:
-    """A class for ``from module import name``. Calling it, or anything in it, raises ``Unavailable``.
+    """A class for ``from module import name``. Calling it, or anything in it, raises ``UnavailableModuleError``.
 
     Names that look like errors give an error class, so that ``except`` clauses work.
     """
     if name.startswith("__"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     if name.endswith(("Error", "Exception")):
-        return type(name, (Unavailable,), {"__module__": module})
+        return type(name, (UnavailableModuleError,), {"__module__": module})
     return _Refusing(name, (), {"__module__": module})
 
 
@@ -38,7 +38,7 @@ class _Refusing(type):
     """Its classes can be imported, named and derived from, but neither called nor looked into."""
 
     def __call__(cls, *_: Any, **__: Any) -> NoReturn:
-        raise Unavailable(f"{cls.__module__}.{cls.__qualname__} is not available: {_reason(cls)}")
+        raise UnavailableModuleError(f"{cls.__module__}.{cls.__qualname__} is not available: {_reason(cls)}")
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

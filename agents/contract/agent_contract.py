@@ -23,7 +23,7 @@ _LETTERS = str.maketrans(
 _JSON_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
 
-class Quarantined(AgentError):
+class ContractError(AgentError):
     """A class that cannot be offered; the text is the reason."""
 
     code = "quarantined"
@@ -81,24 +81,24 @@ def distinct(tool_name: str, taken: Container[str]) -> str:
 def check_metadata(name: str, metadata: Any) -> dict[str, Any]:
     """The tool parameters in ``metadata``, put into a form that models accept.
 
-    Raises ``Quarantined`` where metadata is no dict, or parameters are there but no object schema
+    Raises ``ContractError`` where metadata is no dict, or parameters are there but no object schema
     with properties, or cannot be written as JSON. ``name`` is only for the reason's wording.
     """
     if metadata is None:
-        raise Quarantined(f"{name} has no metadata")
+        raise ContractError(f"{name} has no metadata")
     if not isinstance(metadata, dict):
-        raise Quarantined(f"{name}: metadata is {_kind(metadata)}, not a dict")
+        raise ContractError(f"{name}: metadata is {_kind(metadata)}, not a dict")
     parameters = metadata.get("parameters")
     if parameters is None:
         return {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
-        raise Quarantined(f"{name}: parameters is {_kind(parameters)}, not a dict")
+        raise ContractError(f"{name}: parameters is {_kind(parameters)}, not a dict")
     if parameters.get("type") != "object":
         found = f"is {parameters['type']!r}" if "type" in parameters else "is missing"
-        raise Quarantined(f"{name}: the type of parameters {found}; it must be 'object'")
+        raise ContractError(f"{name}: the type of parameters {found}; it must be 'object'")
     if not isinstance(parameters.get("properties"), dict):
         found = f"is {_kind(parameters['properties'])}" if "properties" in parameters else "is missing"
-        raise Quarantined(f"{name}: properties of parameters {found}; it must be a dict")
+        raise ContractError(f"{name}: properties of parameters {found}; it must be a dict")
     return _normalised(name, parameters)
 
 
@@ -129,7 +129,7 @@ def _normalised(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
     try:
         found: dict[str, Any] = orjson.loads(orjson.dumps(schema))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Quarantined(f"{name}: parameters cannot be written as JSON ({error})") from error
+        raise ContractError(f"{name}: parameters cannot be written as JSON ({error})") from error
     return found
 
 

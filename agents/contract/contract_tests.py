@@ -23,7 +23,7 @@ SECRETS = (*_SECRET_NAMES, *(name.replace('"', "'") for name in _SECRET_NAMES))
 
 
 @dataclass(slots=True, frozen=True)
-class Verdict:
+class TestOutcome:
     """One test's outcome. What only a registry wants is not ``required`` and fails nobody."""
 
     test: str
@@ -37,103 +37,107 @@ def run(path: Path, agents_dir: Path) -> dict[str, Any]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        tests = [Verdict("instantiation", False, f"{path.name} cannot be read: {error.strerror or error}")]
+        tests = [
+            TestOutcome("instantiation", False, f"{path.name} cannot be read: {error.strerror or error}")
+        ]
     else:
         tests = [*_manifest_tests(content), *_class_tests(path, content, agents_dir), *_text_tests(content)]
     passed = all(verdict.passed or not verdict.required for verdict in tests)
     return {"passed": passed, "tests": [asdict(verdict) for verdict in tests]}
 
 
-def _manifest_tests(content: bytes) -> Iterator[Verdict]:
+def _manifest_tests(content: bytes) -> Iterator[TestOutcome]:
     manifest = find_manifest(content)
     if manifest is None:
-        yield Verdict("has_manifest", False, "No __manifest__; only a registry needs one", required=False)
-        yield Verdict("manifest_fields", False, "Skipped — no manifest", required=False)
-        yield Verdict("name_format", False, "Skipped — no manifest", required=False)
+        yield TestOutcome("has_manifest", False, "No __manifest__; only a registry needs one", required=False)
+        yield TestOutcome("manifest_fields", False, "Skipped — no manifest", required=False)
+        yield TestOutcome("name_format", False, "Skipped — no manifest", required=False)
         return
-    yield Verdict("has_manifest", True, required=False)
+    yield TestOutcome("has_manifest", True, required=False)
     missing, wrong = missing_fields(manifest), faults(manifest)
     told = "; ".join([*([f"missing: {', '.join(missing)}"] if missing else []), *wrong])
-    yield Verdict("manifest_fields", not told, told, required=False)
+    yield TestOutcome("manifest_fields", not told, told, required=False)
     name = str(manifest.get("name", ""))
     publisher, _, slug = name.partition("/")
     fits = publisher.startswith("@") and slug.isidentifier() and slug == slug.lower()
-    yield Verdict(
+    yield TestOutcome(
         "name_format", fits, "" if fits else f"{name!r} is not @publisher/snake_case", required=False
     )
 
 
-def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[Verdict]:
+def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestOutcome]:
     module, failure = execute(path, path.name, content, agents_dir)
     instance: Any = None
     if module is None or failure is not None:
         line = f" line {failure.line}" if failure and failure.line else ""
         told = f"{path.name}{line}: {failure.reason if failure else 'it does not load'}"
-        yield Verdict("has_basic_agent", False, told)
-        yield Verdict("instantiation", False, "Skipped — the file does not load")
+        yield TestOutcome("has_basic_agent", False, told)
+        yield TestOutcome("instantiation", False, "Skipped — the file does not load")
     else:
         offered = agent_classes(module)
         classes = [cls for cls in offered if any(base.__name__ == "BasicAgent" for base in cls.__mro__)]
         told = "" if classes else "No class here derives from BasicAgent"
-        yield Verdict("has_basic_agent", bool(classes), told)
+        yield TestOutcome("has_basic_agent", bool(classes), told)
         if classes:
             instance, verdict = _instantiated(min(classes, key=lambda cls: cls.__name__))
             yield verdict
         else:
-            yield Verdict("instantiation", False, "Skipped — no agent class")
+            yield TestOutcome("instantiation", False, "Skipped — no agent class")
     yield _name_test(instance)
     yield _perform_test(instance)
     yield _script_test(path)
 
 
-def _instantiated(cls: type) -> tuple[Any, Verdict]:
+def _instantiated(cls: type) -> tuple[Any, TestOutcome]:
     try:
-        return cls(), Verdict("instantiation", True, cls.__name__)
+        return cls(), TestOutcome("instantiation", True, cls.__name__)
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return None, Verdict("instantiation", False, f"{cls.__name__}() raised {_told(error)}")
+        return None, TestOutcome("instantiation", False, f"{cls.__name__}() raised {_told(error)}")
 
 
-def _name_test(instance: Any) -> Verdict:
+def _name_test(instance: Any) -> TestOutcome:
     test = "runtime_name_is_tool_safe"
     if instance is None:
-        return Verdict(test, False, "Skipped — no instance")
+        return TestOutcome(test, False, "Skipped — no instance")
     name, metadata = getattr(instance, "name", None), getattr(instance, "metadata", None)
     if not isinstance(name, str) or not name:
-        return Verdict(test, False, f"name is {name!r}")
+        return TestOutcome(test, False, f"name is {name!r}")
     if safe_tool_name(name) != name:
-        return Verdict(test, False, f"{name!r} is offered to models as {safe_tool_name(name)}")
+        return TestOutcome(test, False, f"{name!r} is offered to models as {safe_tool_name(name)}")
     known_as = metadata.get("name") if isinstance(metadata, dict) else None
-    return Verdict(
+    return TestOutcome(
         test, known_as == name, "" if known_as == name else f"metadata says {known_as!r}, not {name!r}"
     )
 
 
-def _perform_test(instance: Any) -> Verdict:
+def _perform_test(instance: Any) -> TestOutcome:
     test = "perform_returns_str"
     if instance is None:
-        return Verdict(test, False, "Skipped — no instance")
+        return TestOutcome(test, False, "Skipped — no instance")
     try:
         value = invoke(instance, {}).value
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return Verdict(test, False, f"perform() raised {_told(error)}")
+        return TestOutcome(test, False, f"perform() raised {_told(error)}")
     is_text = isinstance(value, str)
-    return Verdict(test, is_text, "" if is_text else f"perform() returned {type(value).__name__}")
+    return TestOutcome(test, is_text, "" if is_text else f"perform() returned {type(value).__name__}")
 
 
-def _script_test(path: Path) -> Verdict:
+def _script_test(path: Path) -> TestOutcome:
     """Runs the file as a script in a process of its own, the house's names importable."""
     test = "standalone_execution"
     try:
         child = os.fork()
     except OSError as error:
-        return Verdict(test, False, f"no process could be started: {error.strerror}", required=False)
+        return TestOutcome(test, False, f"no process could be started: {error.strerror}", required=False)
     if child == 0:
         _run_script(path)
     status = _wait(child)
     if status is None:
-        return Verdict(test, False, f"still running after {SCRIPT_SECONDS:g} s", required=False)
+        return TestOutcome(test, False, f"still running after {SCRIPT_SECONDS:g} s", required=False)
     code = os.waitstatus_to_exitcode(status)
-    return Verdict(test, code == 0, "" if code == 0 else f"as a script it ended with {code}", required=False)
+    return TestOutcome(
+        test, code == 0, "" if code == 0 else f"as a script it ended with {code}", required=False
+    )
 
 
 def _run_script(path: Path) -> None:
@@ -164,12 +168,12 @@ def _wait(child: int) -> int | None:
     return None
 
 
-def _text_tests(content: bytes) -> Iterator[Verdict]:
+def _text_tests(content: bytes) -> Iterator[TestOutcome]:
     try:
         documented = bool((ast.get_docstring(ast.parse(content)) or "").strip())
     except (SyntaxError, ValueError, RecursionError):
         documented = False
-    yield Verdict("has_docstring", documented, "" if documented else "The file has no docstring")
+    yield TestOutcome("has_docstring", documented, "" if documented else "The file has no docstring")
     text = content.decode("utf-8", "replace")
     lines = [
         number
@@ -177,7 +181,7 @@ def _text_tests(content: bytes) -> Iterator[Verdict]:
         if any(secret in line for secret in SECRETS)
     ]
     told = f"line {lines[0]} holds a likely password; move it to .env" if lines else ""
-    yield Verdict("no_hardcoded_secrets", not lines, told)
+    yield TestOutcome("no_hardcoded_secrets", not lines, told)
 
 
 def _told(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agents.contract.agent import Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.contract.file_discovery import AgentFile
-from agents.errors import AgentError, CallTimeout, WorkerGone
+from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 from agents.workers.call import OnCallback
@@ -75,7 +75,7 @@ class CodeOrigins(Protocol):
         ...
 
 
-class Describer:
+class AgentDescriber:
     """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
     sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
     ``files`` is the workspace's tree."""
@@ -204,11 +204,11 @@ class Describer:
             answer = await self._pools.pool(origin).request(
                 "describe", {"files": files}, timeout=LOAD_SECONDS
             )
-        except CallTimeout:
+        except CallTimeoutError:
             if len(batch) == 1:
                 return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
         except AgentError as error:
-            if len(batch) == 1 and again and isinstance(error, WorkerGone):
+            if len(batch) == 1 and again and isinstance(error, WorkerDiedError):
                 return await self._ask(origin, batch, again=False)  # it may have ended for another reason
             if len(batch) == 1:
                 return [_failed(f"loading it {error}")]

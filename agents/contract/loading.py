@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.basic_agent import BasicAgent
 from agents.contract import manifest
-from agents.contract.agent_contract import Description, Quarantined, check_metadata, safe_tool_name
+from agents.contract.agent_contract import ContractError, Description, check_metadata, safe_tool_name
 from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.runtime.bytecode_cache import code_of
 
@@ -45,7 +45,7 @@ class LoadFailure:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedFile:
     """One executed file. ``failure`` is set when the file itself failed; ``quarantined`` are classes
     that gave no agent although the file ran.
     """
@@ -72,14 +72,14 @@ class Loaded:
 
 def load_agent_file(
     path: Path, *, shown_as: str | None = None, source: bytes | None = None, folder: Path | None = None
-) -> Loaded:
+) -> LoadedFile:
     """Executes the file and makes one agent of each class it offers, without arguments.
 
     ``source`` is used instead of the file's bytes; ``shown_as`` is the file's name in failures;
     ``folder`` is the agents folder, where relative imports start. Nothing that foreign code raises
     gets out.
     """
-    loaded = Loaded(shown_as or path.name)
+    loaded = LoadedFile(shown_as or path.name)
     try:
         content = path.read_bytes() if source is None else source
     except OSError as error:
@@ -122,7 +122,7 @@ def execute(
 def describe(instance: Any, *, default_text: str = "", shown: Any = None) -> Description:
     """What ``instance`` says about itself; ``shown`` is its file's ``__manifest__``.
 
-    Raises ``Quarantined`` when its metadata cannot be offered to a model.
+    Raises ``ContractError`` when its metadata cannot be offered to a model.
     """
     class_name = type(instance).__name__
     metadata = getattr(instance, "metadata", None)
@@ -180,7 +180,7 @@ def _package(path: Path, folder: Path) -> str:
     return ".".join(("agents", *below))
 
 
-def _make_agents(loaded: Loaded, module: ModuleType, path: Path, content: bytes) -> None:
+def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: bytes) -> None:
     shown = getattr(module, "__manifest__", None)
     classes = agent_classes(module)
     for cls in classes:
@@ -188,7 +188,7 @@ def _make_agents(loaded: Loaded, module: ModuleType, path: Path, content: bytes)
             instance = cls()
             text = _text(cls.__doc__) or _text(module.__doc__)
             description = describe(instance, default_text=text.split("\n\n", 1)[0], shown=shown)
-        except Quarantined as error:
+        except ContractError as error:
             line = _line_of_class(content, cls.__name__)
             loaded.quarantined.append(LoadFailure(loaded.file, line, str(error), cls.__name__))
         except BaseException as error:  # noqa: BLE001 - foreign code may raise anything

@@ -37,7 +37,7 @@ class {class_name}(BasicAgent):
 """
 
 
-class NoName(AgentError):
+class InvalidNameError(AgentError):
     """What was given cannot name an agent."""
 
     code = "mistyped"
@@ -48,13 +48,13 @@ class NoName(AgentError):
 def scaffold(name: str, description: str = "") -> tuple[str, str]:
     """(file name, source) of a new agent called ``name``; every text is quoted, none becomes code.
 
-    Accents are taken off letters and other signs separate words. Raises ``NoName`` when nothing is left,
+    Accents are taken off letters and other signs separate words. Raises ``InvalidNameError`` when nothing is left,
     or what is left names the file that agents are made of.
     """
     words = _words(name)
     shown = "".join(word[:1].upper() + word[1:] for word in words)[:_LONGEST]
     if not words:
-        raise NoName(
+        raise InvalidNameError(
             f'"{name[:40]}" has no letter from A to Z or digit to make a name of.',
             do="rappd agents new Weather",
         )
@@ -62,7 +62,7 @@ def scaffold(name: str, description: str = "") -> tuple[str, str]:
         shown = f"A{shown}"
     stem = "_".join(word.lower() for word in words)[:_LONGEST].rstrip("_")
     if stem == "basic":
-        raise NoName("basic_agent.py is what agents are made of.", do="choose another name")
+        raise InvalidNameError("basic_agent.py is what agents are made of.", do="choose another name")
     text = " ".join(description.split()) or f"{shown}: say here what it does and when to use it."
     source = _TEMPLATE.format(
         docstring=_quoted(text),

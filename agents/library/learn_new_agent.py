@@ -128,20 +128,20 @@ class LearnNewAgent(BasicAgent):
         action = str(kwargs.get("action") or "create").strip().lower()
         try:
             if action not in actions:
-                raise _Refused(f"LearnNew knows no action {action!r}; it knows {', '.join(actions)}.")
+                raise _RefusedError(f"LearnNew knows no action {action!r}; it knows {', '.join(actions)}.")
             reply = {"status": "success", **actions[action](kwargs)}
-        except (_Refused, OSError) as error:
+        except (_RefusedError, OSError) as error:
             reply = {"status": "error", "message": str(error)}
         return json.dumps(reply, ensure_ascii=False)
 
     def _create(self, given: dict[str, Any]) -> dict[str, Any]:
         prose = _words(given, "description", "query", "request", "user_input")
         if not prose:
-            raise _Refused('Say what the new agent should do, as in "learn an agent that counts words".')
+            raise _RefusedError('Say what the new agent should do, as in "learn an agent that counts words".')
         allowed, wanted = _packages(given), _camel(str(given.get("name") or ""))
         taken = {agent["file"] for agent in _agents()}
         if wanted and _file_of(wanted) in taken:
-            raise _Refused(f"There is an agent {wanted} already. Choose another name, or molt it.")
+            raise _RefusedError(f"There is an agent {wanted} already. Choose another name, or molt it.")
 
         def place(name: str, kind: str, hints: list[str], source: Callable[[str], str]) -> dict[str, Any]:
             name = next(
@@ -173,7 +173,7 @@ class LearnNewAgent(BasicAgent):
     def _molt(self, given: dict[str, Any]) -> dict[str, Any]:
         feedback = _words(given, "feedback", "description", "query", "request", "user_input")
         if not feedback:
-            raise _Refused("Say what should be different (feedback).")
+            raise _RefusedError("Say what should be different (feedback).")
         name, file = _find(given)
         before = _source(file)
         tree = _parse(before)
@@ -218,7 +218,7 @@ class LearnNewAgent(BasicAgent):
         try:
             number = int(given["generation"])
         except (KeyError, TypeError, ValueError):
-            raise _Refused("Say which generation to restore; action generations lists them.") from None
+            raise _RefusedError("Say which generation to restore; action generations lists them.") from None
         done = _ask_host("agents.restore", filename=file, generation=number)
         return _reply(done, f"Generation {number} of {name} is back.", name, "restored", _spaced(name))
 
@@ -231,7 +231,7 @@ class LearnNewAgent(BasicAgent):
         return {"message": f"{file} is removed.", "file": file, "agent": name}
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """Cannot be done; the text is the answer."""
 
 
@@ -263,7 +263,7 @@ def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, A
         blocks = re.findall(r"```(?:python|py)?[ \t]*\n(.*?)```", answer, re.DOTALL)
         try:
             return keep(_clean(max(blocks, key=len) if blocks else answer)), ""
-        except _Refused as refused:
+        except _RefusedError as refused:
             problem = str(refused).rstrip(".")
         again = f"That file cannot be used: {problem}. Reply with the whole file again."
         messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": again}]
@@ -271,25 +271,25 @@ def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, A
 
 
 def _accepted(code: str, allowed: set[str]) -> _Contract:
-    """The contract of code that may become an agent file. Raises ``_Refused`` for any other."""
+    """The contract of code that may become an agent file. Raises ``_RefusedError`` for any other."""
     tree = _parse(code)
     contract = _contract(tree)
     perform = next((item for item in contract.node.body if getattr(item, "name", "") == "perform"), None)
     if not isinstance(perform, ast.FunctionDef) or not perform.args.kwarg:
-        raise _Refused("it has no perform(self, **kwargs)")
+        raise _RefusedError("it has no perform(self, **kwargs)")
     if not any(isinstance(node, ast.Return) and node.value for node in _own(perform)):
-        raise _Refused("perform returns nothing")
+        raise _RefusedError("perform returns nothing")
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own(perform)):
-        raise _Refused("perform yields instead of returning")
+        raise _RefusedError("perform yields instead of returning")
     if not contract.name or contract.properties is None:
-        raise _Refused("its name or its parameters are not written out in __init__")
+        raise _RefusedError("its name or its parameters are not written out in __init__")
     for root, line in _imports(tree):
         if root not in sys.stdlib_module_names and root not in allowed:
-            raise _Refused(f"line {line} imports {root}, which is neither standard nor declared")
+            raise _RefusedError(f"line {line} imports {root}, which is neither standard nor declared")
     for node in tree.body:
         kinds = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
         if not isinstance(node, kinds) and not _boilerplate(node):
-            raise _Refused(f"line {node.lineno} runs code when the file is loaded")
+            raise _RefusedError(f"line {node.lineno} runs code when the file is loaded")
     return contract
 
 
@@ -297,19 +297,19 @@ def _check_grown(code: str, before: ast.Module, allowed: set[str]) -> None:
     """A new generation has the same name, no argument less, none newly required."""
     old, new = _contract(before), _accepted(code, allowed)
     if new.name != old.name:
-        raise _Refused(f"it is called {new.name} instead of {old.name}")
+        raise _RefusedError(f"it is called {new.name} instead of {old.name}")
     if old.properties is None:
-        raise _Refused(
+        raise _RefusedError(
             "the arguments of the present version cannot be read, so keeping them cannot be checked"
         )
     for key, schema in old.properties.items():
         now = (new.properties or {}).get(key)
         if not isinstance(now, dict) or not isinstance(schema, dict) or now.get("type") != schema.get("type"):
-            raise _Refused(f"the argument {key} is gone or has another type")
+            raise _RefusedError(f"the argument {key} is gone or has another type")
     if set(new.required) - set(old.required):
-        raise _Refused(f"it newly requires {', '.join(sorted(set(new.required) - set(old.required)))}")
+        raise _RefusedError(f"it newly requires {', '.join(sorted(set(new.required) - set(old.required)))}")
     if _manifest(before) and not _manifest(_parse(code)):
-        raise _Refused("its __manifest__ is gone")
+        raise _RefusedError("its __manifest__ is gone")
 
 
 def _contract(tree: ast.Module) -> _Contract:
@@ -321,7 +321,7 @@ def _contract(tree: ast.Module) -> _Contract:
         and any("BasicAgent" in ast.unparse(base) for base in node.bases)
     ]
     if len(classes) != 1:
-        raise _Refused(f"it holds {len(classes)} agent classes instead of one")
+        raise _RefusedError(f"it holds {len(classes)} agent classes instead of one")
     node = classes[0]
     known: dict[str, Any] = {}
     start = next((item for item in node.body if getattr(item, "name", "") == "__init__"), node)
@@ -604,7 +604,7 @@ def _hints(prose: str) -> list[str]:
 def _words(given: dict[str, Any], *keys: str) -> str:
     found = next((text for key in keys if isinstance(text := given.get(key), str) and text.strip()), "")
     if len(found) > _MOST:
-        raise _Refused(f"That has {len(found)} characters; say it in at most {_MOST}.")
+        raise _RefusedError(f"That has {len(found)} characters; say it in at most {_MOST}.")
     return _clean(found).strip()
 
 
@@ -618,9 +618,9 @@ def _parse(code: str) -> ast.Module:
         tree = ast.parse(code)
         compile(code, "agent", "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise _Refused(f"line {error.lineno or 1}: {error.msg}") from error
+        raise _RefusedError(f"line {error.lineno or 1}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _Refused(f"it does not compile ({error})") from error
+        raise _RefusedError(f"it does not compile ({error})") from error
     return tree
 
 
@@ -667,11 +667,11 @@ def _host() -> Callable[..., Any] | None:
 def _ask_host(operation: str, **arguments: Any) -> dict[str, Any]:
     request = _host()
     if request is None:
-        raise _Refused("This brainstem keeps no generations.")
+        raise _RefusedError("This brainstem keeps no generations.")
     try:
         answer: dict[str, Any] = request(operation, **arguments)
     except Exception as error:
-        raise _Refused(str(error)) from error  # why the brainstem refuses; its class differs among them
+        raise _RefusedError(str(error)) from error  # why the brainstem refuses; its class differs among them
     return answer
 
 
@@ -682,7 +682,7 @@ def _agents() -> list[dict[str, Any]]:
     for path in sorted(_FOLDER.glob("*_agent.py")):
         try:
             name = _contract(_parse(_source(path.name))).name
-        except _Refused:
+        except _RefusedError:
             name = ""
         found.append({"name": name or path.stem.removesuffix("_agent"), "file": path.name})
     return found
@@ -695,7 +695,7 @@ def _find(given: dict[str, Any]) -> tuple[str, str]:
         if wanted.casefold() in (agent["name"].casefold(), agent["file"].casefold()):
             return agent["name"], agent["file"]
     near = difflib.get_close_matches(wanted, [agent["name"] for agent in agents], 1)
-    raise _Refused(
+    raise _RefusedError(
         f'No agent "{wanted}".' + (f" Did you mean {near[0]}?" if near else " Action list names them.")
     )
 

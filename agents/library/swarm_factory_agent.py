@@ -90,8 +90,10 @@ class SwarmFactoryAgent(BasicAgent):
             elif action in ("build", "preview"):
                 reply = self._build(kwargs, write=action == "build")
             else:
-                raise _Refused(f"SwarmFactory knows no action {action!r}; it knows build, preview, list.")
-        except (_Refused, OSError, ValueError, RecursionError) as error:
+                raise _RefusedError(
+                    f"SwarmFactory knows no action {action!r}; it knows build, preview, list."
+                )
+        except (_RefusedError, OSError, ValueError, RecursionError) as error:
             return json.dumps({"status": "error", "message": str(error)}, ensure_ascii=False)
         return json.dumps({"status": "success", **reply}, ensure_ascii=False)
 
@@ -125,7 +127,7 @@ class SwarmFactoryAgent(BasicAgent):
         }
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """Cannot be built; the text is the answer."""
 
 
@@ -172,14 +174,16 @@ class _Source:
                     if (level or last == "agents") and self._is_file(alias.name)
                 ]
                 if level and not whole:
-                    raise _Refused(f"{self.at(node)}: there is no {last}.py in the folder.")
+                    raise _RefusedError(f"{self.at(node)}: there is no {last}.py in the folder.")
             case ast.Import(names=aliases):
                 lasts = [alias.name.removeprefix("agents.") for alias in aliases if not _standard(alias.name)]
                 whole = [last for last in lasts if self._is_file(last)]
             case _:
                 return {}
         if whole:
-            raise _Refused(f"{self.at(node)}: import the names from {whole[0]}.py instead of the whole file.")
+            raise _RefusedError(
+                f"{self.at(node)}: import the names from {whole[0]}.py instead of the whole file."
+            )
         return {}
 
     def _is_file(self, stem: str) -> bool:
@@ -209,31 +213,33 @@ def _read(folder: Path, exclude: set[str]) -> list[_Source]:
         }
         first = {other for node in _run_at_import(source.tree) for other, _ in source.siblings(node).values()}
         if left_out & source.needs:
-            raise _Refused(
+            raise _RefusedError(
                 f"{source.path.name} imports {min(left_out & source.needs)}.py, which is left out."
             )
         order.add(stem, *sorted(first))
         todo += sorted(source.needs)
         if len(found) > _MOST_FILES:
-            raise _Refused(f"{folder.name} has more than {_MOST_FILES} files.")
+            raise _RefusedError(f"{folder.name} has more than {_MOST_FILES} files.")
     if not found:
-        raise _Refused(f"{folder.name} holds no agent file (*_agent.py).")
+        raise _RefusedError(f"{folder.name} holds no agent file (*_agent.py).")
     try:
         return [found[stem] for stem in order.static_order()]
     except graphlib.CycleError as error:
-        raise _Refused(f"These files import each other in a circle: {', '.join(error.args[1])}.") from error
+        raise _RefusedError(
+            f"These files import each other in a circle: {', '.join(error.args[1])}."
+        ) from error
 
 
 def _parse(path: Path) -> _Source:
     if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
-        raise _Refused(f"{path.name} is a link, or larger than 1 MB.")
+        raise _RefusedError(f"{path.name} is a link, or larger than 1 MB.")
     raw = path.read_bytes()
     try:
         tree = ast.parse(raw)
     except SyntaxError as error:
-        raise _Refused(f"{path.name} line {error.lineno or 1}: {error.msg}. Fix it first.") from error
+        raise _RefusedError(f"{path.name} line {error.lineno or 1}: {error.msg}. Fix it first.") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _Refused(f"{path.name} is not Python: {error}") from error
+        raise _RefusedError(f"{path.name} is not Python: {error}") from error
     text, sha256 = raw.decode("utf-8", "replace"), hashlib.sha256(raw).hexdigest()
     return _Source(path, tree, text, sha256, _take_manifest(tree))
 
@@ -442,7 +448,7 @@ class _Rewriter(ast.NodeTransformer):
         """The singleton's name for what another file calls ``name``."""
         names = self.sources[stem].names
         if name not in names and name != "BasicAgent":
-            raise _Refused(f"{self.source.at(node)}: {stem}.py has no {name}.")
+            raise _RefusedError(f"{self.source.at(node)}: {stem}.py has no {name}.")
         return names.get(name, name)
 
 
@@ -463,7 +469,7 @@ class _Singleton:
         self._future: set[str] = set()
 
     def text(self) -> str:
-        """The whole file. It has been loaded, and each of its agents made. Raises ``_Refused``."""
+        """The whole file. It has been loaded, and each of its agents made. Raises ``_RefusedError``."""
         for source in self.sources.values():
             self._name(source)
         parts = [self._part(source) for source in self.sources.values()]
@@ -474,7 +480,7 @@ class _Singleton:
         parameters, routes = _merged(self.inner)
         text = self._head() + body + self._tail(parameters, routes)
         if vars(_loaded(text))[f"{self.name}Agent"]().metadata["parameters"] != parameters:
-            raise _Refused("The result does not describe itself as it should.")
+            raise _RefusedError("The result does not describe itself as it should.")
         return text
 
     def _name(self, source: _Source) -> None:
@@ -486,7 +492,7 @@ class _Singleton:
         source.bound |= {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-                raise _Refused(f"{source.at(node)}: name what you import instead of *.")
+                raise _RefusedError(f"{source.at(node)}: name what you import instead of *.")
             if isinstance(node, ast.Import) and node not in imports:
                 dotted = [alias.name for alias in node.names if "." in alias.name and not alias.asname]
                 source.bound -= {name.partition(".")[0] for name in dotted}  # these keep their name
@@ -540,7 +546,7 @@ class _Singleton:
         try:
             code = "\n\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in kept)
         except ValueError as error:
-            raise _Refused(f"{source.path.name} cannot be written out: {error}") from error
+            raise _RefusedError(f"{source.path.name} cannot be written out: {error}") from error
         hidden = [name for name in sorted(source.bound) if hasattr(builtins, name) and name in source.names]
         until_bound = "".join(f"{source.names[name]} = {name}\n" for name in hidden)
         return f"# {source.path.name}\n\n{until_bound}{code}\n"
@@ -561,10 +567,10 @@ class _Singleton:
                     "context": getattr(type(made), "system_context", base) is not base,
                 }
                 if any(row["name"] == other["name"] for other in self.inner):
-                    raise _Refused(f"Two agents are called {row['name']}; rename one.")
+                    raise _RefusedError(f"Two agents are called {row['name']}; rename one.")
                 self.inner.append(row)
         if not self.inner:
-            raise _Refused(f"{self.swarm} holds no agent: no class with perform.")
+            raise _RefusedError(f"{self.swarm} holds no agent: no class with perform.")
 
     def _head(self) -> str:
         about = [f"{row['name']} ({row['file']}): {row['description']}" for row in self.inner]
@@ -724,7 +730,7 @@ def _plain(parameters: Any) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(json.dumps(parameters))
     except (TypeError, ValueError) as error:
-        raise _Refused(f"An agent's parameters cannot be written as JSON: {error}") from error
+        raise _RefusedError(f"An agent's parameters cannot be written as JSON: {error}") from error
     return found
 
 
@@ -739,7 +745,7 @@ def _loaded(text: str) -> ModuleType:
     try:
         exec(compile(text, "singleton", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the test is to run it
     except (Exception, SystemExit) as error:
-        raise _Refused(f"The result does not load: {type(error).__name__}: {error}") from error
+        raise _RefusedError(f"The result does not load: {type(error).__name__}: {error}") from error
     finally:
         del sys.modules[module.__name__]
     return module
@@ -749,7 +755,7 @@ def _made(cls: Any, which: str) -> Any:
     try:
         return cls()
     except (Exception, SystemExit) as error:
-        raise _Refused(
+        raise _RefusedError(
             f"{which} cannot be made without arguments: {type(error).__name__}: {error}"
         ) from error
 
@@ -890,7 +896,7 @@ def _folder(swarm: str) -> Path:
         real = Path(os.path.realpath(folder))
         if swarm.strip("./\\ ") and real.is_dir() and real.is_relative_to(workspace) and real != workspace:
             return real
-    raise _Refused(f'There is no workshop "{swarm}" in agents/workspace_agents. Action list names them.')
+    raise _RefusedError(f'There is no workshop "{swarm}" in agents/workspace_agents. Action list names them.')
 
 
 def _place(file: str, text: str, swarm: str) -> dict[str, Any]:
@@ -898,7 +904,7 @@ def _place(file: str, text: str, swarm: str) -> dict[str, Any]:
     target = _agents_folder() / file
     again = target.exists()
     if again and f"'swarm': {swarm!r}" not in target.read_text(encoding="utf-8", errors="replace"):
-        raise _Refused(f"There is an agent file {file} already. Choose another name.")
+        raise _RefusedError(f"There is an agent file {file} already. Choose another name.")
     try:
         from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
     except ImportError:
@@ -912,9 +918,9 @@ def _place(file: str, text: str, swarm: str) -> dict[str, Any]:
             "agents.write", filename=file, source=text, reason=reason, replace=again
         )
     except Exception as error:
-        raise _Refused(str(error)) from error
+        raise _RefusedError(str(error)) from error
     if done.get("status") == "quarantined":
-        raise _Refused(str(done.get("message")))
+        raise _RefusedError(str(done.get("message")))
     return done
 
 

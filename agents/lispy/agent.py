@@ -12,7 +12,7 @@ from typing import Any
 from agents.basic_agent import BasicAgent
 from agents.errors import AgentError
 from agents.lispy.conversion import from_plain, to_plain
-from agents.lispy.errors import BadValue, Fault
+from agents.lispy.errors import BadValueError, LispyError
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine, Outcome
 from agents.slosh.layer_names import ALIASES, LAYER_NAMES
@@ -25,7 +25,7 @@ PROFILE = "rappterbook"
 _CONTEXT = (*LAYER_NAMES, *ALIASES, "upstream_slush")
 
 
-class BadLispyAgent(AgentError):
+class BadLispyAgentError(AgentError):
     """A file that gives no agent; ``line`` is where, as far as known."""
 
     code = "bad_lispy_agent"
@@ -36,7 +36,7 @@ class BadLispyAgent(AgentError):
         self.line = line
 
 
-class LispyFailed(AgentError):
+class LispyRunError(AgentError):
     """A call that the program ended with an error, or that used more than it may."""
 
     code = "lispy_failed"
@@ -49,13 +49,13 @@ class LispyAgent(BasicAgent):
     """
 
     def __init__(self, source: str, *, limits: Limits = LIMITS, machine: Machine | None = None) -> None:
-        """Runs the program once, on a ``machine`` of its own if it brings one. Raises ``BadLispyAgent``."""
+        """Runs the program once, on a ``machine`` of its own if it brings one. Raises ``BadLispyAgentError``."""
         self._machine = machine or Machine(source, limits=limits, profile=PROFILE)
         outcome = self._machine.run()
         if outcome.fault is not None:
             raise _why_not(outcome.fault)
         if not outcome.ok:
-            raise BadLispyAgent("it waits for input before it defines anything")
+            raise BadLispyAgentError("it waits for input before it defines anything")
         name = self._text("agent-name")
         self._procedure = self._procedure_for(name)
         self._layers = [layer for layer in _CONTEXT if f'"{layer}"' in source]
@@ -69,20 +69,20 @@ class LispyAgent(BasicAgent):
     def perform(self, **kwargs: Any) -> Any:
         """What ``<name>-run`` gives: text as it is, maps and lists as such; what it wrote, if it gives nil.
 
-        Raises ``LispyFailed``, and ``BadValue`` for arguments that are no JSON.
+        Raises ``LispyRunError``, and ``BadValueError`` for arguments that are no JSON.
         """
         context = self.context
         layers = {layer: _as_json(context[layer]) for layer in self._layers if layer in context}
         self._machine.call(self._procedure, from_plain(layers), from_plain(kwargs))
         outcome = self._machine.run()
         if outcome.fault is not None:
-            raise LispyFailed(f"{self.name}: {outcome.fault.message}")
+            raise LispyRunError(f"{self.name}: {outcome.fault.message}")
         return _given(outcome)
 
     def _text(self, name: str) -> str:
         value = self._lookup(name)
         if not isinstance(value, str) or not value.strip():
-            raise BadLispyAgent(f"it does not define {name} as text")
+            raise BadLispyAgentError(f"it does not define {name} as text")
         return str(value).strip()
 
     def _lookup(self, name: str) -> Any:
@@ -97,7 +97,7 @@ class LispyAgent(BasicAgent):
         for candidate in (f"{name}-run", f"{usual}-run"):
             if self._lookup(candidate) is not None:
                 return candidate
-        raise BadLispyAgent(f"it does not define the procedure {usual}-run")
+        raise BadLispyAgentError(f"it does not define the procedure {usual}-run")
 
     def _parameters(self) -> dict[str, Any]:
         """``agent-parameters`` as a schema: one as a map or JSON text, its properties alone, or their names.
@@ -108,8 +108,8 @@ class LispyAgent(BasicAgent):
             plain = to_plain(self._lookup("agent-parameters"))
             if isinstance(plain, str):
                 plain = json.loads(plain)
-        except (BadValue, ValueError, RecursionError) as error:
-            raise BadLispyAgent(f"its agent-parameters are no schema: {error}") from error
+        except (BadValueError, ValueError, RecursionError) as error:
+            raise BadLispyAgentError(f"its agent-parameters are no schema: {error}") from error
         if plain is None:
             return {"type": "object", "properties": {}}
         if isinstance(plain, dict):
@@ -117,20 +117,20 @@ class LispyAgent(BasicAgent):
             return {"type": "object", "properties": {}} | (plain if is_schema else {"properties": plain})
         if isinstance(plain, list):
             return {"type": "object", "properties": dict(map(_property, plain))}
-        raise BadLispyAgent("its agent-parameters are no schema")
+        raise BadLispyAgentError("its agent-parameters are no schema")
 
 
-def _why_not(fault: Fault) -> BadLispyAgent:
+def _why_not(fault: LispyError) -> BadLispyAgentError:
     if fault.line is not None:  # the message starts with the place
-        return BadLispyAgent(fault.message.split(": ", 1)[1], line=fault.line)
-    return BadLispyAgent(fault.message)
+        return BadLispyAgentError(fault.message.split(": ", 1)[1], line=fault.line)
+    return BadLispyAgentError(fault.message)
 
 
 def _property(written: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(written, str):
         return written, {"type": "string"}
     if not isinstance(written, list) or not 1 <= len(written) <= 3 or not all(map(_is_text, written)):
-        raise BadLispyAgent("a parameter must be a name, or (name type description)")
+        raise BadLispyAgentError("a parameter must be a name, or (name type description)")
     name, kind, *about = (*written, "string") if len(written) == 1 else written
     return name, {"type": kind} | ({"description": about[0]} if about else {})
 
@@ -149,5 +149,5 @@ def _given(outcome: Outcome) -> Any:
         return outcome.stdout
     try:
         return to_plain(outcome.value)
-    except BadValue:
+    except BadValueError:
         return outcome.shown()

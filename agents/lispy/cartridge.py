@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from agents.lispy.agent import LIMITS, BadLispyAgent, LispyAgent
-from agents.lispy.errors import NO_AGENT, BadImage, BadValue
+from agents.lispy.agent import LIMITS, BadLispyAgentError, LispyAgent
+from agents.lispy.errors import NO_AGENT, BadImageError, BadValueError
 from agents.lispy.machine import Machine
 from agents.lispy.value_codec import from_wire
 
@@ -19,15 +19,15 @@ _SCHEMA = "rappd-lispy/1.0"
 
 
 def agent_of(content: bytes) -> LispyAgent:
-    """The agent that a cartridge gives, by the same names as a ``.lispy`` file. Raises ``BadLispyAgent``."""
+    """The agent that a cartridge gives, by the same names as a ``.lispy`` file. Raises ``BadLispyAgentError``."""
     document = _document(content)
     source = _entry(document)
     try:
         return LispyAgent(source, machine=_machine(document, source))
-    except BadLispyAgent as error:
-        raise BadLispyAgent(f"{NO_AGENT}: {error}", line=error.line) from error
-    except (BadImage, BadValue) as error:
-        raise BadLispyAgent(f"it is a cartridge that cannot be read: {error}") from error
+    except BadLispyAgentError as error:
+        raise BadLispyAgentError(f"{NO_AGENT}: {error}", line=error.line) from error
+    except (BadImageError, BadValueError) as error:
+        raise BadLispyAgentError(f"it is a cartridge that cannot be read: {error}") from error
 
 
 def _machine(document: dict[str, Any], source: str) -> Machine:
@@ -55,9 +55,9 @@ def _document(content: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BadLispyAgent(f"it is not JSON: {error}") from error
+        raise BadLispyAgentError(f"it is not JSON: {error}") from error
     if not isinstance(document, dict) or _object(document, "_meta").get("type") != _TYPE:
-        raise BadLispyAgent("it is no cartridge")
+        raise BadLispyAgentError("it is no cartridge")
     return document
 
 
@@ -68,7 +68,7 @@ def _entry(document: dict[str, Any]) -> str:
         entry = next(iter(programs))
     source = programs.get(entry) if isinstance(entry, str) else None
     if not isinstance(source, str):
-        raise BadLispyAgent(f"{NO_AGENT}: it names no program to run")
+        raise BadLispyAgentError(f"{NO_AGENT}: it names no program to run")
     return source
 
 

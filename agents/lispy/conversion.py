@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agents.lispy.errors import BadValue
+from agents.lispy.errors import BadValueError
 from agents.lispy.values import Builtin, Closure, Combined, Pair, Symbol, kind_of
 
 DEEPEST = 100
@@ -15,7 +15,7 @@ DEEPEST = 100
 def from_plain(value: Any, depth: int = 0) -> Any:
     """None, bool, int, float, str, lists, tuples and mappings as a program has them.
 
-    Raises ``BadValue`` for anything else, numbers that are not finite, and great depth.
+    Raises ``BadValueError`` for anything else, numbers that are not finite, and great depth.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -25,25 +25,25 @@ def from_plain(value: Any, depth: int = 0) -> Any:
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise BadValue("A number must be finite.")
+            raise BadValueError("A number must be finite.")
         return float(value)
     if depth >= DEEPEST:
-        raise BadValue(f"More than {DEEPEST} values lie inside each other.")
+        raise BadValueError(f"More than {DEEPEST} values lie inside each other.")
     if isinstance(value, Mapping):
         return {_whole(str(key)): from_plain(held, depth + 1) for key, held in value.items()}
     if isinstance(value, (list, tuple)):
         return [from_plain(item, depth + 1) for item in value]
-    raise BadValue(f"A LisPy program has nothing like a {type(value).__name__}.")
+    raise BadValueError(f"A LisPy program has nothing like a {type(value).__name__}.")
 
 
 def to_plain(value: Any, depth: int = 0) -> Any:
-    """A program's value as JSON has it: symbols are strings, chains of pairs lists. Raises ``BadValue``."""
+    """A program's value as JSON has it: symbols are strings, chains of pairs lists. Raises ``BadValueError``."""
     if type(value) is Symbol:
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if depth >= DEEPEST:
-        raise BadValue(f"More than {DEEPEST} values lie inside each other.")
+        raise BadValueError(f"More than {DEEPEST} values lie inside each other.")
     if isinstance(value, dict):
         return {key: to_plain(held, depth + 1) for key, held in value.items()}
     if isinstance(value, list):
@@ -56,11 +56,11 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         if isinstance(value, list):
             return items + to_plain(value, depth + 1)
         return items if value is None else [*items, to_plain(value, depth + 1)]
-    raise BadValue(f"A {kind_of(value)} cannot leave its program.")
+    raise BadValueError(f"A {kind_of(value)} cannot leave its program.")
 
 
 def check(values: Iterable[Any]) -> None:
-    """Raises ``BadValue`` unless all of them are values of the language, without a circle in them."""
+    """Raises ``BadValueError`` unless all of them are values of the language, without a circle in them."""
     finished: set[int] = set()
     under_way: set[int] = set()
     waiting = [(value, False) for value in values]
@@ -75,23 +75,23 @@ def check(values: Iterable[Any]) -> None:
             _whole(value)
         elif kind is float:
             if not math.isfinite(value):
-                raise BadValue("A number must be finite.")
+                raise BadValueError("A number must be finite.")
         elif kind is list or kind is Pair or kind is dict:
             if id(value) in finished:
                 continue
             if id(value) in under_way:
-                raise BadValue("A value holds itself.")
+                raise BadValueError("A value holds itself.")
             under_way.add(id(value))
             waiting.append((value, True))
             if kind is dict:
                 if not all(type(key) is str for key in value):
-                    raise BadValue("A map's keys must be strings.")
+                    raise BadValueError("A map's keys must be strings.")
                 for key in value:
                     _whole(key)
             parts = (value.car, value.cdr) if kind is Pair else value.values() if kind is dict else value
             waiting += [(part, False) for part in parts]
         elif value is not None and not isinstance(value, (bool, int, Builtin, Closure, Combined)):
-            raise BadValue(f"A LisPy program has nothing like a {kind.__name__}.")
+            raise BadValueError(f"A LisPy program has nothing like a {kind.__name__}.")
 
 
 def _whole(text: str) -> str:
@@ -99,5 +99,5 @@ def _whole(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadValue("Text holds half a character.") from None
+            raise BadValueError("Text holds half a character.") from None
     return text

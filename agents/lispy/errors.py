@@ -10,7 +10,7 @@ NO_AGENT = "it is a cartridge that gives no agent"
 """Of a sound cartridge that lies beside agents: it runs by itself."""
 
 
-class BadImage(AgentError):
+class BadImageError(AgentError):
     """A frozen machine that is damaged, made up, or beyond what its reader allows; nothing was run."""
 
     code = "bad_image"
@@ -18,14 +18,14 @@ class BadImage(AgentError):
     exit_code = 5
 
 
-class BadValue(AgentError):
+class BadValueError(AgentError):
     """A value that cannot be handed to a LisPy program, or written down outside of it."""
 
     code = "bad_value"
     status = 400
 
 
-class Fault(Exception):
+class LispyError(Exception):
     """The error a LisPy program ends with. There is nothing in the language that catches one.
 
     ``category`` is one of CATEGORIES. Limits that were passed also have ``resource``, ``limit`` and
@@ -74,17 +74,17 @@ class Fault(Exception):
         }
 
 
-def malformed(message: str) -> Fault:
+def malformed(message: str) -> LispyError:
     """A form is not written as the language wants it."""
-    return Fault("syntax", message)
+    return LispyError("syntax", message)
 
 
-def wrong(message: str) -> Fault:
+def wrong(message: str) -> LispyError:
     """An operation does not go with its arguments."""
-    return Fault("evaluation", message)
+    return LispyError("evaluation", message)
 
 
-def passed(resource: str, limit: int, used: int) -> Fault:
+def passed(resource: str, limit: int, used: int) -> LispyError:
     """The program used more than it may."""
     message = f"execution limit exceeded: {resource} (limit {limit}, used {used})"
-    return Fault("resource-limit", message, resource=resource, limit=limit, used=used)
+    return LispyError("resource-limit", message, resource=resource, limit=limit, used=used)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.lispy.builtins.host import NoInput
-from agents.lispy.errors import Fault, passed, wrong
+from agents.lispy.builtins.host import NoInputError
+from agents.lispy.errors import LispyError, passed, wrong
 from agents.lispy.frames import BODY, CALL, COMPLEMENT, COMPOSE, EXPAND
 from agents.lispy.memory import FRAME_CELLS, check_memory
 from agents.lispy.printer import shortly
@@ -30,9 +30,9 @@ def advance(state: State, pause: int | None = None) -> bool:
         return False
     try:
         _advance(state, pause)
-    except Fault as fault:
+    except LispyError as fault:
         state.fail(fault)
-    except NoInput:
+    except NoInputError:
         return True
     return False
 
@@ -173,7 +173,7 @@ def _advance(state: State, pause: int | None) -> None:
             else:
                 raise wrong(f"not a procedure: {shortly(procedure)}")
             phase = _GIVE
-    except NoInput:  # the application did not take place: it comes again
+    except NoInputError:  # the application did not take place: it comes again
         steps = state.steps = steps - 1
         state.mode = APPLY
         state.apply(procedure, arguments)
@@ -231,6 +231,6 @@ def _apply_combined(state: State, procedure: Combined, arguments: list[Any]) -> 
     return state.apply(parts[-1], arguments)
 
 
-def _wrong_count(name: str, arguments: list[Any]) -> Fault:
+def _wrong_count(name: str, arguments: list[Any]) -> LispyError:
     count = len(arguments)
     return wrong(f"{name}: cannot take {count} argument{'' if count == 1 else 's'}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agents.contract.agent_contract import Quarantined
+from agents.contract.agent_contract import ContractError
 from agents.contract.file_discovery import CARTRIDGE
-from agents.contract.loading import Loaded, LoadFailure, describe
-from agents.lispy.agent import BadLispyAgent, LispyAgent
+from agents.contract.loading import LoadedFile, LoadFailure, describe
+from agents.lispy.agent import BadLispyAgentError, LispyAgent
 from agents.lispy.cartridge import agent_of
 
 
-def load_lispy(loaded: Loaded, content: bytes) -> None:
+def load_lispy(loaded: LoadedFile, content: bytes) -> None:
     """Makes the one agent that a ``.lispy`` file or a cartridge holds; why there is none is left in ``loaded``."""
     try:
         agent = agent_of(content) if loaded.file.endswith(CARTRIDGE) else LispyAgent(content.decode())
@@ -17,7 +17,7 @@ def load_lispy(loaded: Loaded, content: bytes) -> None:
         loaded.instances.append(agent)
     except UnicodeDecodeError:
         loaded.failure = LoadFailure(loaded.file, None, "it is no text in UTF-8")
-    except BadLispyAgent as error:
+    except BadLispyAgentError as error:
         loaded.failure = LoadFailure(loaded.file, error.line, str(error))
-    except Quarantined as error:
+    except ContractError as error:
         loaded.quarantined.append(LoadFailure(loaded.file, None, str(error), "LispyAgent"))

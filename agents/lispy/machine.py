@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from agents.lispy.builtins.table import starting_globals
 from agents.lispy.conversion import check
-from agents.lispy.errors import BadValue, Fault
+from agents.lispy.errors import BadValueError, LispyError
 from agents.lispy.evaluator import advance
 from agents.lispy.image.deserialize import thaw
 from agents.lispy.image.serialize import freeze, image_text
 from agents.lispy.inspect import inspect
 from agents.lispy.limits import CEILING, Limits
-from agents.lispy.printer import TooLong, printed
+from agents.lispy.printer import TextTooLongError, printed
 from agents.lispy.profiles import BEGINS
 from agents.lispy.reader import read
 from agents.lispy.special_forms import in_sequence
@@ -34,7 +34,7 @@ class Outcome:
 
     status: Status
     value: Any
-    fault: Fault | None
+    fault: LispyError | None
     stdout: str
     steps: int
     peak_call_depth: int
@@ -48,7 +48,7 @@ class Outcome:
         """The value as a program writes it; cut after ``most`` characters."""
         try:
             return printed(self.value, most)
-        except TooLong:
+        except TextTooLongError:
             return f"(longer than {most} characters)"
 
     def as_json(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Outcome:
             said["repr"] = self.shown()
             try:
                 said["wire"] = to_wire(self.value)
-            except Fault:
+            except LispyError:
                 said["wire"] = None
         if self.fault is not None:
             said["error"] = self.fault.as_json()
@@ -83,10 +83,10 @@ class Machine:
 
         ``profile``: core or rappterbook. ``inputs`` are values that the program takes with
         ``(next-input)``; None: it cannot. ``bindings`` are globals of its own; ``named`` stands before the
-        place of a mistake in the text. Raises ``BadValue`` for what is no value of the language.
+        place of a mistake in the text. Raises ``BadValueError`` for what is no value of the language.
         """
         if profile not in BEGINS:
-            raise BadValue(f"There is no LisPy profile {profile!r}.", do="Use core or rappterbook.")
+            raise BadValueError(f"There is no LisPy profile {profile!r}.", do="Use core or rappterbook.")
         waiting = None if inputs is None else list(inputs)
         check([*(waiting or ()), *(bindings or {}).values()])
         scope = starting_globals(with_input=waiting is not None)
@@ -95,7 +95,7 @@ class Machine:
         try:
             forms = read(source, state.limits, named=named) if isinstance(source, str) else list(source)
             check([forms])
-        except Fault as fault:
+        except LispyError as fault:
             state.fail(fault)
             return
         if in_sequence(state, forms, 0, scope) is FORM_NEXT:
@@ -103,7 +103,7 @@ class Machine:
 
     @classmethod
     def thaw(cls, image: Any, *, ceiling: Limits = CEILING) -> Machine:
-        """The machine that ``freeze`` wrote down. Raises ``BadImage``, also for limits above ``ceiling``."""
+        """The machine that ``freeze`` wrote down. Raises ``BadImageError``, also for limits above ``ceiling``."""
         machine = cls.__new__(cls)
         machine._state = thaw(image, ceiling)
         return machine
@@ -146,9 +146,9 @@ class Machine:
         return Outcome(status, state.value, state.fault, output, state.steps, state.peak_call_depth)
 
     def give(self, *values: Any) -> None:
-        """Hands in values for ``next-input``. Raises ``BadValue`` where the program cannot ask for any."""
+        """Hands in values for ``next-input``. Raises ``BadValueError`` where the program cannot ask for any."""
         if self._state.inputs is None:
-            raise BadValue("This program takes no input.", do="Start it with inputs.")
+            raise BadValueError("This program takes no input.", do="Start it with inputs.")
         check(values)
         self._state.inputs += values
 
@@ -159,14 +159,14 @@ class Machine:
     def call(self, name: str, *arguments: Any) -> None:
         """Makes the machine, which has ended, apply one of its procedures next.
 
-        Its globals stay; steps, peak and output start anew. Raises ``BadValue``.
+        Its globals stay; steps, peak and output start anew. Raises ``BadValueError``.
         """
         state = self._state
         procedure = state.globals.bindings.get(Symbol(name))
         if state.mode not in (DONE, FAILED):
-            raise BadValue("The program is still running.", do="Let it end first.")
+            raise BadValueError("The program is still running.", do="Let it end first.")
         if not is_procedure(procedure):
-            raise BadValue(f"The program has no procedure {name}.", do=f"Add (define ({name} …) …).")
+            raise BadValueError(f"The program has no procedure {name}.", do=f"Add (define ({name} …) …).")
         check(arguments)
         state.steps = state.peak_call_depth = state.output_bytes = 0
         state.output = []

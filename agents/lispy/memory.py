@@ -13,7 +13,7 @@ FRAME_CELLS = 8
 
 
 def check_memory(state: State) -> None:
-    """Counts what is alive. Raises ``Fault`` when it is too much, and charges for the counting.
+    """Counts what is alive. Raises ``LispyError`` when it is too much, and charges for the counting.
 
     To be called once as many cells were made as may be alive, so that it is rare, and memory stays
     below twice the limit.

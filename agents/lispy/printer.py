@@ -10,7 +10,7 @@ from agents.lispy.values import Builtin, Closure, Combined, Macro, Pair, Symbol
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"})
 
 
-class TooLong(Exception):
+class TextTooLongError(Exception):
     """The text would have more characters than it may."""
 
 
@@ -37,7 +37,7 @@ def printed(value: Any, most: int) -> str:
         if kind is list:
             piece = "("
             if len(value) > room:  # each item takes a character at least
-                raise TooLong
+                raise TextTooLongError
             waiting.append(_CLOSE)
             for index in range(len(value) - 1, -1, -1):
                 waiting.append(value[index])
@@ -49,7 +49,7 @@ def printed(value: Any, most: int) -> str:
         elif kind is dict:
             piece = "(dict"
             if len(value) > room:
-                raise TooLong
+                raise TextTooLongError
             waiting.append(_CLOSE)
             for key, held in reversed(value.items()):
                 waiting += (_CLOSE, held, _DOT, key, _OPEN_ENTRY)
@@ -57,7 +57,7 @@ def printed(value: Any, most: int) -> str:
             piece = str(value) if kind is Words else atom(value)
         room -= len(piece)
         if room < 0:
-            raise TooLong
+            raise TextTooLongError
         pieces.append(piece)
     return "".join(pieces)
 
@@ -66,7 +66,7 @@ def displayed(value: Any, most: int) -> str:
     """As a person reads it: a string as it is, everything else as ``printed``."""
     if type(value) is str:
         if len(value) > most:
-            raise TooLong
+            raise TextTooLongError
         return value
     return printed(value, most)
 
@@ -78,7 +78,7 @@ def shortly(value: Any, most: int = 80) -> str:
         return printed(value, 2 * most + 2) + "…"
     try:
         return printed(value, most)
-    except TooLong:
+    except TextTooLongError:
         return f"a {_word(value)} too long to show"
 
 

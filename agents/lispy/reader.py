@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agents.lispy.errors import Fault, passed
+from agents.lispy.errors import LispyError, passed
 from agents.lispy.limits import Limits
 from agents.lispy.number_format import number_in
 from agents.lispy.values import Symbol
@@ -25,14 +25,14 @@ _ATOMS: dict[str, Any] = {"#t": True, "#f": False, "nil": None}
 
 
 def read(source: str, limits: Limits, *, named: str = "<vm>") -> list[Any]:
-    """Every form in ``source``. Raises ``Fault``: syntax, resource-limit, invalid-data.
+    """Every form in ``source``. Raises ``LispyError``: syntax, resource-limit, invalid-data.
 
     ``named`` stands before line and column in what it says.
     """
     try:
         size = len(source.encode())
     except UnicodeEncodeError:
-        raise Fault("invalid-data", "the source is not text: it holds half a character") from None
+        raise LispyError("invalid-data", "the source is not text: it holds half a character") from None
     if size > limits.max_source_bytes:
         raise passed("source_bytes", limits.max_source_bytes, size)
     return _Reading(source, limits, named).forms()
@@ -114,7 +114,7 @@ class _Reading:
         if depth > self._limits.max_reader_depth:
             raise passed("reader_depth", self._limits.max_reader_depth, depth)
 
-    def _malformed(self, place: int, what: str) -> Fault:
+    def _malformed(self, place: int, what: str) -> LispyError:
         line = self._source.count("\n", 0, place) + 1
         column = place - self._source.rfind("\n", 0, place)
-        return Fault("syntax", f"{self._named}:{line}:{column}: {what}", line=line)
+        return LispyError("syntax", f"{self._named}:{line}:{column}: {what}", line=line)

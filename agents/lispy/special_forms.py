@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from agents.lispy.errors import Fault, malformed, wrong
+from agents.lispy.errors import LispyError, malformed, wrong
 from agents.lispy.frames import (
     AND,
     COND,
@@ -219,7 +219,7 @@ def _resume_or(state: State, frame: list[Any], value: Any) -> Any:
 
 
 def _unsupported(state: State, form: list[Any], scope: Scope) -> NoReturn:
-    raise Fault("unsupported", f"{form[0]} is not supported by {LANGUAGE}")
+    raise LispyError("unsupported", f"{form[0]} is not supported by {LANGUAGE}")
 
 
 def check(form: list[Any], is_well_formed: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.lispy.errors import Fault, passed, wrong
+from agents.lispy.errors import LispyError, passed, wrong
 from agents.lispy.limits import Limits
 from agents.lispy.number_format import SMALL_BITS
 from agents.lispy.values import Pair, Scope
@@ -65,7 +65,7 @@ class State:
         self.procedure: Any = None
         self.arguments: list[Any] = []
         self.value: Any = None
-        self.fault: Fault | None = None
+        self.fault: LispyError | None = None
         self.stack: list[list[Any]] = []
         self.steps = 0
         self.peak_call_depth = 0
@@ -156,7 +156,7 @@ class State:
         return number
 
     def write(self, text: str) -> None:
-        """Appends to the output. Raises ``Fault`` when there is too much of it."""
+        """Appends to the output. Raises ``LispyError`` when there is too much of it."""
         size = self.output_bytes + (len(text) if text.isascii() else len(text.encode()))
         if size > self.limits.max_output_bytes:
             raise passed("output_bytes", self.limits.max_output_bytes, size)
@@ -164,7 +164,7 @@ class State:
         self.output.append(text)
         self.reading(text)
 
-    def fail(self, fault: Fault) -> None:
+    def fail(self, fault: LispyError) -> None:
         """Ends the program with ``fault``."""
         self.mode = FAILED
         self.fault = fault

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agents.lispy.errors import BadValue, Fault, passed
+from agents.lispy.errors import BadValueError, LispyError, passed
 from agents.lispy.number_format import INTEGER, decimal, whole
 from agents.lispy.values import Pair, Symbol, kind_of
 
@@ -36,7 +36,7 @@ def atom_to_wire(value: Any) -> dict[str, Any] | None:
 
 
 def to_wire(value: Any) -> dict[str, Any]:
-    """Any value. Raises ``Fault`` (serialization, resource-limit) for procedures, great depth and size."""
+    """Any value. Raises ``LispyError`` (serialization, resource-limit) for procedures, great depth and size."""
     return _to_wire(value, 0, [0])
 
 
@@ -48,7 +48,7 @@ def _to_wire(value: Any, depth: int, count: list[int]) -> dict[str, Any]:
     if atom is not None:
         return atom
     if depth >= DEEPEST:
-        raise Fault("serialization", f"more than {DEEPEST} values lie inside each other")
+        raise LispyError("serialization", f"more than {DEEPEST} values lie inside each other")
     depth += 1
     kind = type(value)
     if kind is list:
@@ -60,30 +60,30 @@ def _to_wire(value: Any, depth: int, count: list[int]) -> dict[str, Any]:
         entries = [[_to_wire(key, depth, count), _to_wire(held, depth, count)] for key, held in value.items()]
         entries.sort(key=lambda entry: orjson.dumps(entry[0]["value"]))
         return {"tag": "map", "entries": entries}
-    raise Fault("serialization", f"a {kind_of(value)} cannot leave its machine")
+    raise LispyError("serialization", f"a {kind_of(value)} cannot leave its machine")
 
 
 def from_wire(wire: Any) -> Any:
-    """The value; the opposite of ``to_wire``. Raises ``BadValue`` for anything that is not one."""
+    """The value; the opposite of ``to_wire``. Raises ``BadValueError`` for anything that is not one."""
     return _from_wire(wire, 0)
 
 
 def atom_from_wire(wire: Any) -> Any:
-    """The atom in ``wire``, a JSON object with a tag. Raises ``BadValue``; ``KeyError`` for a tag of no atom."""
+    """The atom in ``wire``, a JSON object with a tag. Raises ``BadValueError``; ``KeyError`` for a tag of no atom."""
     read, field = _ATOMS[wire["tag"]]
     if len(wire) != (1 if field is None else 2):
-        raise BadValue(f"a {wire['tag']} has other fields")
+        raise BadValueError(f"a {wire['tag']} has other fields")
     return read(wire.get(field))
 
 
 def _from_wire(wire: Any, depth: int) -> Any:
     if type(wire) is not dict or type(wire.get("tag")) is not str:
-        raise BadValue("a value has no tag")
+        raise BadValueError("a value has no tag")
     tag = wire["tag"]
     if tag in _ATOMS:
         return atom_from_wire(wire)
     if depth >= DEEPEST:
-        raise BadValue(f"more than {DEEPEST} values lie inside each other")
+        raise BadValueError(f"more than {DEEPEST} values lie inside each other")
     depth += 1
     match wire:
         case {"tag": "list", "items": list(items), **rest} if not rest:
@@ -92,17 +92,17 @@ def _from_wire(wire: Any, depth: int) -> Any:
             return Pair(_from_wire(car, depth), _from_wire(cdr, depth))
         case {"tag": "map", "entries": list(entries), **rest} if not rest:
             return _map_from(entries, depth)
-    raise BadValue(f"not a value: {tag[:40]!r}")
+    raise BadValueError(f"not a value: {tag[:40]!r}")
 
 
 def _map_from(entries: list[Any], depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for entry in entries:
         if type(entry) is not list or len(entry) != 2:
-            raise BadValue("a map's entry is not a key and a value")
+            raise BadValueError("a map's entry is not a key and a value")
         key = _from_wire(entry[0], depth)
         if type(key) is not str or key in found:
-            raise BadValue("a map's keys must be different strings")
+            raise BadValueError("a map's keys must be different strings")
         found[key] = _from_wire(entry[1], depth)
     return found
 
@@ -113,35 +113,35 @@ def _nil(_: Any) -> None:
 
 def _boolean(value: Any) -> bool:
     if type(value) is not bool:
-        raise BadValue("a boolean must be true or false")
+        raise BadValueError("a boolean must be true or false")
     return value
 
 
 def _integer(digits: Any) -> int:
     if type(digits) is not str or not INTEGER.fullmatch(digits) or len(digits) > 100_000:
-        raise BadValue("an integer must be written in digits")
+        raise BadValueError("an integer must be written in digits")
     number = whole(digits.replace("_", ""))
     if decimal(number) != digits:
-        raise BadValue("an integer must be written as short as can be")
+        raise BadValueError("an integer must be written as short as can be")
     return number
 
 
 def _float(bits: Any) -> float:
     if type(bits) is not str or len(bits) != 16 or bits.lower() != bits or not set(bits) <= _HEX:
-        raise BadValue("a float must be 16 hexadecimal digits")
+        raise BadValueError("a float must be 16 hexadecimal digits")
     (number,) = struct.unpack(">d", bytes.fromhex(bits))
     if not math.isfinite(number):
-        raise BadValue("a float must be finite")
+        raise BadValueError("a float must be finite")
     return float(number)
 
 
 def _string(text: Any) -> str:
     if type(text) is not str:
-        raise BadValue("a string must be text")
+        raise BadValueError("a string must be text")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadValue("a string holds half a character") from None
+        raise BadValueError("a string holds half a character") from None
     return text
 
 

@@ -34,7 +34,7 @@ class Pair:
 class Scope:
     """The bindings of one call or ``let``, and the scope around it; None around the globals.
 
-    Raises ``Fault`` when it would lie within too many: looking up a name must stay quick, and only code
+    Raises ``LispyError`` when it would lie within too many: looking up a name must stay quick, and only code
     that macros make comes near.
     """
 

@@ -29,8 +29,8 @@ from agents.runtime import programs
 from agents.workers.sandbox import AUTO
 
 __all__ = [
-    "Report",
-    "Source",
+    "InstallReport",
+    "PackageSource",
     "command_for",
     "declared_requirements",
     "install",
@@ -58,7 +58,7 @@ _HOMES = ("/home", "/root", "/Users", "/run")
 
 
 @dataclass(slots=True, frozen=True)
-class Source:
+class PackageSource:
     """The source of packages, and the sandbox of the installer.
 
     ``index`` is the address of an index, "" for the one that pip asks on this system; ``sandbox`` a kind
@@ -71,7 +71,7 @@ class Source:
 
 
 @dataclass(slots=True, frozen=True)
-class Report:
+class InstallReport:
     """What an installation came to. ``problem`` is empty when ``installed`` is all that was asked;
     otherwise ``command`` is what the owner may type instead.
     """
@@ -88,8 +88,8 @@ def install(
     *,
     timeout: float = INSTALL_SECONDS,
     enabled: bool = True,
-    source: Source | None = None,
-) -> Report:
+    source: PackageSource | None = None,
+) -> InstallReport:
     """Installs what is not there yet; blocks for up to ``timeout`` seconds, so call it in a thread.
 
     Takes requirements by name only: one option, address or path among them and nothing is installed.
@@ -99,17 +99,17 @@ def install(
     started = time.monotonic()
     unfit = [entry for entry in requirements if checked_requirement(entry) is None]
     if unfit:
-        return Report(problem=f"{unfit[0]!r} is not a package name; nothing was installed")
+        return InstallReport(problem=f"{unfit[0]!r} is not a package name; nothing was installed")
     command = command_for("", requirements, deps_dir)
     if not enabled:
-        return Report(problem="installing packages is switched off", command=command)
+        return InstallReport(problem="installing packages is switched off", command=command)
     problem, wanted = "", list(requirements)
     try:
         with package_folder.locked(deps_dir, timeout) as folder:
             present = _spellings(folder.installed())
             wanted = [entry for entry in requirements if entry.lower() not in present]
             if wanted:
-                problem = _fetch(wanted, folder.work, deps_dir, timeout, source or Source())
+                problem = _fetch(wanted, folder.work, deps_dir, timeout, source or PackageSource())
                 if not problem:
                     folder.take_over()
     except TimeoutError as error:
@@ -118,8 +118,8 @@ def install(
         problem = f"{deps_dir} could not be written: {error.strerror or error}"
     seconds = time.monotonic() - started
     if problem:
-        return Report(problem=problem, command=command, seconds=seconds)
-    return Report(tuple(wanted), seconds=seconds)
+        return InstallReport(problem=problem, command=command, seconds=seconds)
+    return InstallReport(tuple(wanted), seconds=seconds)
 
 
 def command_for(missing: str, wanted: Sequence[str] = (), deps_dir: Path | None = None) -> str:
@@ -135,7 +135,7 @@ def _spellings(present: dict[str, str]) -> set[str]:
     }
 
 
-def _fetch(wanted: Sequence[str], work: int, deps_dir: Path, timeout: float, source: Source) -> str:
+def _fetch(wanted: Sequence[str], work: int, deps_dir: Path, timeout: float, source: PackageSource) -> str:
     path = deps_dir.parent.resolve() / f"{deps_dir.name}.new"
     hidden = [*programs.writable_folders(), *_HOMES, str(path.parent), *map(str, source.hidden)]
     order = {

@@ -1,7 +1,7 @@
 """The OpenAI chat-completions wire: request bodies out, whole or streamed answers in.
 
 Servers differ in what they leave out, so reading is lenient: anything of a wrong type counts as
-absent. Only an answer without any choice is no answer (``NoChoices``).
+absent. Only an answer without any choice is no answer (``NoChoicesError``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 from agents.providers.provider import Completion, ModelRequest, ToolCall
 
 
-class NoChoices(ValueError):
+class NoChoicesError(ValueError):
     """The server answered without a single choice."""
 
 
@@ -41,7 +41,7 @@ def request_body(request: ModelRequest, system: str, model: str, *, usage_in_str
 def whole(answer: object, asked: str) -> Completion:
     """A completion from one JSON answer: texts of all choices joined, their calls in order."""
     body = _dict(answer)
-    gathered = Gathered(asked)
+    gathered = StreamedCompletion(asked)
     gathered.note(body)
     for position, choice in enumerate(_list(body.get("choices"))):
         gathered.choice(position, _dict(_dict(choice).get("message")))
@@ -61,7 +61,7 @@ class _Choice(msgspec.Struct):
     calls: list[_Call] = msgspec.field(default_factory=list)
 
 
-class Gathered:
+class StreamedCompletion:
     """Collects streamed chunks until they make a completion."""
 
     def __init__(self, asked: str) -> None:
@@ -102,7 +102,7 @@ class Gathered:
 
     def completion(self) -> Completion:
         if not self._choices:
-            raise NoChoices
+            raise NoChoicesError
         choices = [self._choices[index] for index in sorted(self._choices)]
         text = "".join(piece for choice in choices for piece in choice.texts)
         calls = [call for choice in choices for call in choice.calls if call.name]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-class Breaker:
+class CircuitBreaker:
     """Closed at first. A failure opens it for ``pause`` seconds; then one call at a time may try.
 
     Who was let in says how it went: ``answered``, ``failed``, or ``dropped`` when nothing can be

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
 from agents.providers.openai_sdk import OpenAIServer
 from agents.providers.provider import Completion, ModelRequest
@@ -51,7 +51,7 @@ class Copilot:
         self._catalogue: list[dict[str, Any]] = []
 
     async def complete(self, request: ModelRequest) -> Completion:
-        """One answer. Raises ModelUnavailable with what the asked model's server said."""
+        """One answer. Raises ModelUnavailableError with what the asked model's server said."""
         asked = request.model or self.model
         request = replace(request, prompt=_once(request.prompt))
         loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class Copilot:
         if not self._catalogue:
             try:
                 self._catalogue = await self._fetch()
-            except ModelUnavailable:
+            except ModelUnavailableError:
                 return [{"id": model, "name": name} for model, name in _BUILT_IN.items()]
         return [dict(entry) for entry in self._catalogue]
 
@@ -88,18 +88,18 @@ class Copilot:
 
     async def _try(
         self, request: ModelRequest, model: str
-    ) -> tuple[Completion | None, ModelUnavailable | None]:
+    ) -> tuple[Completion | None, ModelUnavailableError | None]:
         try:
             session = await self.sessions.get()
             try:
                 return await self._at(session).complete(request, model=model), None
-            except ModelUnavailable as problem:
+            except ModelUnavailableError as problem:
                 if problem.upstream_status != 401:
                     return None, problem
             await self.sessions.end(session)
             session = await self.sessions.get()
             return await self._at(session).complete(request, model=model), None
-        except ModelUnavailable as problem:
+        except ModelUnavailableError as problem:
             return None, problem
 
     async def _others(self, asked: str) -> list[str]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 from agents.providers import error_messages, secret_file
 from agents.providers.github_token import GitHubToken
-from agents.providers.json_http import Reply, ask
+from agents.providers.json_http import JsonReply, ask
 
 # The service answers only to integrations it knows, and the client id of the sign-in is this one's.
 HEADERS = {
@@ -67,7 +67,7 @@ class CopilotSessions:
         return self._refusal != 0
 
     async def get(self) -> Session:
-        """The session in force. Raises ModelUnavailable."""
+        """The session in force. Raises ModelUnavailableError."""
         async with self._lock:
             github_token = await self._github.find()
             account = _account(github_token)
@@ -104,7 +104,7 @@ class CopilotSessions:
 
     async def _exchange(self, github_token: str) -> Session:
         if not github_token:
-            raise ModelUnavailable("Nobody is signed in to GitHub.", do="sign in to GitHub")
+            raise ModelUnavailableError("Nobody is signed in to GitHub.", do="sign in to GitHub")
         reply = await self._ask(github_token)
         if reply.status == 401 and (renewed := await self._github.renew(github_token)):
             github_token = renewed
@@ -124,12 +124,12 @@ class CopilotSessions:
             await secret_file.write(self._path, kept)
         return session
 
-    async def _ask(self, github_token: str) -> Reply:
+    async def _ask(self, github_token: str) -> JsonReply:
         scheme = "token" if github_token.startswith("ghu_") else "Bearer"
         headers = {**HEADERS, "Authorization": f"{scheme} {github_token}"}
         return await ask("GET", f"{self._api}/copilot_internal/v2/token", headers=headers)
 
-    def _why_not(self, reply: Reply, github_token: str) -> ModelUnavailable:
+    def _why_not(self, reply: JsonReply, github_token: str) -> ModelUnavailableError:
         detail = error_messages.scrub(reply.text, (github_token, str(reply.data.get("token") or "")))
         if reply.status in (401, 403, 404):
             self._refusal = reply.status
@@ -140,7 +140,7 @@ class CopilotSessions:
             message, do = f"GitHub answered {reply.status} instead of a Copilot session.", "ask again later"
         else:
             message, do = "GitHub doesn't answer.", "check the connection"
-        return ModelUnavailable(message, do=do, detail=detail, upstream_status=reply.status)
+        return ModelUnavailableError(message, do=do, detail=detail, upstream_status=reply.status)
 
     def _expiry(self, data: dict[str, Any]) -> float:
         at = data.get("expires_at")

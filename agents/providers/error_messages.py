@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 
 _SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
 
@@ -18,7 +18,7 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     return " ".join(_SECRET.sub("***", text).split())
 
 
-def refused(label: str, model: str, status: int, body: str, secrets: Iterable[str]) -> ModelUnavailable:
+def refused(label: str, model: str, status: int, body: str, secrets: Iterable[str]) -> ModelUnavailableError:
     """The server answered with an HTTP error, or with an error inside a stream (status 0)."""
     detail = scrub(body, secrets)
     if status == 429 or "quota" in body.lower():
@@ -28,32 +28,34 @@ def refused(label: str, model: str, status: int, body: str, secrets: Iterable[st
         message, do = f"Model '{model}' returned {status}.", _do(status)
     else:
         message, do = f"Model '{model}' broke off its answer.", "ask again"
-    return ModelUnavailable(message, do=do, detail=detail, upstream_status=status, model=model)
+    return ModelUnavailableError(message, do=do, detail=detail, upstream_status=status, model=model)
 
 
-def silent(label: str, model: str, do: str, detail: str = "") -> ModelUnavailable:
+def silent(label: str, model: str, do: str, detail: str = "") -> ModelUnavailableError:
     """Nobody answers at that address."""
-    return ModelUnavailable(f"{label} doesn't answer.", do=do, detail=detail, model=model)
+    return ModelUnavailableError(f"{label} doesn't answer.", do=do, detail=detail, model=model)
 
 
-def taken_over(model: str, what: str) -> ModelUnavailable:
+def taken_over(model: str, what: str) -> ModelUnavailableError:
     """An agent's process listens at the model server's address; nothing was sent to it."""
     do = "remove the agent that you do not know, then restart rappd"
-    return ModelUnavailable(f"{what.rstrip('.')} in place of the model server.", do=do, model=model)
+    return ModelUnavailableError(f"{what.rstrip('.')} in place of the model server.", do=do, model=model)
 
 
-def slow(label: str, model: str, seconds: float) -> ModelUnavailable:
-    return ModelUnavailable(
+def slow(label: str, model: str, seconds: float) -> ModelUnavailableError:
+    return ModelUnavailableError(
         f"{label} took longer than {seconds:g} s.", do="ask again, or choose a smaller model", model=model
     )
 
 
-def empty(model: str) -> ModelUnavailable:
-    return ModelUnavailable(f"Model '{model}' returned no choices.", do="choose another model", model=model)
+def empty(model: str) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"Model '{model}' returned no choices.", do="choose another model", model=model
+    )
 
 
-def unreadable(model: str, body: str, secrets: Iterable[str]) -> ModelUnavailable:
-    return ModelUnavailable(
+def unreadable(model: str, body: str, secrets: Iterable[str]) -> ModelUnavailableError:
+    return ModelUnavailableError(
         f"Model '{model}' returned something unreadable.",
         do="check provider.url",
         detail=scrub(body, secrets),

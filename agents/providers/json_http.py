@@ -17,7 +17,7 @@ from agents.providers.urls import on_this_machine
 _MOST_BYTES = 1 << 20
 
 
-class Reply(msgspec.Struct, frozen=True):
+class JsonReply(msgspec.Struct, frozen=True):
     """``status`` 0 means that nobody answered. ``data`` is the JSON object, {} when there is none."""
 
     status: int
@@ -32,7 +32,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
     within: float = 10.0,
-) -> Reply:
+) -> JsonReply:
     """Sends one request, follows no redirect, reads at most 1 MiB, gives up after ``within`` s.
 
     Never raises for the network's sake.
@@ -53,9 +53,9 @@ async def ask(
             ) as response,
         ):
             raw = await _bounded(response.content)
-            return Reply(response.status, _object(raw), raw.decode("utf-8", "replace"))
+            return JsonReply(response.status, _object(raw), raw.decode("utf-8", "replace"))
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
-        return Reply(0, {})
+        return JsonReply(0, {})
 
 
 async def _bounded(stream: Any) -> bytes:

@@ -21,7 +21,7 @@ _NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
 _NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 
 
-class Found(msgspec.Struct, frozen=True):
+class LocalServer(msgspec.Struct, frozen=True):
     """A server that answered: its address, what to call it, its models for conversation."""
 
     url: str
@@ -34,10 +34,12 @@ class Found(msgspec.Struct, frozen=True):
         return f"{self.name} {self.url}"
 
 
-async def find(urls: Sequence[str], within: float = 0.3) -> list[Found]:
+async def find(urls: Sequence[str], within: float = 0.3) -> list[LocalServer]:
     """Those of ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
     listed = await asyncio.gather(*(list_models(f"{url.rstrip('/')}/v1", within=within) for url in urls))
-    return [Found(url, name_of(url), models) for url, models in zip(urls, listed, strict=True) if models]
+    return [
+        LocalServer(url, name_of(url), models) for url, models in zip(urls, listed, strict=True) if models
+    ]
 
 
 async def list_models(base_url: str, *, api_key: str = "", within: float) -> tuple[str, ...]:

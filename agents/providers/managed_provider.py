@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from agents.errors import ModelUnavailable
-from agents.providers.circuit_breaker import Breaker
+from agents.errors import ModelUnavailableError
+from agents.providers.circuit_breaker import CircuitBreaker
 from agents.providers.provider import Provider
 
 _OWN_FAULT = (400, 404, 413, 422)  # the request's or the model's name: another request may well be answered
 _LISTING_SECONDS = 5.0
 
 
-class Seat(msgspec.Struct, eq=False):
+class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
     ``configured``: the operator named this server, or signed in to it. A seat that is left closes its provider
@@ -27,10 +27,10 @@ class Seat(msgspec.Struct, eq=False):
     provider: Provider
     where: str
     models: Callable[[], Awaitable[list[dict[str, Any]]]]
-    breaker: Breaker
+    breaker: CircuitBreaker
     configured: bool = True
     known: tuple[str, ...] = ()
-    problem: ModelUnavailable | None = None
+    problem: ModelUnavailableError | None = None
     _busy: int = 0
     _left: bool = False
     _listed: bool = False
@@ -42,7 +42,7 @@ class Seat(msgspec.Struct, eq=False):
         self._busy += 1
         try:
             yield
-        except ModelUnavailable as problem:
+        except ModelUnavailableError as problem:
             self.problem = problem
             if problem.upstream_status in _OWN_FAULT:
                 self.breaker.dropped()
@@ -65,7 +65,7 @@ class Seat(msgspec.Struct, eq=False):
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
                 entries = await self.models()
-        except (ModelUnavailable, TimeoutError):
+        except (ModelUnavailableError, TimeoutError):
             return [{"id": model, "name": model} for model in self.known or (self.provider.model,)]
         self.known = tuple(entry["id"] for entry in entries if entry.get("available", True))
         return entries

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 from agents.providers import chat_wire, error_messages, urls
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.server_check import WorkerServes, WorkerServesError, request_hook
@@ -74,7 +74,7 @@ class OpenAIServer:
         self._usage_in_stream = True
 
     async def complete(self, request: ModelRequest, *, model: str = "") -> Completion:
-        """One answer by ``model``, else ``request.model``, else the default. Raises ModelUnavailable."""
+        """One answer by ``model``, else ``request.model``, else the default. Raises ModelUnavailableError."""
         model = model or request.model or self.model
         system = await request.prompt()
         while True:
@@ -88,7 +88,7 @@ class OpenAIServer:
             self._usage_in_stream = False
 
     async def models(self) -> list[dict[str, Any]]:
-        """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailable."""
+        """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailableError."""
         if self._azure:
             return [{"id": self.model, "name": self.model}]
         listed, problem = await self.listing()
@@ -97,7 +97,7 @@ class OpenAIServer:
         ids = [entry["id"] for entry in listed if isinstance(entry.get("id"), str)]
         return [{"id": model_id, "name": model_id} for model_id in ids]
 
-    async def listing(self) -> tuple[list[dict[str, Any]], ModelUnavailable | None]:
+    async def listing(self) -> tuple[list[dict[str, Any]], ModelUnavailableError | None]:
         """The server's own entries of ``/models``, or why there are none."""
         try:
             sdk = await self._client()
@@ -125,7 +125,7 @@ class OpenAIServer:
 
     async def _attempt(
         self, body: dict[str, Any], request: ModelRequest
-    ) -> tuple[Completion | None, ModelUnavailable | None]:
+    ) -> tuple[Completion | None, ModelUnavailableError | None]:
         # The problem is returned, not raised: a chained library error would carry the key along.
         model = body["model"]
         try:
@@ -152,7 +152,7 @@ class OpenAIServer:
 
         on_text = request.on_text
         assert on_text is not None
-        gathered = chat_wire.Gathered(model)
+        gathered = chat_wire.StreamedCompletion(model)
         stream = raw.parse(to=AsyncStream[object])
         try:
             async for chunk in stream:
@@ -162,7 +162,7 @@ class OpenAIServer:
             await stream.close()
         return gathered.completion()
 
-    def _problem(self, error: Exception, model: str) -> ModelUnavailable:
+    def _problem(self, error: Exception, model: str) -> ModelUnavailableError:
         import openai
 
         secrets = (self._key, self._headers.get("Authorization", ""))
@@ -179,7 +179,7 @@ class OpenAIServer:
             return error_messages.refused(
                 self._label, model, 0, f"{error.message} {error.body or ''}", secrets
             )
-        if isinstance(error, chat_wire.NoChoices):
+        if isinstance(error, chat_wire.NoChoicesError):
             return error_messages.empty(model)
         if isinstance(error, ValueError):
             return error_messages.unreadable(model, getattr(error, "doc", str(error)), secrets)
@@ -238,6 +238,6 @@ async def _refuse_long_waits(response: Any) -> None:
         headers["x-should-retry"] = "false"
 
 
-def _rejects_usage(problem: ModelUnavailable) -> bool:
+def _rejects_usage(problem: ModelUnavailableError) -> bool:
     words = ("stream_options", "include_usage")
     return problem.upstream_status in (400, 422) and any(word in problem.detail for word in words)

@@ -59,7 +59,7 @@ class ModelRequest(msgspec.Struct):
 class Provider(Protocol):
     """Something that answers chat-completions with tools (architecture, "Thinking").
 
-    ``complete`` raises ``ModelUnavailable`` when the model cannot answer, and is cancelled by
+    ``complete`` raises ``ModelUnavailableError`` when the model cannot answer, and is cancelled by
     cancelling its task. ``name`` is what screens show ("offline brain", "ollama", …).
     """
 

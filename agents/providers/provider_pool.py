@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable
 
 from agents.providers import local_servers, urls
-from agents.providers.circuit_breaker import Breaker
+from agents.providers.circuit_breaker import CircuitBreaker
 from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
 from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import GitHubToken
-from agents.providers.managed_provider import Seat
+from agents.providers.managed_provider import ManagedProvider
 from agents.providers.openai_sdk import Azure, OpenAIServer
 from agents.providers.server_check import WorkerServes, is_served_by_worker
-from agents.providers.settings import ThinkingSettings
+from agents.providers.settings import ProviderSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _FALLBACK_MODEL = "gpt-4o"
 _LISTING_SECONDS = 5.0
 
 
-class Seating:
+class ProviderPool:
     """Keeps the seats as settings, the network and signing in change them.
 
     Nothing is looked for before ``start`` or ``look``; a configured server and a given token need
@@ -36,29 +36,29 @@ class Seating:
 
     def __init__(
         self,
-        settings: ThinkingSettings,
+        settings: ProviderSettings,
         clock: Callable[[], float] = time.monotonic,
         worker_serves: WorkerServes | None = None,
     ) -> None:
         self.looked = asyncio.Event()
         self.looked.set()
-        self.offered: local_servers.Found | None = None
+        self.offered: local_servers.LocalServer | None = None
         self.refused: tuple[str, ...] = ()
         self._clock = clock
         self._worker_serves = worker_serves
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
-        self._local_found: local_servers.Found | None = None
-        self._configured: Seat | None = None
-        self._local: Seat | None = None
-        self._copilot: Seat | None = None
-        self._left: list[Seat] = []
+        self._local_found: local_servers.LocalServer | None = None
+        self._configured: ManagedProvider | None = None
+        self._local: ManagedProvider | None = None
+        self._copilot: ManagedProvider | None = None
+        self._left: list[ManagedProvider] = []
         self.settings = settings
         self._take_github(settings)
         self._take_seats(settings)
 
     @property
-    def first(self) -> Seat | None:
+    def first(self) -> ManagedProvider | None:
         """The seat whose turn it is to think; None leaves it to the offline brain."""
         if self._configured is not None:
             return self._configured
@@ -96,15 +96,15 @@ class Seating:
                 self._seat_copilot(bool(token))
 
     async def _find_local(
-        self, settings: ThinkingSettings
-    ) -> tuple[list[local_servers.Found], tuple[str, ...]]:
+        self, settings: ProviderSettings
+    ) -> tuple[list[local_servers.LocalServer], tuple[str, ...]]:
         """Servers that answer on this machine, and the labels of those that worker processes serve."""
         answering = await local_servers.find(settings.local_servers, settings.probe_timeout)
         of_workers = [await is_served_by_worker(one.url, self._worker_serves) for one in answering]
         found = [one for one, of_worker in zip(answering, of_workers, strict=True) if not of_worker]
         return found, tuple(one.label for one in answering if one not in found)
 
-    def _accepted(self, found: list[local_servers.Found]) -> local_servers.Found | None:
+    def _accepted(self, found: list[local_servers.LocalServer]) -> local_servers.LocalServer | None:
         """The first server that may be used; without one, the first that answers waits for a yes."""
         settings = self.settings
         for one in found:
@@ -119,12 +119,12 @@ class Seating:
             log.log(level, "A model server answers at %s. Use it: rappd models use local", where)
         return None
 
-    def silent(self, seat: Seat) -> None:
+    def silent(self, seat: ManagedProvider) -> None:
         """Says that nobody answered at ``seat``; a local server is looked for again at once."""
         if seat is self._local:
             self._wake.set()
 
-    async def configure(self, settings: ThinkingSettings) -> None:
+    async def configure(self, settings: ProviderSettings) -> None:
         """Takes other settings at once; answers under way end with the provider they began with."""
         watched = self._watching is not None
         await self._leave_all()
@@ -140,7 +140,7 @@ class Seating:
         for seat in self._left:
             await seat.gone()
 
-    def _take_github(self, settings: ThinkingSettings) -> None:
+    def _take_github(self, settings: ProviderSettings) -> None:
         token_file, login_file, session_file = (
             settings.state_dir / name if settings.state_dir else None
             for name in ("github_token.json", "github_login.json", "copilot_session.json")
@@ -150,14 +150,14 @@ class Seating:
         self.sessions = CopilotSessions(self.github, session_file, api=settings.github_api)
         self.login = GitHubLogin(self.github, login_file, web=web, on_token=self._signed_in)
 
-    def _take_seats(self, settings: ThinkingSettings) -> None:
+    def _take_seats(self, settings: ProviderSettings) -> None:
         self._configured = self._local = self._local_found = self._copilot = None
         self.offered, self.refused = None, ()
         if settings.configured:
             self._configured = self._seat_configured(settings)
         self._seat_copilot(self.github.known)
 
-    def _seat_configured(self, settings: ThinkingSettings) -> Seat:
+    def _seat_configured(self, settings: ProviderSettings) -> ManagedProvider:
         if settings.provider_url:
             url = urls.base_url(settings.provider_url)
             here = urls.on_this_machine(url)
@@ -178,7 +178,7 @@ class Seating:
         )
         return self._seat(server, urls.shown(azure.endpoint))
 
-    def _seat_url(self, url: str, name: str, do: str, model: str, api_key: str = "") -> Seat:
+    def _seat_url(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
         server = OpenAIServer(
             url,
             model=model,
@@ -191,10 +191,12 @@ class Seating:
         )
         return self._seat(server, urls.shown(url))
 
-    def _seat(self, provider: OpenAIServer | Copilot, where: str) -> Seat:
-        return Seat(provider, where, provider.models, Breaker(self.settings.breaker_pause, self._clock))
+    def _seat(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
+        return ManagedProvider(
+            provider, where, provider.models, CircuitBreaker(self.settings.breaker_pause, self._clock)
+        )
 
-    def _seat_local(self, found: local_servers.Found | None) -> None:
+    def _seat_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:
             return
         self._leave(self._local)
@@ -225,7 +227,7 @@ class Seating:
         self._copilot = None
         self._seat_copilot(True)
 
-    def _leave(self, seat: Seat | None) -> None:
+    def _leave(self, seat: ManagedProvider | None) -> None:
         self._left = [other for other in self._left if not other.closed]
         if seat is not None:
             seat.leave()
@@ -247,7 +249,7 @@ class Seating:
             return not settings.model
         return not settings.configured and not settings.fake
 
-    async def _look_at_configured(self, seat: Seat, settings: ThinkingSettings) -> None:
+    async def _look_at_configured(self, seat: ManagedProvider, settings: ProviderSettings) -> None:
         if not settings.provider_url or settings.model or seat.known:
             return
         url = urls.base_url(settings.provider_url)
@@ -272,7 +274,7 @@ class Seating:
                     await self._wake.wait()
 
 
-def _github(settings: ThinkingSettings) -> tuple[object, ...]:
+def _github(settings: ProviderSettings) -> tuple[object, ...]:
     """The settings that signing in depends on; while they stay, so does a sign-in under way."""
     return (
         settings.github_token,

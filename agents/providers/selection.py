@@ -11,18 +11,25 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agents.errors import AgentError, ModelUnavailable
+from agents.errors import AgentError, ModelUnavailableError
 from agents.providers.fake import FakeModel
 from agents.providers.github_login import GitHubLogin
-from agents.providers.local_servers import Found
-from agents.providers.managed_provider import Seat
+from agents.providers.local_servers import LocalServer
+from agents.providers.managed_provider import ManagedProvider
 from agents.providers.provider import Completion, ModelRequest, Provider
-from agents.providers.provider_pool import Seating
+from agents.providers.provider_pool import ProviderPool
 from agents.providers.server_check import WorkerServes
-from agents.providers.settings import ThinkingSettings
+from agents.providers.settings import ProviderSettings
 from agents.providers.usage import Prices
 
-__all__ = ["Described", "Meter", "Remember", "Thinking", "ThinkingSettings", "UnknownModel"]
+__all__ = [
+    "Meter",
+    "ProviderDescription",
+    "ProviderSelector",
+    "ProviderSettings",
+    "Remember",
+    "UnknownModelError",
+]
 
 Remember = Callable[[str], Awaitable[None]]
 """Persists the model picked on a screen; ``""`` is automatic."""
@@ -32,7 +39,7 @@ _NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
 _OFFERED_DO = "rappd models use local"
 
 
-class UnknownModel(AgentError):
+class UnknownModelError(AgentError):
     """The provider does not offer that model."""
 
     code = "unknown_model"
@@ -48,7 +55,7 @@ class Meter(msgspec.Struct):
     output_tokens: int = 0
 
 
-class Described(msgspec.Struct, frozen=True):
+class ProviderDescription(msgspec.Struct, frozen=True):
     """For screens. ``state`` is ready, looking, "doesn't answer" or "no model"; ``do`` what would help."""
 
     name: str
@@ -58,19 +65,19 @@ class Described(msgspec.Struct, frozen=True):
     do: str = ""
 
 
-class Thinking:
+class ProviderSelector:
     """The provider that a brainstem uses.
 
     In order: what is configured, the fake model, a local server that answers and was accepted, Copilot with
     a token, the offline brain. A server that the operator did not configure gets no structural tools. When the
     model fails, the offline brain takes the rest of that turn: the completion carries a ``notice`` and
-    ``request.extra["problem"]`` the ModelUnavailable.
+    ``request.extra["problem"]`` the ModelUnavailableError.
     ``start`` begins looking for local servers and tokens; without it nothing is looked for.
     """
 
     def __init__(
         self,
-        settings: ThinkingSettings,
+        settings: ProviderSettings,
         offline: Provider,
         *,
         remember: Remember | None = None,
@@ -80,7 +87,7 @@ class Thinking:
         self.meter = Meter()
         self._offline = offline
         self._remember = remember
-        self._seating = Seating(settings, clock, worker_serves)
+        self._seating = ProviderPool(settings, clock, worker_serves)
         self._take(settings)
 
     @property
@@ -115,7 +122,7 @@ class Thinking:
         return self._seating.sessions.state if self._seating.github.known else ""
 
     @property
-    def offered(self) -> Found | None:
+    def offered(self) -> LocalServer | None:
         """A model server of this machine that answers and waits for the operator's yes."""
         return self._seating.offered
 
@@ -150,10 +157,10 @@ class Thinking:
         return self._fake is not None or self._seating.first is not None
 
     async def model_turn(self, request: ModelRequest) -> Completion:
-        """One answer by a model, never by the offline brain. Raises ModelUnavailable."""
+        """One answer by a model, never by the offline brain. Raises ModelUnavailableError."""
         completion = await self.complete(request) if self.has_model else None
         if completion is None or "problem" in request.extra:
-            raise ModelUnavailable("No model answers", do=_NO_MODEL_DO)
+            raise ModelUnavailableError("No model answers", do=_NO_MODEL_DO)
         return completion
 
     async def models(self) -> list[dict[str, Any]]:
@@ -166,31 +173,33 @@ class Thinking:
     async def set_model(self, model: str) -> dict[str, Any]:
         """Chooses ``model`` until further notice: ``{model}``, or ``{model, auto: true}`` for "auto".
 
-        Raises UnknownModel.
+        Raises UnknownModelError.
         """
         if model == "auto":
             await self._choose("")
             return {"model": self.current, "auto": True}
         available = [entry["id"] for entry in await self.models() if entry.get("available", True)]
         if model not in available:
-            raise UnknownModel(f"Unknown model. Available: {available}", do="choose one of these, or auto")
+            raise UnknownModelError(
+                f"Unknown model. Available: {available}", do="choose one of these, or auto"
+            )
         await self._choose(model)
         return {"model": model}
 
-    def describe(self) -> Described:
+    def describe(self) -> ProviderDescription:
         """Who thinks, with what, where, and whether it answers."""
         seat = self._seating.first
         if seat is not None:
             if seat.breaker.closed:
-                return Described(self.name, self.current, seat.where, "ready")
+                return ProviderDescription(self.name, self.current, seat.where, "ready")
             do = seat.problem.do if seat.problem else ""
-            return Described(self.name, self.current, seat.where, "doesn't answer", do)
+            return ProviderDescription(self.name, self.current, seat.where, "doesn't answer", do)
         if self._fake is not None:
-            return Described(self.name, self.current, "this machine", "ready")
+            return ProviderDescription(self.name, self.current, "this machine", "ready")
         if not self._seating.looked.is_set():
-            return Described(self.name, "", "this machine", "looking")
+            return ProviderDescription(self.name, "", "this machine", "looking")
         do = _OFFERED_DO if self.offered else self._seating.refusal or _NO_MODEL_DO
-        return Described(self.name, "", "this machine", "no model", do)
+        return ProviderDescription(self.name, "", "this machine", "no model", do)
 
     def start(self) -> None:
         """Begins to look for a model in the background: at once, then every 30 s while there is none."""
@@ -207,7 +216,7 @@ class Thinking:
         """Looks once, now, for local servers and a GitHub token."""
         await self._seating.look()
 
-    async def configure(self, settings: ThinkingSettings) -> None:
+    async def configure(self, settings: ProviderSettings) -> None:
         """Takes other settings at once; answers under way end with the provider they began with."""
         await self._seating.configure(settings)
         self._take(settings)
@@ -216,7 +225,7 @@ class Thinking:
         await self._seating.close()
         await self._offline.close()
 
-    def _take(self, settings: ThinkingSettings) -> None:
+    def _take(self, settings: ProviderSettings) -> None:
         self._chosen = settings.chosen_model
         self._prices = Prices.of(settings.price_in, settings.price_out)
         self._fake = FakeModel() if settings.fake and not settings.configured else None
@@ -226,7 +235,7 @@ class Thinking:
         if self._remember is not None:
             await self._remember(model)
 
-    async def _with(self, seat: Seat, request: ModelRequest) -> Completion:
+    async def _with(self, seat: ManagedProvider, request: ModelRequest) -> Completion:
         try:
             async with seat.used():
                 model = await self._offered(seat, request.model, self._chosen)
@@ -236,20 +245,20 @@ class Thinking:
                     completion = await seat.provider.complete(replace(request.everyday(), model=model))
                 completion.unconfigured = not seat.configured
                 return completion
-        except ModelUnavailable as raised:
+        except ModelUnavailableError as raised:
             problem = raised
         if not problem.upstream_status:
             self._seating.silent(seat)
         return await self._without(request, problem)
 
-    async def _offered(self, seat: Seat, *wanted: str) -> str:
+    async def _offered(self, seat: ManagedProvider, *wanted: str) -> str:
         """The first model that is wanted and offered; ``""`` is the provider's default."""
         for model in wanted:
             if model and await seat.has(model):
                 return model
         return ""
 
-    async def _without(self, request: ModelRequest, problem: ModelUnavailable | None) -> Completion:
+    async def _without(self, request: ModelRequest, problem: ModelUnavailableError | None) -> Completion:
         self.meter.degraded += 1
         request.extra["problem"] = problem
         completion = await self._offline.complete(replace(request, model=""))

@@ -9,7 +9,7 @@ from agents.providers import local_servers
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class ThinkingSettings:
+class ProviderSettings:
     """Everything has a default; with none given, what is on this machine is used.
 
     ``provider_url`` is any OpenAI-compatible address. ``chosen_model`` is the one picked on a screen

@@ -15,7 +15,7 @@ _DIGITS = 12  # after the point, of dollars: less than a thousandth of one token
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$")
 
 
-class BadPrice(ValueError):
+class BadPriceError(ValueError):
     """A text that is no price."""
 
 
@@ -39,16 +39,16 @@ class Prices(msgspec.Struct, frozen=True):
 
 
 def price_list(text: str) -> dict[str, float]:
-    """``0.5`` for every model, ``MODEL=0.5`` for one, by commas. Raises ``BadPrice``."""
+    """``0.5`` for every model, ``MODEL=0.5`` for one, by commas. Raises ``BadPriceError``."""
     found: dict[str, float] = {}
     for item in filter(None, map(str.strip, text.split(","))):
         model, _, amount = (part.strip() for part in item.rpartition("="))
         try:
             price = float(amount)
         except ValueError:
-            raise BadPrice(amount) from None
+            raise BadPriceError(amount) from None
         if not (math.isfinite(price) and price >= 0):
-            raise BadPrice(amount)
+            raise BadPriceError(amount)
         found[model] = price
     return found
 
@@ -94,7 +94,7 @@ class Usage(msgspec.Struct):
 def _lenient(text: str) -> dict[str, float]:
     try:
         return price_list(text)
-    except BadPrice:
+    except BadPriceError:
         return {}
 
 

@@ -33,7 +33,7 @@ _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CODE_FOLDERS = frozenset({"singleton", "service", "agents", "services", "."})
 
 
-class BadRapplication(AgentError):
+class BadRapplicationError(AgentError):
     """A bundle that cannot be installed; nothing of it was used."""
 
     code = "bad_rapplication"
@@ -76,7 +76,7 @@ class Rapplication(msgspec.Struct, frozen=True):
 def read_rapplication(path: Path) -> Rapplication:
     """The rapplication in a folder or a zip (whose content may stand in one folder of its own).
 
-    Raises ``BadRapplication``. Blocks on the disk.
+    Raises ``BadRapplicationError``. Blocks on the disk.
     """
     found = dict(_from_zip(path) if path.is_file() else _from_folder(path))
     content = _without_outer_folder(found)
@@ -89,7 +89,9 @@ def read_rapplication(path: Path) -> Rapplication:
         if target is None:
             left_out.append(name)
         elif target in placed:
-            raise BadRapplication(f"Two files of the bundle would become {target}.", do="Keep one of them.")
+            raise BadRapplicationError(
+                f"Two files of the bundle would become {target}.", do="Keep one of them."
+            )
         else:
             _check_file(name, data)
             placed[target] = data
@@ -125,16 +127,16 @@ def _target(name: str, ident: str) -> str | None:
 def _manifest(content: dict[str, bytes]) -> dict[str, Any]:
     raw = content.get("manifest.json")
     if raw is None:
-        raise BadRapplication("The bundle has no manifest.json.", do="Add one; docs name its keys.")
+        raise BadRapplicationError("The bundle has no manifest.json.", do="Add one; docs name its keys.")
     try:
         manifest = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise BadRapplication(f"manifest.json is not JSON: {error}.", do="Correct it.") from error
+        raise BadRapplicationError(f"manifest.json is not JSON: {error}.", do="Correct it.") from error
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise BadRapplication(f'manifest.json is not of schema "{SCHEMA}".', do="Set its schema.")
+        raise BadRapplicationError(f'manifest.json is not of schema "{SCHEMA}".', do="Set its schema.")
     ident = manifest.get("id")
     if not isinstance(ident, str) or _ID.fullmatch(ident) is None:
-        raise BadRapplication(
+        raise BadRapplicationError(
             f"The id {ident!r} is not a rapplication's id.",
             do="Use small letters, digits and _, a letter first.",
         )
@@ -145,35 +147,39 @@ def _check_file(name: str, data: bytes) -> None:
     is_code = name.endswith(".py")
     limit = MOST_CODE_BYTES if is_code else MOST_PAGE_BYTES
     if len(data) > limit:
-        raise BadRapplication(f"{name} has {len(data)} bytes; {limit} are allowed.", do="Make it smaller.")
+        raise BadRapplicationError(
+            f"{name} has {len(data)} bytes; {limit} are allowed.", do="Make it smaller."
+        )
     if not is_code:
         return
     try:
         ast.parse(data)
     except SyntaxError as error:
-        raise BadRapplication(f"{name} line {error.lineno or 1}: {error.msg}.", do="Fix it.") from error
+        raise BadRapplicationError(f"{name} line {error.lineno or 1}: {error.msg}.", do="Fix it.") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise BadRapplication(f"{name} is not Python: {error}.", do="Fix it.") from error
+        raise BadRapplicationError(f"{name} is not Python: {error}.", do="Fix it.") from error
 
 
 def _check_whole(manifest: dict[str, Any], content: dict[str, bytes], placed: dict[str, bytes]) -> None:
     if not any(path.startswith("agents/") for path in placed):
-        raise BadRapplication(
+        raise BadRapplicationError(
             "A rapplication without an agent is refused.", do="Add singleton/<id>_agent.py that does it all."
         )
     services = [path for path in placed if path.startswith("services/")]
     if len(services) > 1:
-        raise BadRapplication("The bundle has more than one service.", do="Keep one; agents may be several.")
+        raise BadRapplicationError(
+            "The bundle has more than one service.", do="Keep one; agents may be several."
+        )
     for key in ("agent", "service", "ui"):
         named = manifest.get(key)
         if named and (not isinstance(named, str) or named not in content):
-            raise BadRapplication(
+            raise BadRapplicationError(
                 f"The manifest's {key} {named!r} is not in the bundle.", do="Correct the manifest."
             )
     wanted = str(manifest.get("singleton_sha256") or "").removeprefix("sha256:").lower()
     singleton = content.get(manifest.get("agent") or f"singleton/{manifest['id']}_agent.py")
     if wanted and (singleton is None or wanted not in _hashes(singleton)):
-        raise BadRapplication(
+        raise BadRapplicationError(
             "The agent is not the one that the manifest's singleton_sha256 names.", do="Get the bundle again."
         )
 
@@ -185,13 +191,15 @@ def _hashes(content: bytes) -> set[str]:
 
 def _from_folder(root: Path) -> Iterator[tuple[str, bytes]]:
     if not root.is_dir():
-        raise BadRapplication(
+        raise BadRapplicationError(
             f"{root.name} is neither a folder nor a zip.", do="Name the bundle's folder or zip."
         )
     tree = SafeTree(root)
     for name in tree.links((), _is_looked_into):
         if not _is_litter(name):
-            raise BadRapplication(f"{name} is a link; links are refused.", do="Put the file itself there.")
+            raise BadRapplicationError(
+                f"{name} is a link; links are refused.", do="Put the file itself there."
+            )
     total = count = 0
     for name, status in tree.files((), lambda _: True, _is_looked_into):
         if _is_litter(name):
@@ -219,12 +227,12 @@ def _from_zip(path: Path) -> Iterator[tuple[str, bytes]]:
                     continue
                 kind = stat.S_IFMT(entry.external_attr >> 16)
                 if kind not in (0, stat.S_IFREG):
-                    raise BadRapplication(
+                    raise BadRapplicationError(
                         f"{entry.filename} is a link; links are refused.", do="Pack the file itself."
                     )
                 _check_name(entry.filename)
                 if entry.filename.lower() in seen:
-                    raise BadRapplication(f"{entry.filename} is in the zip twice.", do="Pack it anew.")
+                    raise BadRapplicationError(f"{entry.filename} is in the zip twice.", do="Pack it anew.")
                 seen.add(entry.filename.lower())
                 with archive.open(entry) as file:
                     data = file.read(
@@ -234,12 +242,14 @@ def _from_zip(path: Path) -> Iterator[tuple[str, bytes]]:
                 _check_totals(count, total)
                 yield entry.filename, data
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise BadRapplication(f"{path.name} is not a readable zip: {error}.", do="Get it again.") from error
+        raise BadRapplicationError(
+            f"{path.name} is not a readable zip: {error}.", do="Get it again."
+        ) from error
 
 
 def _check_name(name: str) -> None:
     if not all(_PART.fullmatch(part) for part in name.split("/")):
-        raise BadRapplication(
+        raise BadRapplicationError(
             f"The bundle writes outside its folder, or has an odd name: {name!r}.", do="Don't use it."
         )
 
@@ -254,7 +264,7 @@ def _is_litter(name: str) -> bool:
 
 def _check_totals(count: int, total: int) -> None:
     if count > MOST_FILES or total > MOST_BYTES:
-        raise BadRapplication(
+        raise BadRapplicationError(
             f"The bundle holds more than {MOST_FILES} files or {MOST_BYTES >> 20} MB.", do="Make it smaller."
         )
 

@@ -10,10 +10,10 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 from agents.errors import AgentError
-from agents.runtime.step import Answer, Outcome, elsewhere, run_step
+from agents.runtime.step import Answer, StepOutcome, elsewhere, run_step
 
 
-class GraphRefused(AgentError):
+class BadGraphError(AgentError):
     """The graph cannot be run: a circle, a name twice, or a dependency that is not there."""
 
     code = "graph_refused"
@@ -70,19 +70,19 @@ class AgentGraph:
         kwargs: Mapping[str, Any] | None = None,
         depends_on: Iterable[str] = (),
     ) -> Self:
-        """Add a node. Raises ``GraphRefused`` for a name that is taken."""
+        """Add a node. Raises ``BadGraphError`` for a name that is taken."""
         if name in self._nodes:
-            raise GraphRefused(f"The graph has a node {name} already.", do="Give each node its own name.")
+            raise BadGraphError(f"The graph has a node {name} already.", do="Give each node its own name.")
         waits_for = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
         self._nodes[name] = _Node(agent, dict(kwargs or {}), waits_for)
         return self
 
     def validate(self) -> None:
-        """Raises ``GraphRefused`` when a dependency is missing or nodes wait for each other in a circle."""
+        """Raises ``BadGraphError`` when a dependency is missing or nodes wait for each other in a circle."""
         for name, node in self._nodes.items():
             for dependency in node.depends_on:
                 if dependency not in self._nodes:
-                    raise GraphRefused(
+                    raise BadGraphError(
                         f"{name} depends on {dependency}, which is not in the graph.",
                         do="Add it, or its name.",
                     )
@@ -90,13 +90,13 @@ class AgentGraph:
             self._sorter()
         except CycleError as error:
             circle = " → ".join(reversed(error.args[1]))
-            raise GraphRefused(f"These nodes wait for each other: {circle}.", do="Remove one.") from None
+            raise BadGraphError(f"These nodes wait for each other: {circle}.", do="Remove one.") from None
 
     def run(self, initial: Mapping[str, Any] | None = None, **more: Any) -> GraphResult:
         """Perform every node once its dependencies have succeeded, in threads of their own.
 
         ``initial`` (and ``more``) go below the arguments of nodes without dependencies; others get
-        ``upstream_slush`` as ``{node name: its slush}``. Raises ``GraphRefused`` before anything runs.
+        ``upstream_slush`` as ``{node name: its slush}``. Raises ``BadGraphError`` before anything runs.
         """
         self.validate()
         started = time.perf_counter()
@@ -144,7 +144,7 @@ class AgentGraph:
         )
 
     @staticmethod
-    def _note(name: str, ran: Outcome, done: GraphResult) -> None:
+    def _note(name: str, ran: StepOutcome, done: GraphResult) -> None:
         status = "error" if ran.error else "success"
         done.nodes[name] = NodeResult(status, ran.result, ran.slush, ran.duration_ms, ran.error or None)
         if ran.error and done.error is None:

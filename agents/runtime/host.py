@@ -19,13 +19,13 @@ from agents.compat import install_shims
 from agents.compat.storage import remember_for
 from agents.contract.agent_contract import Description
 from agents.contract.file_discovery import Stamp, stamp_of
-from agents.contract.loading import Loaded, load_agent_file
+from agents.contract.loading import LoadedFile, load_agent_file
 from agents.errors import AgentError
-from agents.runtime.import_guard import NONE, HeldCode, Holds
+from agents.runtime.import_guard import NONE, Holds, QuarantineImportHook
 from agents.runtime.invoke import perform
 from agents.runtime.process_state import ProcessState
 from agents.runtime.services import Services
-from agents.runtime.sibling_modules import Neighbours
+from agents.runtime.sibling_modules import SiblingModules
 from agents.storage.memory import memory_reader
 
 log = logging.getLogger(__name__)
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 _VERSIONS_KEPT = 2  # the one at work, and one whose successor the daemon has not taken up yet
 
 
-class NoSuchAgent(AgentError):
+class NoSuchAgentError(AgentError):
     """A file has no agent of that name, or does not load any more."""
 
     code = "no_such_agent"
     status = 404
 
 
-class Room:
+class WorkerHost:
     """Answers the daemon's requests inside a worker; one at a time, on the thread that made it.
 
     ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text, and perhaps
@@ -64,10 +64,10 @@ class Room:
             agents_dir=self._agents_dir,
             data_dir=data_dir,
         )
-        self._versions: dict[str, dict[Stamp, Loaded]] = {}
+        self._versions: dict[str, dict[Stamp, LoadedFile]] = {}
         beside = [Path(workspace) / "utils"] if workspace else []
-        self._neighbours = Neighbours(self._agents_dir, *beside)
-        self._held = HeldCode(Path(workspace) if workspace else self._agents_dir)
+        self._neighbours = SiblingModules(self._agents_dir, *beside)
+        self._held = QuarantineImportHook(Path(workspace) if workspace else self._agents_dir)
         self._services = Services()
         self._memories = memory_reader(data_dir)
         self._state = ProcessState(str(workspace or Path.cwd()))
@@ -188,10 +188,10 @@ class Room:
         found = loaded.find(name, wanted.get("class_name") or "")
         if found is None:
             reason = f": {loaded.failure.reason}" if loaded.failure else ""
-            raise NoSuchAgent(f"{file['rel']} has no agent {name} now{reason}")
+            raise NoSuchAgentError(f"{file['rel']} has no agent {name} now{reason}")
         return found
 
-    def _load(self, file: Mapping[str, Any]) -> Loaded:
+    def _load(self, file: Mapping[str, Any]) -> LoadedFile:
         path, stamp = file["path"], tuple(file["stamp"])
         versions = self._versions.setdefault(path, {})
         loaded = versions.get(stamp)
@@ -200,7 +200,7 @@ class Room:
         source = _version(path, stamp, file.get("source_path"))
         digest = file.get("sha256")
         if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
-            raise NoSuchAgent(f"{file['rel']} is not the version that was approved")
+            raise NoSuchAgentError(f"{file['rel']} is not the version that was approved")
         loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
         self._state.note()
         self._neighbours.note()

@@ -15,11 +15,11 @@ Holds = Mapping[str, Mapping[str, str]]
 NONE: Holds = {}
 
 
-class HeldBack(ImportError):
+class QuarantinedImportError(ImportError):
     """A module was to be imported, or a file run, that is quarantined."""
 
 
-class HeldCode:
+class QuarantineImportHook:
     """The guard inside a worker. It stands where every module begins to run, whichever way it was found:
     by an import, by its path, from another folder. ``refusals`` counts since the list last changed.
     """
@@ -72,4 +72,4 @@ class HeldCode:
         if why:
             self.refusals += 1
             shown = os.path.realpath(file).removeprefix(self._root)
-            raise HeldBack(f"{shown} is quarantined until you approve it: {why}")
+            raise QuarantinedImportError(f"{shown} is quarantined until you approve it: {why}")

@@ -14,7 +14,7 @@ from agents.slosh.layers import MemoryReader
 from agents.slosh.slush import outcome
 
 
-class Invoked(NamedTuple):
+class Invocation(NamedTuple):
     """What perform returned, as it returned it; the ``data_slush`` in it, of whatever type; the context."""
 
     value: Any
@@ -22,7 +22,7 @@ class Invoked(NamedTuple):
     context: Context
 
 
-class Performed(NamedTuple):
+class InvocationResult(NamedTuple):
     """A finished call: the text for the model, and the signals for the next agent, if any."""
 
     result: str
@@ -36,7 +36,7 @@ def perform(
     user_guid: str,
     upstream_slush: Mapping[str, Any] | None = None,
     memory_reader: MemoryReader | None = None,
-) -> Performed:
+) -> InvocationResult:
     """Perform ``instance`` on behalf of a caller, with what a model chose as ``arguments``.
 
     Arguments that the signature does not accept are left out. ``user_guid`` goes to agents that want
@@ -49,7 +49,7 @@ def perform(
     if "user_guid" in given or "user_guid" in wanted.speaks_of or "user_guid" in _properties(instance):
         given["user_guid"] = user_guid
     value, slush, _ = _invoke(instance, wanted, given, user_guid, upstream_slush, memory_reader)
-    return Performed(as_text(value), slush if isinstance(slush, dict) else None)
+    return InvocationResult(as_text(value), slush if isinstance(slush, dict) else None)
 
 
 def invoke(
@@ -59,14 +59,14 @@ def invoke(
     user_guid: str | None = None,
     upstream_slush: Mapping[str, Any] | None = None,
     memory_reader: MemoryReader | None = None,
-) -> Invoked:
+) -> Invocation:
     """Slosh ``instance`` and perform it with ``arguments``, which are used up; awaits an async perform.
 
     ``_context`` is added for a perform that names it. ``instance.last_data_slush`` is set where the
     class has one, ``instance.context`` also on classes that are not ours and leave it free.
     """
     wanted = signature_of(instance)
-    return Invoked(*_invoke(instance, wanted, arguments, user_guid, upstream_slush, memory_reader))
+    return Invocation(*_invoke(instance, wanted, arguments, user_guid, upstream_slush, memory_reader))
 
 
 def as_text(value: Any) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.contract.agent_contract import distinct, safe_tool_name
-from agents.contract.description import CodeOrigins, Describer, Installer, PoolsByOrigin, Quarantine
+from agents.contract.description import AgentDescriber, CodeOrigins, Installer, PoolsByOrigin, Quarantine
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.providers.provider import Tool
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 
 
-class Roster:
+class AgentRegistry:
     """Agents of one workspace. The daemon's side: files are described by workers, never loaded here."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Roster:
         installer: Installer | None = None,
     ) -> None:
         """``files``: the workspace's tree, which ``kept`` and ``deps`` are read and written in."""
-        self._describer = Describer(
+        self._describer = AgentDescriber(
             pools,
             kept=kept,
             deps=deps,

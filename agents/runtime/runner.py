@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import msgspec
 
 from agents.contract.agent import Agent
-from agents.errors import AgentError, CallTimeout
-from agents.workers.config import CrewPlan
+from agents.errors import AgentError, CallTimeoutError
+from agents.workers.config import PoolConfig
 from agents.workers.pool import WorkerPool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_quota import WorkerQuota
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
-class Ran(msgspec.Struct, frozen=True):
+class AgentResult(msgspec.Struct, frozen=True):
     """What an agent call came to. ``result`` is the agent's text, or what went wrong."""
 
     ok: bool
@@ -53,16 +53,16 @@ class WorkerPools:
 
     def __init__(
         self,
-        workforce: Workforce,
+        supervisor: WorkerSupervisor,
         name: str,
-        plan: CrewPlan,
+        plan: PoolConfig,
         *,
-        trusted: Callable[[CrewPlan], CrewPlan] = lambda plan: plan,
+        trusted: Callable[[PoolConfig], PoolConfig] = lambda plan: plan,
     ) -> None:
         """``trusted`` makes the plan for trusted agents of ``plan``."""
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
         """Fields that every request carries, asked for each time; must not block. Set before the first request."""
-        self._workforce = workforce
+        self._supervisor = supervisor
         self._name = name
         self._trusted = trusted
         self._plans = self._plans_of(plan)  # looks at the disk, and pools are made within requests
@@ -81,7 +81,7 @@ class WorkerPools:
         if found is None:
             plan, encoded = self._plans[kind]
             quota = None if kind == SINGLE else self._quota
-            found = self._workforce.crew(self._key(origin, kind), plan, quota, encoded)
+            found = self._supervisor.pool(self._key(origin, kind), plan, quota, encoded)
             found.request_context = self.request_context
             self._pools[(origin, kind)] = found
         return found
@@ -94,9 +94,9 @@ class WorkerPools:
             yield self.pool(origin)
         finally:
             del self._pools[(origin, EVERYDAY)]
-            await self._workforce.dismiss(self._key(origin, EVERYDAY))
+            await self._supervisor.remove(self._key(origin, EVERYDAY))
 
-    async def use(self, plan: CrewPlan) -> None:
+    async def use(self, plan: PoolConfig) -> None:
         """Go by another plan; workers of one that changed are replaced, once they are done with what they
         have."""
         self._plans = await asyncio.to_thread(self._plans_of, plan)
@@ -113,10 +113,10 @@ class WorkerPools:
     async def close(self) -> None:
         """End all workers with what they do."""
         for origin, kind in list(self._pools):
-            await self._workforce.dismiss(self._key(origin, kind))
+            await self._supervisor.remove(self._key(origin, kind))
         self._pools.clear()
 
-    def _plans_of(self, plan: CrewPlan) -> dict[str, tuple[CrewPlan, bytes]]:
+    def _plans_of(self, plan: PoolConfig) -> dict[str, tuple[PoolConfig, bytes]]:
         """The plan of each kind of pool, and its encoded form."""
         single, trusted = replace(plan, one_worker=True), self._trusted(plan)
         kinds = ((EVERYDAY, plan), (SINGLE, single), (TRUSTED, trusted))
@@ -142,7 +142,7 @@ class AgentRunner:
         slush: dict[str, Any] | None = None,
         on_callback: OnCallback | None = None,
         caller: Hashable | None = None,
-    ) -> Ran:
+    ) -> AgentResult:
         """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
 
         ``caller``: calls of equal callers and users to one agent may wait in the same worker; None: in none.
@@ -163,14 +163,14 @@ class AgentRunner:
                 on_callback=on_callback,
                 together=None if caller is None else (caller, user_guid, agent.file, agent.class_name),
             )
-        except CallTimeout:
+        except CallTimeoutError:
             text = (
                 f"{agent.name} was stopped after {limit:g} s. Ask again, or raise its limit (agents.timeout)."
             )
-            return Ran(False, text, None, time.monotonic() - started)
+            return AgentResult(False, text, None, time.monotonic() - started)
         except AgentError as error:
-            return Ran(False, str(error), None, time.monotonic() - started)
-        return Ran(True, found["result"], found.get("data_slush"), time.monotonic() - started)
+            return AgentResult(False, str(error), None, time.monotonic() - started)
+        return AgentResult(True, found["result"], found.get("data_slush"), time.monotonic() - started)
 
     async def system_contexts(self, agents: Iterable[Agent], user_guid: str) -> list[str]:
         """What agents add to the system text, in the roster's order; a failing one adds nothing."""

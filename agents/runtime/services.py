@@ -29,14 +29,14 @@ LARGEST = 512 << 10
 """Bytes of a service file: reading its name takes some 600 bytes of memory for each."""
 
 
-class ServiceFailed(AgentError):
+class ServiceFailedError(AgentError):
     """A service file does not load and no earlier version of it is there."""
 
     code = "service_failed"
 
 
 @dataclass(slots=True, frozen=True)
-class Reply:
+class ServiceReply:
     """What a service answered: status, headers, body."""
 
     status: int
@@ -49,7 +49,7 @@ class Reply:
         return {"status": self.status, "headers": self.headers, "body": body}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Reply:
+    def from_json(cls, found: Mapping[str, Any]) -> ServiceReply:
         """The reply that ``as_json`` wrote."""
         return cls(found["status"], dict(found["headers"]), base64.b64decode(found["body"]))
 
@@ -111,12 +111,12 @@ class Services:
     def __init__(self) -> None:
         self._loaded: dict[str, tuple[Stamp, ModuleType]] = {}
 
-    def handle(self, path: Path, method: str, rest: str, body: Any) -> Reply:
+    def handle(self, path: Path, method: str, rest: str, body: Any) -> ServiceReply:
         """Runs ``handle(method, rest, body)`` of the file, loaded anew when it has changed.
 
         ``rest`` is the path below the service's name without slashes around it; ``body`` the parsed
         JSON, ``{}`` for anything falsy. A changed file that does not load leaves the earlier version
-        at work. What the service raises is a 500 with its text. Raises ``ServiceFailed`` when there
+        at work. What the service raises is a 500 with its text. Raises ``ServiceFailedError`` when there
         is no version to run.
         """
         handle = self._module(path).handle
@@ -147,13 +147,15 @@ class Services:
             problem = failure.reason if failure else ""
         except OSError as error:
             self._loaded.pop(key, None)
-            raise ServiceFailed(f"{path.name} cannot be read: {error.strerror or error}") from error
+            raise ServiceFailedError(f"{path.name} cannot be read: {error.strerror or error}") from error
         if module is not None and not callable(getattr(module, "handle", None)):
             problem = "it has no handle(method, path, body)"
         if problem or module is None:
             line = f" line {failure.line}" if failure and failure.line else ""
             if known is None:
-                raise ServiceFailed(f"{path.name}{line}: {problem}", do="Fix and save; it reloads by itself.")
+                raise ServiceFailedError(
+                    f"{path.name}{line}: {problem}", do="Fix and save; it reloads by itself."
+                )
             log.warning("%s%s: %s. The earlier version works on.", path.name, line, problem)
             self._loaded[key] = (stamp, known[1])
             return known[1]
@@ -163,7 +165,7 @@ class Services:
         return module
 
 
-def reply_of(result: Any) -> Reply:
+def reply_of(result: Any) -> ServiceReply:
     """A service's result as status, headers and bytes.
 
     Known forms: ``(dict, status)``, ``(dict, status, headers)``, ``(bytes, status, headers)``; also
@@ -185,15 +187,15 @@ def reply_of(result: Any) -> Reply:
     return _json_reply(body, status, given)
 
 
-def _json_reply(body: Any, status: int, headers: dict[str, str] | None = None) -> Reply:
+def _json_reply(body: Any, status: int, headers: dict[str, str] | None = None) -> ServiceReply:
     content = orjson.dumps(body, default=str, option=orjson.OPT_NON_STR_KEYS)
     return _typed(status, headers or {}, _JSON, content)
 
 
-def _typed(status: int, headers: dict[str, str], kind: str, body: bytes) -> Reply:
+def _typed(status: int, headers: dict[str, str], kind: str, body: bytes) -> ServiceReply:
     if not any(name.lower() == "content-type" for name in headers):
         headers = {**headers, "Content-Type": kind}
-    return Reply(status, headers, body)
+    return ServiceReply(status, headers, body)
 
 
 def _headers(headers: Any) -> dict[str, str]:

@@ -12,7 +12,7 @@ from agents.contract.file_discovery import Stamp, stamp_of
 from agents.contract.loading import MODULE_PREFIX
 
 
-class Neighbours:
+class SiblingModules:
     """Watches ``sys.modules`` for files of some folders. An agent should not import its neighbours
     (RAPP v1 §5.5); where one does, it gets the neighbour's current version.
     """

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 Answer = tuple[Any, BaseException | None]
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """How a step went. ``result`` is the parsed result, None when the agent raised or ran out of time;
     ``error`` is "" unless the step failed, which a returned ``{"status": "error"}`` is too."""
 
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     duration_ms: float
 
 
-def run_step(name: str, agent: Any, arguments: dict[str, Any], timeout_ms: float | None) -> Outcome:
+def run_step(name: str, agent: Any, arguments: dict[str, Any], timeout_ms: float | None) -> StepOutcome:
     """Perform ``agent`` (its own ``execute`` where a class has written one), for at most ``timeout_ms``.
 
     Never raises for what the agent does. A step that ran out of time is left to itself: a thread
@@ -40,18 +40,18 @@ def run_step(name: str, agent: Any, arguments: dict[str, Any], timeout_ms: float
     started = time.perf_counter()
     try:
         value, slush, context = _within(timeout_ms, lambda: _performed(agent, arguments))
-    except _TooLong:
-        return Outcome(None, None, f"{name} was stopped after {timeout_ms:g} ms", _since(started))
+    except _StepTimeoutError:
+        return StepOutcome(None, None, f"{name} was stopped after {timeout_ms:g} ms", _since(started))
     except (Exception, SystemExit) as error:  # an agent may raise anything; the chain says so
         log.info("Step %s failed", name, exc_info=True)
-        return Outcome(None, None, f"{type(error).__name__}: {error}", _since(started))
+        return StepOutcome(None, None, f"{type(error).__name__}: {error}", _since(started))
     result = as_result(value)
     status = str(result.get("status", "success"))
     if slush is None:
         signals = {"step_name": name, "step_result_status": status}
         slush = slush_out(context, str(getattr(agent, "name", name)), signals=signals)
     complaint = _complaint(name, result) if status.lower() == "error" else ""
-    return Outcome(result, slush, complaint, _since(started))
+    return StepOutcome(result, slush, complaint, _since(started))
 
 
 def as_result(value: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def elsewhere(run: Callable[[], Any], tell: Callable[[Answer], None]) -> None:
     Thread(target=copy_context().run, args=(work,), name="agent-step", daemon=True).start()
 
 
-class _TooLong(Exception):
+class _StepTimeoutError(Exception):
     """A step ran past its limit."""
 
 
@@ -87,7 +87,7 @@ def _within(timeout_ms: float | None, run: Callable[[], Any]) -> Any:
     try:
         value, error = answers.get(timeout=timeout_ms / 1000)
     except Empty:
-        raise _TooLong from None
+        raise _StepTimeoutError from None
     if error is not None:
         raise error
     return value

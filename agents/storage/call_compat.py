@@ -14,7 +14,7 @@ _CONTENT = ("content", "data", "file_content")
 def file_named(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> Parts:
     """The file that ``(path)`` or ``(directory, file)`` names, by position or keyword.
 
-    Raises ``TypeError`` when it is neither, ``PathRefused`` when the name leads out.
+    Raises ``TypeError`` when it is neither, ``UnsafePathError`` when the name leads out.
     """
     directory, file = _taken(named, _DIRECTORY), _taken(named, _FILE)
     if named:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from agents.storage.paths import PathRefused
+from agents.storage.paths import UnsafePathError
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def otherwise(answer: Callable[[], A], doing: str) -> Callable[[Callable[P, R]],
                 return call(*args, **kwargs)
             except FileNotFoundError:
                 return answer()
-            except (PathRefused, OSError, ValueError) as error:
+            except (UnsafePathError, OSError, ValueError) as error:
                 log.warning("Storage could not %s: %s", doing, error)
                 return answer()
 

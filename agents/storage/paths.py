@@ -13,7 +13,7 @@ Parts = tuple[str, ...]
 LONGEST_NAME = 255
 
 
-class PathRefused(AgentError):
+class UnsafePathError(AgentError):
     """The name leads out of the data directory, or cannot be a file's name."""
 
     code = "path_refused"
@@ -24,7 +24,7 @@ class PathRefused(AgentError):
 def parts_of(*names: Any) -> Parts:
     """The parts of ``names`` joined, both slashes separating. None, "" and "." add nothing.
 
-    Raises ``PathRefused`` for "..", an absolute path, a drive, a zero byte, or something too long
+    Raises ``UnsafePathError`` for "..", an absolute path, a drive, a zero byte, or something too long
     or of no text; these are refused also where they would end up inside.
     """
     parts: list[str] = []
@@ -34,10 +34,12 @@ def parts_of(*names: Any) -> Parts:
         if isinstance(name, os.PathLike):
             name = os.fspath(name)
         if not isinstance(name, str):
-            raise PathRefused(f"A file name must be text, not {type(name).__name__}.")
+            raise UnsafePathError(f"A file name must be text, not {type(name).__name__}.")
         text = name.replace("\\", "/")
         if text.startswith("/") or text[1:2] == ":":
-            raise PathRefused(f"{name[:80]!r} is absolute.", do="Name it from the data directory downward.")
+            raise UnsafePathError(
+                f"{name[:80]!r} is absolute.", do="Name it from the data directory downward."
+            )
         parts.extend(part for part in text.split("/") if part not in ("", "."))
     for part in parts:
         _check(part)
@@ -48,16 +50,16 @@ def file_parts(*names: Any) -> Parts:
     """The same for a file: at least one part."""
     parts = parts_of(*names)
     if not parts:
-        raise PathRefused("That names no file.")
+        raise UnsafePathError("That names no file.")
     return parts
 
 
 def _check(part: str) -> None:
     if part == ".." or "\0" in part:
-        raise PathRefused(f"{part[:80]!r} leads out of the data directory.", do="Leave it out.")
+        raise UnsafePathError(f"{part[:80]!r} leads out of the data directory.", do="Leave it out.")
     try:
         length = len(part.encode())
     except UnicodeEncodeError:
-        raise PathRefused(f"{part[:80]!r} is not text.") from None
+        raise UnsafePathError(f"{part[:80]!r} is not text.") from None
     if length > LONGEST_NAME:
-        raise PathRefused(f"{part[:40]!r}… has {length} bytes; a name holds {LONGEST_NAME}.")
+        raise UnsafePathError(f"{part[:40]!r}… has {length} bytes; a name holds {LONGEST_NAME}.")

@@ -109,7 +109,7 @@ class StorageManager:
         """
         try:
             return self._update_json(lambda value: _through(mutator, value), file_path)
-        except _MutatorRaised as raised:
+        except _MutatorError as raised:
             raise raised.error from None
 
     @otherwise(bool, "update JSON")
@@ -206,7 +206,7 @@ def storage_for(data_dir: str | os.PathLike[str]) -> StorageManager:
     return StorageManager(data_dir)
 
 
-class _MutatorRaised(Exception):
+class _MutatorError(Exception):
     """Carries what a mutator raised past what is answered for the disk."""
 
     def __init__(self, error: Exception) -> None:
@@ -218,7 +218,7 @@ def _through(mutator: Callable[[Any], Any], value: Any) -> Any:
     try:
         return mutator(value)
     except Exception as error:
-        raise _MutatorRaised(error) from error
+        raise _MutatorError(error) from error
 
 
 def _as_bytes(content: Any) -> bytes:

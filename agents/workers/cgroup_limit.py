@@ -38,7 +38,7 @@ def impose(processes: int) -> str:
 
 
 def clear() -> None:
-    """Remove the groups of templates that have ended."""
+    """Remove the groups of zygotes that have ended."""
     for controller in ("pids", "memory") if LINUX else ():
         parent = _writable_parent(controller)
         if parent is not None:

@@ -16,7 +16,7 @@ from agents.workers.request_queue import request_in
 _READ_BYTES = 1 << 16
 
 
-class CallbackRefused(Exception):
+class CallbackRefusedError(Exception):
     """The daemon did not do what was asked; the text says why. ``code`` is the error's slug."""
 
     def __init__(self, message: str, code: str = "callback") -> None:
@@ -73,10 +73,10 @@ class WorkerChannel:
     def ask(self, operation: str, arguments: dict[str, Any]) -> Any:
         """Have the daemon perform ``operation`` for the current call. Raises CallbackRefused."""
         if os.getpid() != self._owner:
-            raise CallbackRefused("only the worker itself can call back, not a process it started")
+            raise CallbackRefusedError("only the worker itself can call back, not a process it started")
         with self._asking:  # replies come in the order of the questions
             if not self.call_id:
-                raise CallbackRefused("no request is being performed")
+                raise CallbackRefusedError("no request is being performed")
             message = (CALLBACK, self.call_id, (operation, arguments))
             self.send(orjson.dumps(message, option=orjson.OPT_NON_STR_KEYS))
             reply = self.receive()
@@ -85,7 +85,7 @@ class WorkerChannel:
         worked, value = orjson.loads(reply)
         if worked:
             return value
-        raise CallbackRefused(value["message"], value["code"])
+        raise CallbackRefusedError(value["message"], value["code"])
 
     def close(self) -> None:
         """Close this process's end."""
@@ -104,7 +104,7 @@ def call(operation: str, arguments: dict[str, Any]) -> Any:
     performed, or with the daemon's own words when the operation failed there.
     """
     if _channel is None:
-        raise CallbackRefused("there is no daemon to call back: this code does not run in a worker")
+        raise CallbackRefusedError("there is no daemon to call back: this code does not run in a worker")
     return _channel.ask(operation, arguments)
 
 

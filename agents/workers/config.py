@@ -1,4 +1,4 @@
-"""What a crew's workers are started with."""
+"""What a pool's workers are started with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReadOnlyPath:
 
 
 @dataclass(frozen=True, slots=True)
-class CrewPlan:
+class PoolConfig:
     """One workspace's workers.
 
     ``settings`` go to the room (``room``, as "module:Class") as they are; ``env`` is the workers' whole
@@ -54,7 +54,7 @@ class CrewPlan:
     max_workers: int = 4
     one_worker: bool = False
     idle_seconds: float = 120.0
-    room: str = "agents.runtime.host:Room"
+    room: str = "agents.runtime.host:WorkerHost"
 
     @property
     def most_workers(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.errors import AgentError
 
 
-class AgentRaised(AgentError):
+class AgentRaisedError(AgentError):
     """Agent code raised an exception.
 
     ``kind``: its type's name. ``message``: its own text. ``line``: the innermost line in the

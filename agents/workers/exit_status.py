@@ -13,7 +13,7 @@ _CRASHES = {
 }
 
 
-def fate(status: int | None, cpu: float = 0.0, cpu_limit: float = float("inf")) -> str:
+def describe_exit(status: int | None, cpu: float = 0.0, cpu_limit: float = float("inf")) -> str:
     """What happened to a worker that ended with ``status`` (an exit code, or minus a signal) after
     ``cpu`` seconds of processor time; None when nobody saw it end."""
     if status is None:

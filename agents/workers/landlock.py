@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.workers.access import folders_above, is_within
-from agents.workers.namespaces import DATA_FOLDERS, View, raw_devices
+from agents.workers.namespaces import DATA_FOLDERS, MountNamespace, raw_devices
 from agents.workers.syscalls import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -42,7 +42,7 @@ def version() -> int:
     return max(0, system_call(_CREATE_RULESET, None, 0, _VERSION))
 
 
-def enter(view: View, *, real_root: bool) -> None:
+def enter(view: MountNamespace, *, real_root: bool) -> None:
     """Close ``view.private_root`` but for the workspace, and let only ``view.access().writable`` be written,
     for good; for root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
 

@@ -21,7 +21,7 @@ _devices: tuple[int, tuple[str, ...]] = (0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MountNamespace:
     """The paths that a worker may see and write.
 
     ``workspace``: its folder, readable and writable but for ``read_only``. ``private_root``: the folder
@@ -94,7 +94,7 @@ def map_own_account(uid: int, gid: int) -> None:
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
 
 
-def enter(view: View, *, real_root: bool) -> None:
+def enter(view: MountNamespace, *, real_root: bool) -> None:
     """Build the view in this process's fresh mount namespace. Raises OSError when any needed part fails.
 
     ``real_root``: this is root of the whole machine, to whom kernel settings must be closed as well, since
@@ -129,7 +129,7 @@ def enter(view: View, *, real_root: bool) -> None:
         _replace_shared_memory(view.shared_memory)
 
 
-def _copy_read_only(path: str, view: View) -> int:
+def _copy_read_only(path: str, view: MountNamespace) -> int:
     """A copy of what is at ``path``, taken when everything is read-only. A link that leads nowhere or to
     what the worker does not see shows an empty file."""
     try:

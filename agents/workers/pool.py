@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 import orjson
 
-from agents.errors import CallTimeout, WorkerGone, WorkerRefused
+from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
 from agents.workers.call import Call, OnCallback, random_ids
-from agents.workers.config import CrewPlan
+from agents.workers.config import PoolConfig
 from agents.workers.memfd import anonymous_file
 from agents.workers.process_tree import descendants
 from agents.workers.syscalls import LINUX
 from agents.workers.worker_handle import WorkerHandle, raised
 from agents.workers.worker_quota import WorkerQuota
-from agents.workers.zygote_client import TemplateLink
+from agents.workers.zygote_client import ZygoteClient
 
 _PATIENCE = 0.02  # seconds that a call waits, all workers at work, before another is started
 _LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
@@ -31,13 +31,13 @@ _FOREVER = float(10**9)
 _BY_CHANCE = (None, -9)  # ends of a starting worker that say nothing about what it loads
 
 
-class Supervisor(Protocol):
+class PoolOwner(Protocol):
     """The owner of all pools, as a pool needs it."""
 
     loop: asyncio.AbstractEventLoop
 
-    def template(self) -> TemplateLink:
-        """The process that workers are forked from. Raises WorkerRefused."""
+    def zygote(self) -> ZygoteClient:
+        """The process that workers are forked from. Raises WorkerStartError."""
         ...
 
     def watch(self, pool: WorkerPool) -> None:
@@ -54,14 +54,14 @@ class WorkerPool:
     sent ahead to a worker that is at one of the same agent and caller (``together``) while these are quick.
 
     The first request starts the first worker; another is added while requests wait, up to the plan's
-    number and what ``quota`` allows; all end after idling. Get one from ``Workforce.crew``.
+    number and what ``quota`` allows; all end after idling. Get one from ``WorkerSupervisor.pool``.
     """
 
     def __init__(
         self,
         key: str,
-        plan: CrewPlan,
-        supervisor: Supervisor,
+        plan: PoolConfig,
+        supervisor: PoolOwner,
         quota: WorkerQuota | None = None,
         encoded: bytes = b"",
     ) -> None:
@@ -104,8 +104,8 @@ class WorkerPool:
         ended with all it started. So it is when the waiting task is cancelled. ``on_callback(operation,
         arguments)`` answers what the worker asks in between. Calls whose ``together`` is equal may know each
         other's arguments: they are of one agent file and class, one caller and one user. None: of no other
-        call. Raises AgentRaised, CallTimeout, WorkerGone
-        (the worker ended in the middle: nothing is performed twice), WorkerRefused (none could be
+        call. Raises AgentRaisedError, CallTimeoutError, WorkerDiedError
+        (the worker ended in the middle: nothing is performed twice), WorkerStartError (none could be
         started), and TypeError for a body that is not JSON.
         """
         context = self.request_context() if self.request_context is not None else None
@@ -114,7 +114,7 @@ class WorkerPool:
         ident = next(self._ids)
         frame = orjson.dumps((ident, op, body), option=orjson.OPT_NON_STR_KEYS)
         if self._closing:
-            raise WorkerGone("The workers are being stopped", do="ask again once rappd is awake")
+            raise WorkerDiedError("The workers are being stopped", do="ask again once rappd is awake")
         self._requests += 1
         limit = _FOREVER if timeout is None else timeout
         call = Call(ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together)
@@ -132,7 +132,7 @@ class WorkerPool:
             self._cancel(call)
             raise
 
-    def retire(self, plan: CrewPlan | None = None, encoded: bytes = b"") -> None:
+    def retire(self, plan: PoolConfig | None = None, encoded: bytes = b"") -> None:
         """Let the present workers finish what they have; later requests get fresh ones (by ``plan``, whose
         ``encoded`` form callers that must not look at the disk give along)."""
         if plan is not None:
@@ -142,7 +142,7 @@ class WorkerPool:
         self.pump()
 
     async def close(self) -> None:
-        """End all workers at once; what they were doing fails with WorkerGone."""
+        """End all workers at once; what they were doing fails with WorkerDiedError."""
         self._closing = True
         if self._quota is not None:
             self._quota.leave(self)
@@ -273,7 +273,7 @@ class WorkerPool:
                 if worker.call is call:
                     worker.terminate(f"was stopped after {call.timeout:g} s")
                     words = f"The call was stopped after {call.timeout:g} s"
-                    call.fail(CallTimeout(words, do="ask again, or raise its limit"))
+                    call.fail(CallTimeoutError(words, do="ask again, or raise its limit"))
             worker.tick(now)
         if self._backlog:
             self.pump()
@@ -322,17 +322,17 @@ class WorkerPool:
         if self._quota is not None and not self.plan.one_worker and not self._quota.admit(self):
             return
         try:
-            worker = WorkerHandle(self, self._supervisor.template(), self.plan)
-        except WorkerRefused as refused:
+            worker = WorkerHandle(self, self._supervisor.zygote(), self.plan)
+        except WorkerStartError as refused:
             words, do = str(refused), refused.do
-            self.fail_waiting(lambda: WorkerRefused(words, do=do))
+            self.fail_waiting(lambda: WorkerStartError(words, do=do))
             return
         self._workers.append(worker)
         self._gone.clear()
         try:
             plan_fd = anonymous_file(self._encoded)
             try:
-                worker.order(plan_fd)
+                worker.spawn(plan_fd)
             finally:
                 os.close(plan_fd)
         except OSError as problem:
@@ -350,7 +350,7 @@ class WorkerPool:
     def _try_again(self, call: Call) -> None:
         call.tries += 1
         if call.tries > _TRIES:
-            call.fail(WorkerGone("Workers keep ending before they take the request", do="see the log"))
+            call.fail(WorkerDiedError("Workers keep ending before they take the request", do="see the log"))
         else:
             self._backlog.appendleft(call)
             self._soonest = 0.0
@@ -360,7 +360,7 @@ class WorkerPool:
         for call in waiting:
             if call.deadline <= now:
                 words = f"The call waited {call.timeout:g} s for a free worker and was not started"
-                call.fail(CallTimeout(words, do="ask again, or allow more workers"))
+                call.fail(CallTimeoutError(words, do="ask again, or allow more workers"))
         self._backlog = deque(call for call in waiting if not call.future.done())
         self._soonest = min((call.deadline for call in self._backlog), default=_FOREVER)
 
@@ -390,14 +390,16 @@ class WorkerPool:
                 return
 
 
-def _stopped() -> WorkerGone:
-    return WorkerGone("The worker was stopped", do="ask again once rappd is awake")
+def _stopped() -> WorkerDiedError:
+    return WorkerDiedError("The worker was stopped", do="ask again once rappd is awake")
 
 
 def _start_problem(worker: WorkerHandle, words: str) -> Exception:
     if worker.refusal is None:
-        return WorkerGone(f"The worker {words} before it could serve", do="see the log for what it printed")
+        return WorkerDiedError(
+            f"The worker {words} before it could serve", do="see the log for what it printed"
+        )
     what = raised(worker.refusal)
-    problem = WorkerRefused(f"The worker could not be started: {what}", do="see the log")
+    problem = WorkerStartError(f"The worker could not be started: {what}", do="see the log")
     problem.__cause__ = what
     return problem

@@ -1,4 +1,4 @@
-"""What the template loads once, so that no worker pays for it: the standard library's usual parts."""
+"""What the zygote loads once, so that no worker pays for it: the standard library's usual parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load(names: Iterable[str]) -> dict[str, str]:
             loaded = importlib.import_module(module)
             if function:
                 getattr(loaded, function)()
-        except Exception as problem:  # noqa: BLE001 - a broken room must be reported, not end the template
+        except Exception as problem:  # noqa: BLE001 - a broken room must be reported, not end the zygote
             missing[name] = f"{type(problem).__name__}: {problem}"
     return missing
 

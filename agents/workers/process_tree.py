@@ -13,17 +13,17 @@ _LONGEST_LINE = 1000
 _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
-def is_worker_process(pid: int, template_pid: int) -> bool:
-    """Whether ``pid`` is the template, a worker, or anything one of them started, orphans included.
+def is_worker_process(pid: int, zygote_pid: int) -> bool:
+    """Whether ``pid`` is the zygote, a worker, or anything one of them started, orphans included.
 
     A process that cannot be looked up counts as one: whoever asks grants something to the others.
-    (Orphans of workers are adopted by the worker or the template, so they keep descending from it. On
+    (Orphans of workers are adopted by the worker or the zygote, so they keep descending from it. On
     macOS nobody adopts them and they are not recognised.)
     """
     for _ in range(_ATTEMPTS):
         seen = pid
         for _ in range(_LONGEST_LINE):
-            if seen == template_pid:
+            if seen == zygote_pid:
                 return True
             if seen <= 1:
                 return False

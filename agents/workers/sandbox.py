@@ -13,7 +13,7 @@ from typing import Any
 
 from agents.workers import landlock, namespaces, privileges
 from agents.workers.clone import fork
-from agents.workers.namespaces import View
+from agents.workers.namespaces import MountNamespace
 from agents.workers.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
 
 MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
@@ -64,7 +64,7 @@ class Sandbox:
             return True  # a process may only trace those that it restricted itself
         return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
 
-    def enter(self, view: View) -> None:
+    def enter(self, view: MountNamespace) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
         if self.account is not None:
             namespaces.map_own_account(*self.account)
@@ -126,7 +126,7 @@ def _probe(candidate: Sandbox) -> str:
         for folder in (workspace, workspace / "agents", workspace / ".deps"):
             folder.mkdir()
         secret.write_text("hidden")
-        view = View(
+        view = MountNamespace(
             str(workspace),
             str(root),
             writable=(tempfile.gettempdir(),),
@@ -150,7 +150,7 @@ def _probe(candidate: Sandbox) -> str:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _try(candidate: Sandbox, view: View, secret: Path, into: int) -> None:
+def _try(candidate: Sandbox, view: MountNamespace, secret: Path, into: int) -> None:
     workspace = Path(view.workspace)
     try:
         candidate.enter(view)

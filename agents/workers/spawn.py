@@ -1,4 +1,4 @@
-"""From a fresh fork of the template to a worker that serves: the steps in between."""
+"""From a fresh fork of the zygote to a worker that serves: the steps in between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import orjson
 
 from agents.workers import limits, privileges
 from agents.workers.channel import WorkerChannel, use_channel
-from agents.workers.namespaces import View
+from agents.workers.namespaces import MountNamespace
 from agents.workers.protected_paths import MachinePaths
 from agents.workers.protocol import READY, REFUSED
 from agents.workers.sandbox import Sandbox
@@ -31,7 +31,7 @@ _THREADS_OF_LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THR
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SpawnRequest:
     """Descriptors that the daemon hands over for one worker."""
 
     plan: int
@@ -46,10 +46,10 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Nursery:
-    """What the template knows and every worker needs.
+class Spawner:
+    """What the zygote knows and every worker needs.
 
-    ``life`` is the reading end of a pipe whose other end, ``alive``, only the template keeps open.
+    ``life`` is the reading end of a pipe whose other end, ``alive``, only the zygote keeps open.
     """
 
     sandbox: Sandbox
@@ -58,38 +58,42 @@ class Nursery:
     alive: int
 
 
-def view_of(plan: dict[str, Any], read_only: list[str], nursery: Nursery) -> View:
+def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> MountNamespace:
     """The paths that a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
     read-only paths that exist."""
-    machine = nursery.machine
+    machine = spawner.machine
     linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
-    return View(
+    return MountNamespace(
         plan["workspace"],
         plan["private_root"] or None,
         machine.programs,
         machine.writable,
         (*machine.read_only, *read_only, *filter(os.path.exists, linked)),
         machine.sockets,
-        plan["limits"]["processes"] if nursery.sandbox.bounded else None,
+        plan["limits"]["processes"] if spawner.sandbox.bounded else None,
         plan["limits"]["memory"],
     )
 
 
-def grow_up(
-    order: Order, nursery: Nursery, plan: dict[str, Any], view: View, shared_account: int | None
+def serve_worker(
+    order: SpawnRequest,
+    spawner: Spawner,
+    plan: dict[str, Any],
+    view: MountNamespace,
+    shared_account: int | None,
 ) -> None:
-    """Become the worker of ``order`` and serve until its stream ends; never goes back to the template."""
+    """Become the worker of ``order`` and serve until its stream ends; never goes back to the zygote."""
     signal.set_wakeup_fd(-1)
-    os.close(nursery.alive)
-    _end_with_template(nursery.life)
+    os.close(spawner.alive)
+    _end_with_zygote(spawner.life)
     os.setsid()
     _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.stream, order.queue, nursery.life})
+    _close_all_but({0, 1, 2, order.stream, order.queue, spawner.life})
     queue = socket.socket(fileno=order.queue) if order.queue >= 0 else None
     channel = WorkerChannel(socket.socket(fileno=order.stream), queue)
     os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
-        handle = _prepare(plan, nursery.sandbox, view, shared_account)
+        handle = _prepare(plan, spawner.sandbox, view, shared_account)
     except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
         channel.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
         _flush()
@@ -101,7 +105,7 @@ def grow_up(
     os._exit(0)
 
 
-def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: View, shared_account: int | None) -> Any:
+def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, shared_account: int | None) -> Any:
     os.environ.clear()
     for name, value in plan[
         "env"
@@ -124,12 +128,12 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: View, shared_account:
     return getattr(importlib.import_module(module), name)(plan["settings"]).handle
 
 
-def _end_with_template(life: int) -> None:
+def _end_with_zygote(life: int) -> None:
     privileges.die_with_parent()
     watch = select.poll()
     watch.register(life, 0)
     if watch.poll(0):
-        os._exit(0)  # the template ended before the line above
+        os._exit(0)  # the zygote ended before the line above
     if not LINUX:
         threading.Thread(target=_wait_for_end, args=(life,), daemon=True).start()
 

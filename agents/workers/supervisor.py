@@ -1,4 +1,4 @@
-"""All workers of this daemon: the template they are forked from, and their pools."""
+"""All workers of this daemon: the zygote they are forked from, and their pools."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agents.errors import WorkerRefused
-from agents.workers.config import CrewPlan
+from agents.errors import WorkerStartError
+from agents.workers.config import PoolConfig
 from agents.workers.pool import WorkerPool
 from agents.workers.sandbox import AUTO
 from agents.workers.worker_quota import WorkerQuota
-from agents.workers.zygote_client import TemplateLink, TemplateSettings
+from agents.workers.zygote_client import ZygoteClient, ZygoteSettings
 
 OnOutput = Callable[[str, int, str], None]
 
@@ -23,10 +23,10 @@ _PROCESSES_OF_ALL = 4096
 _ATTEMPTS = 3
 
 
-class Workforce:
+class WorkerSupervisor:
     """Starts workers and keeps their pools.
 
-    ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the template's
+    ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the zygote's
     environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
     that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
     """
@@ -40,26 +40,26 @@ class Workforce:
         sandbox: str = AUTO,
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-        self._settings = TemplateSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL)
+        self._settings = ZygoteSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL)
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
-        self._template: TemplateLink | None = None
+        self._zygote: ZygoteClient | None = None
         self._pools: dict[str, WorkerPool] = {}
         self._busy: set[WorkerPool] = set()
         self._ticker: asyncio.TimerHandle | None = None
         self._counter: asyncio.TimerHandle | None = None
-        self._templates_started = 0
+        self._zygotes_started = 0
         self._failures = 0
         self._closing = False
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the template and wait until it can fork; call it from the main thread. Without this, the
-        first request starts it. Raises WorkerRefused."""
-        await self.template().ready()
+        """Start the zygote and wait until it can fork; call it from the main thread. Without this, the
+        first request starts it. Raises WorkerStartError."""
+        await self.zygote().ready()
 
-    def crew(
-        self, key: str, plan: CrewPlan, quota: WorkerQuota | None = None, encoded: bytes = b""
+    def pool(
+        self, key: str, plan: PoolConfig, quota: WorkerQuota | None = None, encoded: bytes = b""
     ) -> WorkerPool:
         """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
         ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's, for
@@ -71,65 +71,65 @@ class Workforce:
             pool.retire(plan, encoded)
         return pool
 
-    async def dismiss(self, key: str) -> None:
+    async def remove(self, key: str) -> None:
         """End the workers of ``key`` and forget it."""
         pool = self._pools.pop(key, None)
         if pool is not None:
             await pool.close()
 
     async def close(self) -> None:
-        """End every worker and the template."""
+        """End every worker and the zygote."""
         self._closing = True
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
         self._pools.clear()
         for timer in (self._ticker, self._counter):
             if timer is not None:
                 timer.cancel()
-        if self._template is not None:
-            self._template.end()
+        if self._zygote is not None:
+            self._zygote.end()
         while self._ending:
             await asyncio.gather(*self._ending)
 
     @property
-    def template_pid(self) -> int:
-        """The template's process id; 0 while there is none."""
-        return self._template.pid if self._template is not None else 0
+    def zygote_pid(self) -> int:
+        """The zygote's process id; 0 while there is none."""
+        return self._zygote.pid if self._zygote is not None else 0
 
     def sandbox_report(self) -> dict[str, Any]:
         """``{kind, detail, …}``: what shuts workers in here, for people; kind "unknown" before the start."""
-        report = self._template.report if self._template is not None else {}
+        report = self._zygote.report if self._zygote is not None else {}
         return report or {"kind": "unknown", "detail": "no worker was started yet"}
 
     def stats(self) -> dict[str, Any]:
-        """``{template_pid, templates_started, workers, pools: {key: pool's stats}}``."""
+        """``{zygote_pid, zygotes_started, workers, pools: {key: pool's stats}}``."""
         pools = {key: pool.stats() for key, pool in self._pools.items()}
         return {
-            "template_pid": self.template_pid,
-            "templates_started": self._templates_started,
+            "zygote_pid": self.zygote_pid,
+            "zygotes_started": self._zygotes_started,
             "workers": sum(stats["workers"] for stats in pools.values()),
             "pools": pools,
         }
 
     # told by the pools
 
-    def template(self) -> TemplateLink:
-        """The living template, started when there is none. Raises WorkerRefused when it keeps ending."""
-        if self._template is None:
+    def zygote(self) -> ZygoteClient:
+        """The living zygote, started when there is none. Raises WorkerStartError when it keeps ending."""
+        if self._zygote is None:
             if self._closing or self._failures >= _ATTEMPTS:
                 self._failures = 0  # whoever asks next tries again
-                raise WorkerRefused(
+                raise WorkerStartError(
                     "The process that starts workers keeps ending", do="see the log, then try again"
                 )
-            link = TemplateLink(self._settings, lambda: self._template_ended(link))
-            self._template = link
-            self._templates_started += 1
+            link = ZygoteClient(self._settings, lambda: self._zygote_ended(link))
+            self._zygote = link
+            self._zygotes_started += 1
             try:
                 link.start()
-            except WorkerRefused:
-                self._template = None
+            except WorkerStartError:
+                self._zygote = None
                 raise
             return link
-        return self._template
+        return self._zygote
 
     def watch(self, pool: WorkerPool) -> None:
         """Call ``pool.tick`` until nothing is under way in it."""
@@ -162,8 +162,8 @@ class Workforce:
         working = [pool.enforce_process_limit() for pool in self._pools.values()]
         self._counter = self.loop.call_later(_COUNT, self._count) if any(working) else None
 
-    def _template_ended(self, link: TemplateLink) -> None:
-        self._template = None
+    def _zygote_ended(self, link: ZygoteClient) -> None:
+        self._zygote = None
         self._failures = 0 if link.report else self._failures + 1
         task = self.loop.create_task(link.wait())
         self._ending.add(task)

@@ -27,8 +27,8 @@ class _Socket(NamedTuple):
     inode: str
 
 
-def worker_serves(template_pid: int, server: Address, client: Address | None = None) -> bool:
-    """True when the process behind ``server`` is the template process or descends from it.
+def worker_serves(zygote_pid: int, server: Address, client: Address | None = None) -> bool:
+    """True when the process behind ``server`` is the zygote process or descends from it.
 
     ``client`` is this side's address of an open connection: then the socket that accepted it is looked at,
     too. A worker may hide its open files from the daemon; while one does, a socket of its account counts as
@@ -38,7 +38,7 @@ def worker_serves(template_pid: int, server: Address, client: Address | None = N
     if not serving:
         return False
     hidden: list[int] = []
-    for pid in (template_pid, *descendants(template_pid)):
+    for pid in (zygote_pid, *descendants(zygote_pid)):
         held = _sockets_of(pid)
         if held is None:
             hidden.append(pid)

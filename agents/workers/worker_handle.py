@@ -12,19 +12,19 @@ from typing import Any, Protocol
 
 import orjson
 
-from agents.errors import WorkerGone
+from agents.errors import WorkerDiedError
 from agents.workers.call import Call
 from agents.workers.callback_dispatch import start_callback
-from agents.workers.config import CrewPlan
-from agents.workers.errors import AgentRaised
-from agents.workers.exit_status import fate
+from agents.workers.config import PoolConfig
+from agents.workers.errors import AgentRaisedError
+from agents.workers.exit_status import describe_exit
 from agents.workers.frame_socket import FrameSocket
 from agents.workers.leftovers import LeftoverCheck
 from agents.workers.output import Output
 from agents.workers.protocol import ANSWER, CALLBACK, KIND_NAMES, RAISED, READY, REFUSED
 from agents.workers.request_queue import RequestQueue
 from agents.workers.syscalls import LINUX
-from agents.workers.zygote_client import TemplateLink
+from agents.workers.zygote_client import ZygoteClient
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class WorkerOwner(Protocol):
 
 
 class WorkerHandle:
-    """A worker from its order to its end, which is when its stream is at its end *and* the template has told
+    """A worker from its order to its end, which is when its stream is at its end *and* the zygote has told
     how it ended: only then is every answer read and nothing more to come.
 
     It performs one call after another: ``call`` is the one it is at, and a frame for any other is forged: it
@@ -78,7 +78,7 @@ class WorkerHandle:
     what it has not read can be taken back.
     """
 
-    def __init__(self, owner: WorkerOwner, template: TemplateLink, plan: CrewPlan) -> None:
+    def __init__(self, owner: WorkerOwner, zygote: ZygoteClient, plan: PoolConfig) -> None:
         self.plan = plan
         self.pid = 0
         self.ready = False  # whether it can serve, and its process id is known
@@ -94,7 +94,7 @@ class WorkerHandle:
         self._started = time.monotonic()
         self._finishing = False
         self._owner = owner
-        self._template = template
+        self._zygote = zygote
         self._loop = asyncio.get_running_loop()
         self._stream: FrameSocket | None = None
         self._reset = False  # whether it ended with something unread
@@ -139,8 +139,8 @@ class WorkerHandle:
         """True when it takes no more calls."""
         return self._finishing or self._stream_ended or self._told_end or self.sentence != ""
 
-    def order(self, plan_fd: int) -> None:
-        """Have the template fork it. Raises OSError."""
+    def spawn(self, plan_fd: int) -> None:
+        """Have the zygote fork it. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -151,7 +151,7 @@ class WorkerHandle:
                 raise
             queue = [self._queue.worker_end] if self._queue is not None else []
             try:
-                self._template.spawn([plan_fd, theirs.fileno(), output_in, *queue], self)
+                self._zygote.spawn([plan_fd, theirs.fileno(), output_in, *queue], self)
             except OSError:
                 ours.close()
                 raise
@@ -162,7 +162,7 @@ class WorkerHandle:
     def give_up(self, why: str) -> None:
         """Report an order that failed."""
         self._stream_ended = True
-        self.refused(why)
+        self.on_failed(why)
 
     def assign(self, call: Call) -> None:
         """Give it ``call``; only while ``idle``."""
@@ -220,7 +220,7 @@ class WorkerHandle:
         if self._stream is not None:
             self._stream.ignore()
         if self.pid:
-            self._template.kill(self.pid)
+            self._zygote.kill(self.pid)
 
     def finish(self) -> None:
         """Let it end by itself, which it does at once when it is idle, else after the call that it is at."""
@@ -243,7 +243,7 @@ class WorkerHandle:
 
     def end_in_words(self) -> str:
         """Its end in words, as what follows "the worker "."""
-        return self.sentence or fate(self.status, self.cpu, self.plan.limits.cpu_seconds)
+        return self.sentence or describe_exit(self.status, self.cpu, self.plan.limits.cpu_seconds)
 
     def tick(self, now: float) -> None:
         """Check its start against the clock, and let nothing wait behind a slow call."""
@@ -258,22 +258,22 @@ class WorkerHandle:
         if not self.ready and now - self._started > _START_SECONDS:
             self.terminate(f"did not start within {_START_SECONDS:g} s")
 
-    # told by the template
+    # told by the zygote
 
-    def born(self, pid: int) -> None:
+    def on_started(self, pid: int) -> None:
         self.pid = pid
         self._leftovers = LeftoverCheck(pid)
         end, self._output_end = self._output_end, -1
         self._output = Output(self._loop, end, lambda line: self._owner.printed(pid, line))
         if self.sentence:
-            self._template.kill(pid)
+            self._zygote.kill(pid)
         self._begin()
 
-    def refused(self, why: str) -> None:
+    def on_failed(self, why: str) -> None:
         self.refusal = {"kind": "OSError", "message": why, "line": 0, "trace": ""}
-        self.gone(None, 0.0)
+        self.on_exit(None, 0.0)
 
-    def gone(self, status: int | None, cpu: float, why: str = "") -> None:
+    def on_exit(self, status: int | None, cpu: float, why: str = "") -> None:
         self.status, self.cpu = status, cpu
         self.sentence = self.sentence or why
         self._told_end = True
@@ -355,8 +355,8 @@ class WorkerHandle:
             self.terminate(f"left {left} behind and was stopped")
         elif self._finishing and not self.calls:
             self.finish()
-        if self._template.adopts:
-            self._template.sweep()
+        if self._zygote.adopts:
+            self._zygote.sweep()
 
     def _drop_forged(self, kind: int) -> None:
         had = "another call than its own" if self.calls else "a call that it does not have"
@@ -408,11 +408,11 @@ class WorkerHandle:
             lost = calls.pop()
         for call in calls:
             words = f"The worker {self.end_in_words()}"
-            call.fail(WorkerGone(words, do="ask again; see the log for what it printed"))
+            call.fail(WorkerDiedError(words, do="ask again; see the log for what it printed"))
         self._owner.on_exit(self, lost)
 
 
-def raised(value: Any) -> AgentRaised:
+def raised(value: Any) -> AgentRaisedError:
     """The error that a worker reported. Raises LookupError, TypeError or ValueError for anything else."""
     kind, message, trace = str(value["kind"]), str(value["message"]), str(value["trace"])
-    return AgentRaised(kind, message, int(value["line"]), trace)
+    return AgentRaisedError(kind, message, int(value["line"]), trace)

@@ -16,7 +16,7 @@ import orjson
 from agents.workers.channel import WorkerChannel
 from agents.workers.protocol import ANSWER, ANSWER_BYTES, RAISED
 from agents.workers.syscalls import LINUX
-from agents.workers.zombie_reaper import Orphans
+from agents.workers.zombie_reaper import ZombieReaper
 
 _TRACE_CHARACTERS = 8000
 _MESSAGE_CHARACTERS = 4000
@@ -30,7 +30,7 @@ def serve(channel: WorkerChannel, handle: Callable[[str, Any], Any], home: str) 
     ``home`` is the workspace: the line number of an error is the innermost one in it.
     """
     me = os.getpid()
-    orphans = Orphans()
+    orphans = ZombieReaper()
     tasks = os.open("/proc/self/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if LINUX else -1
     while (request := channel.next_request()) is not None:
         ident, op, body = orjson.loads(request)

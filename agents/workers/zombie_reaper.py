@@ -15,7 +15,7 @@ SECONDS = 1.0
 _MANY = 16
 
 
-class Orphans:
+class ZombieReaper:
     """The ended children of this process that nobody here will ask about.
 
     A child that a ``Popen`` still stands for is left to it. Another is collected when it is found ended

@@ -26,7 +26,7 @@ from agents.workers import (
 )
 from agents.workers.clone import fork
 from agents.workers.protected_paths import MachinePaths
-from agents.workers.spawn import Nursery, Order, grow_up, view_of
+from agents.workers.spawn import Spawner, SpawnRequest, serve_worker, view_of
 from agents.workers.syscalls import LINUX
 
 _PACKET_BYTES = 64 * 1024
@@ -50,10 +50,10 @@ def main(control: int) -> None:
         privileges.die_with_parent()
     if os.getppid() != settings["daemon"]:
         return
-    Template(channel, settings).run()
+    Zygote(channel, settings).run()
 
 
-class Template:
+class Zygote:
     """The loop: orders in, ends of workers out."""
 
     def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ class Template:
         self._why: dict[int, str] = {}
         if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
             namespaces.own_mounts()
-        self._nursery = Nursery(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
+        self._spawner = Spawner(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
         self._wakeup, wakeup_in = os.pipe()
         os.set_blocking(wakeup_in, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -128,7 +128,7 @@ class Template:
         try:
             if len(fds) != _ORDER_FDS:
                 raise OSError("descriptors got lost on the way")
-            told = Order(*fds)
+            told = SpawnRequest(*fds)
             plan = told.read_plan()
             read_only = worker_watch.make_missing(plan["read_only"], plan["workspace"])
             pid = self._spawn(told, plan, list(read_only))
@@ -142,21 +142,21 @@ class Template:
             os.close(fd)
         return True
 
-    def _spawn(self, order: Order, plan: dict[str, Any], read_only: list[str]) -> int:
+    def _spawn(self, order: SpawnRequest, plan: dict[str, Any], read_only: list[str]) -> int:
         if LINUX and len(list(Path("/proc/self/task").iterdir())) > 1:
-            raise OSError("the template has more than one thread and must not fork")
-        chosen = self._nursery.sandbox
+            raise OSError("the zygote has more than one thread and must not fork")
+        chosen = self._spawner.sandbox
         if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
             namespaces.hide_raw_devices()
         elif chosen.real_root:
             namespaces.raw_devices()  # remembered by all who are forked
-        self._nursery.machine.refresh()
+        self._spawner.machine.refresh()
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
             shared = limits.processes_of_account()
-        view = view_of(plan, read_only, self._nursery)
+        view = view_of(plan, read_only, self._spawner)
         view.access()  # remembered by all who are forked
-        return fork(chosen.namespaces, lambda: grow_up(order, self._nursery, plan, view, shared))
+        return fork(chosen.namespaces, lambda: serve_worker(order, self._spawner, plan, view, shared))
 
     def _reap(self) -> None:
         """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""
@@ -183,7 +183,7 @@ class Template:
             self._end(pid)
 
     def _end(self, pid: int) -> None:
-        if not self._nursery.sandbox.own_processes:
+        if not self._spawner.sandbox.own_processes:
             _end_below(pid)
         if not LINUX:  # all that is known of its descendants there is the group
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -192,7 +192,7 @@ class Template:
 
     def _end_leftovers(self) -> None:
         """What ended workers left behind is ours now, unless their process namespace ended it."""
-        if self._nursery.sandbox.own_processes or not LINUX:
+        if self._spawner.sandbox.own_processes or not LINUX:
             return
         helpers = {self._groups.helper} if self._groups is not None else set()
         for pid in set(process_tree.children(os.getpid())) - self._workers - helpers:

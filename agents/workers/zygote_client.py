@@ -1,4 +1,4 @@
-"""The daemon's side of the template: starting it, ordering workers, hearing how they ended."""
+"""The daemon's side of the zygote: starting it, ordering workers, hearing how they ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
-from agents.errors import WorkerRefused
+from agents.errors import WorkerStartError
 from agents.runtime import programs
 from agents.workers import cgroup_limit
 from agents.workers.process_tree import children
@@ -28,8 +28,8 @@ _END_SECONDS = 5.0
 _PACKET_BYTES = 64 * 1024
 
 
-class TemplateSettings(msgspec.Struct, frozen=True):
-    """``environ``: all the template's environment, nothing secret. ``preload``: modules to load besides
+class ZygoteSettings(msgspec.Struct, frozen=True):
+    """``environ``: all the zygote's environment, nothing secret. ``preload``: modules to load besides
     the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``: processes of all workers together."""
 
     environ: Mapping[str, str]
@@ -38,38 +38,38 @@ class TemplateSettings(msgspec.Struct, frozen=True):
     ceiling: int
 
 
-class Ordered(Protocol):
+class SpawnListener(Protocol):
     """Whoever ordered a worker; told what became of the order. ``gone`` comes last, with None for a
-    status nobody saw; ``why`` is why the template ended it, as what follows "the worker "."""
+    status nobody saw; ``why`` is why the zygote ended it, as what follows "the worker "."""
 
-    def born(self, pid: int) -> None: ...
+    def on_started(self, pid: int) -> None: ...
 
-    def refused(self, why: str) -> None: ...
+    def on_failed(self, why: str) -> None: ...
 
-    def gone(self, status: int | None, cpu: float, why: str = "") -> None: ...
+    def on_exit(self, status: int | None, cpu: float, why: str = "") -> None: ...
 
 
-class TemplateLink:
-    """One template process. When it ends, so do its workers; ``on_end`` is called once."""
+class ZygoteClient:
+    """One zygote process. When it ends, so do its workers; ``on_end`` is called once."""
 
-    def __init__(self, settings: TemplateSettings, on_end: Callable[[], None]) -> None:
+    def __init__(self, settings: ZygoteSettings, on_end: Callable[[], None]) -> None:
         self.report: dict[str, Any] = {}
         self.adopts = False  # whether processes of workers can become its own children
-        self.helper = 0  # a child of the template's that is no worker; 0 for none
+        self.helper = 0  # a child of the zygote's that is no worker; 0 for none
         self.pid = 0
         self.ended = False
         self._settings = settings
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._orders: dict[int, Ordered] = {}
-        self._living: dict[int, Ordered] = {}
+        self._orders: dict[int, SpawnListener] = {}
+        self._living: dict[int, SpawnListener] = {}
         self._unsent: deque[tuple[bytes, list[int]]] = deque()
         self._last_order = 0
 
     def start(self) -> None:
-        """Start the process, from the main thread where possible: the kernel ends the template together
-        with the *thread* that started it. ``ready`` tells when it can fork. Raises WorkerRefused."""
+        """Start the process, from the main thread where possible: the kernel ends the zygote together
+        with the *thread* that started it. ``ready`` tells when it can fork. Raises WorkerStartError."""
         ours, theirs = packet_pair()
         with theirs:
             try:
@@ -82,7 +82,7 @@ class TemplateLink:
             except OSError as problem:
                 ours.close()
                 words = problem.strerror or str(problem)
-                raise WorkerRefused(f"Workers cannot be started: {words}", do="try again") from problem
+                raise WorkerStartError(f"Workers cannot be started: {words}", do="try again") from problem
         self.pid = self._process.pid
         self._socket = ours
         ours.setblocking(False)
@@ -100,21 +100,21 @@ class TemplateLink:
         self._send()
 
     async def ready(self) -> None:
-        """Wait until it can fork. Raises WorkerRefused when it ends first, or takes too long."""
+        """Wait until it can fork. Raises WorkerStartError when it ends first, or takes too long."""
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 await asyncio.shield(self._ready)
         except TimeoutError:
             self.end()
-            raise WorkerRefused(
+            raise WorkerStartError(
                 f"The process that starts workers was not ready after {_READY_SECONDS:.0f} s", do="try again"
             ) from None
 
-    def spawn(self, fds: Sequence[int], ordered: Ordered) -> None:
+    def spawn(self, fds: Sequence[int], ordered: SpawnListener) -> None:
         """Order one worker; ``fds`` are those of ``birth.Order``, and may be closed afterwards. Raises OSError
         when there is no descriptor left."""
         if self.ended:
-            ordered.gone(None, 0.0)
+            ordered.on_exit(None, 0.0)
             return
         with contextlib.ExitStack() as undo:
             copies = []
@@ -136,19 +136,19 @@ class TemplateLink:
 
     def sweep(self) -> None:
         """End what no worker is a parent of any more: where workers have no process numbers of their own,
-        agent code can have a process adopted by the template."""
+        agent code can have a process adopted by the zygote."""
         if not self.ended and not set(children(self.pid)) <= {*self._living, self.helper}:
             self._unsent.append((orjson.dumps({"sweep": True}), []))
             self._send()
 
     def end(self) -> None:
-        """Hang up: the template ends its workers and then itself."""
+        """Hang up: the zygote ends its workers and then itself."""
         if self.ended:
             return
         self.ended = True
         if not self._ready.done():
             self._ready.set_exception(
-                WorkerRefused(
+                WorkerStartError(
                     "The process that starts workers ended at once", do="see the log, then try again"
                 )
             )
@@ -163,7 +163,7 @@ class TemplateLink:
         self._orders.clear()
         self._living.clear()
         for ordered in waiting:
-            ordered.gone(None, 0.0)
+            ordered.on_exit(None, 0.0)
         self._on_end()
 
     async def wait(self) -> None:
@@ -219,11 +219,11 @@ class TemplateLink:
                 self._ready.set_result(None)
         elif "spawned" in message:
             ordered = self._living[message["pid"]] = self._orders.pop(message["spawned"])
-            ordered.born(message["pid"])
+            ordered.on_started(message["pid"])
         elif "refused" in message:
-            self._orders.pop(message["refused"]).refused(message["why"])
+            self._orders.pop(message["refused"]).on_failed(message["why"])
         elif "gone" in message:
-            self._living.pop(message["gone"]).gone(message["status"], message["cpu"], message["why"])
+            self._living.pop(message["gone"]).on_exit(message["status"], message["cpu"], message["why"])
 
 
 def _program_paths() -> list[str]:

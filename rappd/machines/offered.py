@@ -10,7 +10,7 @@ import orjson
 
 from agents.brainstem.json_depth import too_deep
 from agents.contract.agent import REACHING
-from agents.contract.agent_contract import LONGEST_NAME, Quarantined, check_metadata
+from agents.contract.agent_contract import LONGEST_NAME, ContractError, check_metadata
 
 MOST_AGENTS = 50
 """Of one peer."""
@@ -67,7 +67,7 @@ def _proper(row: object) -> OfferedAgent | None:
         if len(orjson.dumps(parameters)) > MOST_PARAMETERS:
             return None
         proper = check_metadata(name, {"parameters": _tamed(parameters)})
-    except (Quarantined, _Steers, TypeError):
+    except (ContractError, _Steers, TypeError):
         return None
     said = tame(description, LONGEST_DESCRIPTION) if isinstance(description, str) else ""
     return OfferedAgent(name, said, proper)

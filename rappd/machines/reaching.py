@@ -10,7 +10,7 @@ from typing import Any
 from agents.brainstem.json_depth import too_deep
 from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
-from agents.runtime.runner import Ran
+from agents.runtime.runner import AgentResult
 from envelopes.problem import Problem
 from envelopes.record import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from neighborhoods.delivery.errors import Declined
@@ -107,7 +107,9 @@ class Reaching:
             self._tool = _sharpened(names)
         return self._tool
 
-    async def ask_agent(self, passage: Passage, peer: Peer, agent: str, arguments: dict[str, Any]) -> Ran:
+    async def ask_agent(
+        self, passage: Passage, peer: Peer, agent: str, arguments: dict[str, Any]
+    ) -> AgentResult:
         """One call of a peer's agent; what goes wrong is its result."""
         started = time.monotonic()
         slush = None
@@ -118,13 +120,13 @@ class Reaching:
             data = {"agent": agent, "args": arguments}
             reply = await self._ask(passage, now, own_id(now.fingerprint), data, keep=False)
         except Problem as problem:
-            return Ran(False, str(problem), None, time.monotonic() - started)
+            return AgentResult(False, str(problem), None, time.monotonic() - started)
         if reply.verb == DONE:
             result = reply.data.get("result", reply.data.get("response", ""))
             slush = reply.data.get("data_slush")
         else:
             result = _at_it(peer) if reply.verb == ACK else reply.data.get("msg", "It failed.")
-        return Ran(
+        return AgentResult(
             reply.verb in (DONE, ACK),
             result if isinstance(result, str) else str(result),
             slush if isinstance(slush, dict) and not too_deep(slush) else None,
@@ -181,7 +183,7 @@ class Reaching:
 
 
 class PeerAgents:
-    """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.Guests``."""
+    """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.RemoteTools``."""
 
     def __init__(self, reaching: Reaching, passage: Passage) -> None:
         self._reaching = reaching
@@ -214,7 +216,7 @@ class PeerAgents:
         """Whether that is one of them."""
         return tool_name in self._agents
 
-    async def call(self, tool_name: str, arguments: dict[str, Any]) -> Ran:
+    async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
         """Asks the peer."""
         peer, agent = self._agents[tool_name]
         return await self._reaching.ask_agent(self._passage, peer, agent.name, arguments)

@@ -36,7 +36,7 @@ def run_lispy(
 
 def overruled(document: Document) -> list[str]:
     """What somebody changed in ``env`` while the machine was frozen: it has values of its own."""
-    from agents.lispy.errors import BadValue
+    from agents.lispy.errors import BadValueError
     from agents.lispy.value_codec import from_wire
 
     if document.get("continuation", {}).get("image") is None:
@@ -47,7 +47,7 @@ def overruled(document: Document) -> list[str]:
         try:
             if name in plain and not same(plain[name], from_wire(wire)):
                 changed.append(name)
-        except BadValue:  # whoever runs it is told
+        except BadValueError:  # whoever runs it is told
             continue
     return [f"{name} was changed by hand; the frozen machine goes on with its own." for name in changed]
 

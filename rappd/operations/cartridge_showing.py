@@ -85,7 +85,7 @@ def _entry(document: Document) -> str:
 
 
 def _shown_env(document: Document) -> dict[str, str]:
-    from agents.lispy.errors import BadValue
+    from agents.lispy.errors import BadValueError
     from agents.lispy.printer import shortly
     from agents.lispy.value_codec import from_wire
 
@@ -93,7 +93,7 @@ def _shown_env(document: Document) -> dict[str, str]:
     for name, wire in document.get("env_wire", {}).items():
         try:
             shown[name] = shortly(from_wire(wire), 200)
-        except BadValue as error:
+        except BadValueError as error:
             shown[name] = f"damaged: {error}"
     for name, value in document.get("env", {}).items():
         shown[name] = shortly(value, 200)

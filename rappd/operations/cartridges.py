@@ -191,7 +191,7 @@ class CartridgeVerbs:
 
 
 def _source(path: Path) -> str:
-    from agents.lispy.errors import Fault
+    from agents.lispy.errors import LispyError
     from agents.lispy.limits import CEILING
     from agents.lispy.reader import read
     from twins.errors import NoSuchFile
@@ -203,7 +203,7 @@ def _source(path: Path) -> str:
         raise NoSuchFile(f'There is no file "{path}".', do="Look at the path.") from error
     except UnicodeDecodeError as error:
         raise BadFile(f"{path.name} is no text in UTF-8.", do="Save it as UTF-8.") from error
-    except Fault as fault:
+    except LispyError as fault:
         raise BadFile(f"{path.name} cannot be read: {fault.message}.", do="Mend it.") from fault
     return source
 

@@ -120,11 +120,11 @@ def check(setting: Setting, text: str) -> str:
         if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
             raise Mistyped(f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071")
     if setting.kind == "prices":
-        from agents.providers.usage import BadPrice, price_list  # only who sets one needs it
+        from agents.providers.usage import BadPriceError, price_list  # only who sets one needs it
 
         try:
             price_list(text)
-        except BadPrice as error:
+        except BadPriceError as error:
             raise Mistyped(
                 f'{setting.name}: "{str(error)[:40]}" is no price.',
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",

@@ -15,7 +15,7 @@ import pytest
 from fixtures.package_index import PackageIndex
 
 from agents.packages import dependencies
-from agents.packages.dependencies import Source, command_for, installed
+from agents.packages.dependencies import PackageSource, command_for, installed
 from agents.runtime import programs
 
 KINDS = ("mount namespace", "landlock", "none")
@@ -30,7 +30,7 @@ def wheels(tmp_path: Path) -> PackageIndex:
 @pytest.fixture
 def install(wheels: PackageIndex):
     """``install`` from that index, in the sandbox that agents have here."""
-    return partial(dependencies.install, source=Source(wheels.url))
+    return partial(dependencies.install, source=PackageSource(wheels.url))
 
 
 def wheel(index: PackageIndex, name: str, version: str, files: dict[str, str], requires: str = "") -> None:
@@ -143,13 +143,13 @@ _AS_IF_SAFE = (
 
 def test_an_installer_that_hangs_is_ended(install, own_uv, tmp_path: Path) -> None:
     own_uv("sleep 60")
-    report = install(["requests"], tmp_path / ".deps", timeout=1.0, source=Source("", "none"))
+    report = install(["requests"], tmp_path / ".deps", timeout=1.0, source=PackageSource("", "none"))
     assert report.problem == "installing requests took longer than 1 s"
 
 
 def test_uv_is_used_if_it_is_there(install, own_uv, tmp_path: Path) -> None:
     own_uv('echo "$@" > told; while [ "$1" != --target ]; do shift; done; cp told "$2/by_uv.py"')
-    report = install(["one"], tmp_path / ".deps", source=Source("", "none"))
+    report = install(["one"], tmp_path / ".deps", source=PackageSource("", "none"))
     assert report.problem == ""
     told = (tmp_path / ".deps" / "by_uv.py").read_text()
     assert "--no-build" in told
@@ -238,7 +238,7 @@ def test_installer_ignores_configuration_of_the_account(
     assert marker.exists(), "the positive control: pip runs what is planted"
     marker.unlink()
 
-    report = dependencies.install(["one"], tmp_path / ".deps", source=Source(wheels.url, kind))
+    report = dependencies.install(["one"], tmp_path / ".deps", source=PackageSource(wheels.url, kind))
     assert report.problem == ""
     assert (tmp_path / ".deps" / "one.py").exists()
     assert not marker.exists()
@@ -262,7 +262,7 @@ def test_password_of_the_index_is_in_no_process_list(
     watcher = threading.Thread(target=watch)
     watcher.start()
     index = "http://owner:open-sesame@127.0.0.1:9/simple"
-    report = dependencies.install(["one"], tmp_path / ".deps", timeout=30.0, source=Source(index))
+    report = dependencies.install(["one"], tmp_path / ".deps", timeout=30.0, source=PackageSource(index))
     is_over.set()
     watcher.join()
     assert report.problem

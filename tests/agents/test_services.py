@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.runtime.services import Reply, ServiceFailed, Services, reply_of, service_name
+from agents.runtime.services import ServiceFailedError, ServiceReply, Services, reply_of, service_name
 
 KANBAN = '''
 """A board."""
@@ -44,7 +44,7 @@ def test_every_known_form_of_an_answer(result: Any, status: int, kind: str, body
     headers = {name.lower(): value for name, value in reply.headers.items()}
     assert (reply.status, headers["content-type"], reply.body) == (status, kind, body)
     assert len(headers) == len(reply.headers)
-    assert Reply.from_json(orjson.loads(orjson.dumps(reply.as_json()))) == reply
+    assert ServiceReply.from_json(orjson.loads(orjson.dumps(reply.as_json()))) == reply
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,13 @@ def test_a_faulty_file_says_where_and_an_earlier_version_works_on(tmp_path: Path
     replaced.write_text("import os\ndef handle(:\n")
     replaced.replace(path)
     assert answer(services, path)[0] == 200
-    with pytest.raises(ServiceFailed, match=r"board_service\.py line 2: invalid syntax"):
+    with pytest.raises(ServiceFailedError, match=r"board_service\.py line 2: invalid syntax"):
         answer(Services(), path)
     replaced.write_text("handle = 7\n")
     replaced.replace(path)
-    with pytest.raises(ServiceFailed, match=r"board_service\.py: it has no handle\(method, path, body\)"):
+    with pytest.raises(
+        ServiceFailedError, match=r"board_service\.py: it has no handle\(method, path, body\)"
+    ):
         answer(Services(), path)
 
 
@@ -111,7 +113,7 @@ def test_a_service_that_went_away(tmp_path: Path) -> None:
     services = Services()
     answer(services, path)
     path.unlink()
-    with pytest.raises(ServiceFailed, match="cannot be read"):
+    with pytest.raises(ServiceFailedError, match="cannot be read"):
         answer(services, path)
 
 

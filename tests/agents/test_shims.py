@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.compat.finder import SAME_AS
-from agents.compat.unavailable import ABSENT, Unavailable, placeholder
+from agents.compat.unavailable import ABSENT, UnavailableModuleError, placeholder
 
 SETUP = """
 import sys
@@ -119,15 +119,17 @@ print(safe_json_loads("nonsense"), safe_json_loads('{"a": 1}'), safe_json_loads(
 
 def test_what_is_not_here_imports_and_refuses() -> None:
     bond = placeholder("utils.bond", "BondManager")
-    with pytest.raises(Unavailable, match=r"utils\.bond\.BondManager is not available: eggs are packed"):
+    with pytest.raises(
+        UnavailableModuleError, match=r"utils\.bond\.BondManager is not available: eggs are packed"
+    ):
         bond("home")
-    with pytest.raises(Unavailable, match=r"utils\.bond\.BondManager\.load is not available"):
+    with pytest.raises(UnavailableModuleError, match=r"utils\.bond\.BondManager\.load is not available"):
         bond.load()
 
     class Derived(bond):  # type: ignore[misc,valid-type]  # derived from what the import gave
         pass
 
-    with pytest.raises(Unavailable, match="eggs are packed"):
+    with pytest.raises(UnavailableModuleError, match="eggs are packed"):
         Derived()
     error = placeholder("utils.bond", "BondError")
     with pytest.raises(error):

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.contract.agent_contract import (
+    ContractError,
     Description,
-    Quarantined,
     check_metadata,
     distinct,
     is_molt_of,
@@ -119,7 +119,7 @@ def test_parameters_may_be_absent() -> None:
     ],
 )
 def test_what_no_model_would_take_is_quarantined_with_its_reason(metadata: Any, reason: str) -> None:
-    with pytest.raises(Quarantined) as caught:
+    with pytest.raises(ContractError) as caught:
         check_metadata("A", metadata)
     assert str(caught.value) == reason
 

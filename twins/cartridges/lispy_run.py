@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agents.lispy.errors import BadImage, BadValue, Fault
+from agents.lispy.errors import BadImageError, BadValueError, LispyError
 from agents.lispy.limits import CEILING, Limits
 from agents.lispy.machine import Machine, Outcome
 from agents.lispy.reader import read
@@ -191,7 +191,7 @@ class _Running:
         """The program; with ``(run (next-input))`` behind it when it defines ``run`` and something waits."""
         try:
             forms = read(source, self.limits) if self.pending else []
-        except Fault:  # the machine will say it, and where
+        except LispyError:  # the machine will say it, and where
             return source
         if any(type(form) is list and _defines_run(form) for form in forms):
             return [*forms, [Symbol("run"), [Symbol("next-input")]]]
@@ -243,7 +243,7 @@ class _Running:
             return None
         try:
             return from_wire(wire)
-        except BadValue as error:
+        except BadValueError as error:
             raise BadCartridge(
                 f"The cartridge is damaged: {error}; nothing was run.", do="Mend it."
             ) from error
@@ -252,7 +252,7 @@ class _Running:
 def _thawed(image: Any, ceiling: Limits) -> Machine:
     try:
         return Machine.thaw(image, ceiling=ceiling)
-    except BadImage as error:
+    except BadImageError as error:
         raise BadCartridge(str(error), do=error.do or "Get the cartridge again.") from error
 
 
@@ -267,7 +267,7 @@ def _wire(value: Any) -> dict[str, Any] | None:
     """The value in ``lispy-value@1``; None for what has no such form, or one too deep for a file."""
     try:
         wire = to_wire(value)
-    except Fault:
+    except LispyError:
         return None
     return wire if levels(wire) <= DEEPEST else None
 

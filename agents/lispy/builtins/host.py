@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 from agents.lispy.builtins.strings import as_text
 from agents.lispy.errors import passed, wrong
-from agents.lispy.printer import TooLong, displayed
+from agents.lispy.printer import TextTooLongError, displayed
 from agents.lispy.state import LANGUAGE, State
 from agents.lispy.values import ANY
 
 
-class NoInput(Exception):
+class NoInputError(Exception):
     """``next-input`` was applied, and nothing is there yet; the state says so too."""
 
 
@@ -23,7 +23,7 @@ def _print(state: State, arguments: list[Any], end: str = "") -> None:
         else:
             try:
                 text = displayed(argument, limit - state.output_bytes)
-            except TooLong:
+            except TextTooLongError:
                 raise passed("output_bytes", limit, limit + 1) from None
         state.write(" " + text if number else text)
     if end:
@@ -68,7 +68,7 @@ def _usage(state: State, arguments: list[Any]) -> Any:
 def _next_input(state: State, arguments: list[Any]) -> Any:
     """The next of the values that were handed in; the machine waits where there is none."""
     if not state.inputs:
-        raise NoInput
+        raise NoInputError
     return state.inputs.pop(0)
 
 

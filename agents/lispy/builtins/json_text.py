@@ -6,7 +6,7 @@ import re
 from typing import Any, NoReturn
 
 from agents.lispy.builtins.strings import text_of
-from agents.lispy.errors import Fault, passed
+from agents.lispy.errors import LispyError, passed
 from agents.lispy.number_format import decimal, number_in, written
 from agents.lispy.printer import Words
 from agents.lispy.state import State
@@ -123,7 +123,7 @@ class _Parsing:
         return self._state.made_text(text)
 
     def _bad(self, place: int) -> NoReturn:
-        raise Fault("invalid-data", f"json-parse: not JSON at character {place + 1}")
+        raise LispyError("invalid-data", f"json-parse: not JSON at character {place + 1}")
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -180,7 +180,7 @@ def _written_atom(value: Any) -> str:
         return "null"
     if kind is bool:
         return "true" if value else "false"
-    raise Fault("serialization", f"json-dump: {kind_of(value)} has no form in JSON")
+    raise LispyError("serialization", f"json-dump: {kind_of(value)} has no form in JSON")
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from agents.lispy.builtins.lists import append, items_of
 from agents.lispy.errors import passed, wrong
 from agents.lispy.number_format import number_in
-from agents.lispy.printer import TooLong, displayed, shortly
+from agents.lispy.printer import TextTooLongError, displayed, shortly
 from agents.lispy.state import State
 from agents.lispy.values import ANY, Pair, Symbol
 
@@ -30,7 +30,7 @@ def as_text(state: State, value: Any) -> str:
     limit = state.limits.max_collection_items
     try:
         return state.reading(displayed(value, limit))
-    except TooLong:
+    except TextTooLongError:
         raise passed("collection_items", limit, limit + 1) from None
 
 

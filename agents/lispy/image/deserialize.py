@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.lispy.builtins.table import BUILTINS, INPUT_BUILTINS, starting_globals
-from agents.lispy.errors import BadImage, BadValue, Fault
+from agents.lispy.errors import BadImageError, BadValueError, LispyError
 from agents.lispy.frames import BODY, DOTIMES, FIELDS, PIPE, UNLESS, WHEN
 from agents.lispy.image.checking import is_sound
 from agents.lispy.image.image_heap import Parts, array_in, bad, exactly, number_in, object_in
@@ -32,10 +32,10 @@ _RAPPTERBOOK_ONLY = frozenset({WHEN, UNLESS, PIPE, DOTIMES})
 
 
 def thaw(image: Any, ceiling: Limits) -> State:
-    """The machine in ``image``. Raises ``BadImage`` for anything that no machine within ``ceiling`` wrote."""
+    """The machine in ``image``. Raises ``BadImageError`` for anything that no machine within ``ceiling`` wrote."""
     try:
         return _Reading(image, ceiling).state()
-    except BadValue as error:
+    except BadValueError as error:
         bad("a value", str(error))
 
 
@@ -75,7 +75,7 @@ class _Reading:
         except ValueError as error:
             bad("limits", str(error))
         if not limits.within(self._ceiling):
-            raise BadImage(
+            raise BadImageError(
                 "This program wants more than is allowed here; nothing was run.",
                 do="Lower the limits in its image, or allow more.",
             )
@@ -131,11 +131,11 @@ class _Reading:
         if state.mode in (DONE, FAILED) and state.stack:
             bad("next", "it has ended, and yet something waits")
 
-    def _fault(self, written: dict[str, Any]) -> Fault:
+    def _fault(self, written: dict[str, Any]) -> LispyError:
         where = "next error"
         exactly(written, ["category", "message", "resource", "limit", "used"], where)
         category, resource = written["category"], written["resource"]
-        if type(category) is not str or category not in Fault.CATEGORIES:
+        if type(category) is not str or category not in LispyError.CATEGORIES:
             bad(where, "no known category")
         if resource is None:
             if written["limit"] is not None or written["used"] is not None:
@@ -145,7 +145,7 @@ class _Reading:
             number_in(written["limit"], where)
             number_in(written["used"], where)
         message = self._parts.text(written["message"], where)
-        return Fault(category, message, resource=resource, limit=written["limit"], used=written["used"])
+        return LispyError(category, message, resource=resource, limit=written["limit"], used=written["used"])
 
     def _frame(self, written: dict[str, Any], where: str) -> list[Any]:
         name = written.get("kind")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from agents.lispy.errors import BadImage, Fault
+from agents.lispy.errors import BadImageError, LispyError
 from agents.lispy.limits import Limits
 from agents.lispy.number_format import SMALL_BITS, most_digits
 from agents.lispy.value_codec import atom_from_wire
@@ -28,7 +28,7 @@ _SPARE = 1_000  # the words of an error around a name
 
 def bad(where: str, what: str) -> NoReturn:
     """Refuses the image: ``where`` in it, and ``what`` is wrong there."""
-    raise BadImage(f"This image is damaged ({where}: {what}); nothing was run.", do="Get it again.")
+    raise BadImageError(f"This image is damaged ({where}: {what}); nothing was run.", do="Get it again.")
 
 
 class Parts:
@@ -178,7 +178,7 @@ class Parts:
                 bad(where, "a procedure's form has no name")
         try:
             return kind(held, self.scope(scope, where))
-        except Fault as fault:
+        except LispyError as fault:
             bad(where, fault.message)
 
     def _combined(self, kind: Any, parts: list[Any], where: str) -> Combined:

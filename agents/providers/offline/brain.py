@@ -16,7 +16,7 @@ class OfflineBrain:
 
     In the first round it calls at most one agent, and only with every required argument found; in
     later rounds it words what the agents returned. Every text starts with ``(no model)``. It never
-    raises ``ModelUnavailable``, uses no network and keeps nothing between turns. Deciding among
+    raises ``ModelUnavailableError``, uses no network and keeps nothing between turns. Deciding among
     many agents takes a while the first time, so it happens beside the event loop.
     """
 

@@ -122,7 +122,7 @@ def from_control(request: web.Request) -> bool:
     connection = transport.get_extra_info("socket")
     house = request.app[HOUSE]
     pid = _peer_pid(connection)
-    if pid is not None and house.template_pid and is_worker_process(pid, house.template_pid):
+    if pid is not None and house.zygote_pid and is_worker_process(pid, house.zygote_pid):
         log.warning("security: worker process %s tried the control socket", pid)
         raise Refused("Workers may not use the control socket.", do="Ask through utils.host.")
     return True

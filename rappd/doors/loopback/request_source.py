@@ -24,12 +24,12 @@ async def source_of(request: web.Request) -> str:
     here = transport.get_extra_info("sockname") if transport is not None else None
     if not (LINUX and isinstance(peer, tuple) and isinstance(here, tuple)):
         return request.remote or ""
-    template = request.app[HOUSE].template_pid
-    return await asyncio.to_thread(_source, template, peer[:2], here[:2]) or str(peer[0])
+    zygote = request.app[HOUSE].zygote_pid
+    return await asyncio.to_thread(_source, zygote, peer[:2], here[:2]) or str(peer[0])
 
 
-def _source(template: int | None, peer: Address, here: Address) -> str:
-    if template and worker_serves(template, peer, here):
+def _source(zygote: int | None, peer: Address, here: Address) -> str:
+    if zygote and worker_serves(zygote, peer, here):
         return AGENTS
     account = account_of(peer, here)
     return "" if account is None else f"account {account}"

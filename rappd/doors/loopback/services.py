@@ -9,8 +9,8 @@ import orjson
 from aiohttp import web
 
 from agents.errors import AgentError
-from agents.runtime.services import ServiceFailed
-from agents.workers.errors import AgentRaised
+from agents.runtime.services import ServiceFailedError
+from agents.workers.errors import AgentRaisedError
 from envelopes.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
 from envelopes.record import ERROR, is_uuid
 from rappd.doors.answer import ok, plain, refusal
@@ -109,10 +109,10 @@ async def service(request: web.Request) -> web.StreamResponse:
         found = await tenant_of(request).service(
             request.method, name, request.match_info.get("path", "").rstrip("/"), body
         )
-    except AgentRaised as error:
-        if error.kind != ServiceFailed.__name__:
+    except AgentRaisedError as error:
+        if error.kind != ServiceFailedError.__name__:
             return plain(error.status, str(error), error.code, error.do)
-        return plain(500, error.message, ServiceFailed.code, "Fix and save; it reloads by itself.")
+        return plain(500, error.message, ServiceFailedError.code, "Fix and save; it reloads by itself.")
     except AgentError as error:
         return plain(error.status, str(error), error.code, error.do)
     if found is None:

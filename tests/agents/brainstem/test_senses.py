@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.brainstem import prompt
-from agents.brainstem.sense_file import MAX_BYTES, BadSense, read_sense
-from agents.brainstem.senses import Sensed, SenseFault, Senses
+from agents.brainstem.sense_file import MAX_BYTES, BadSenseError, read_sense
+from agents.brainstem.senses import SenseFault, SenseOutput, Senses
 from agents.brainstem.slots import DELIMITER, TWIN, VOICE
 from envelopes.chat import ANSWER_KEYS
 
@@ -82,7 +82,7 @@ def test_a_file_is_read_and_nothing_of_it_runs(
 
 
 def test_a_workspace_without_the_folder_has_none(nose: Nose) -> None:
-    assert nose.senses.look() == Sensed()
+    assert nose.senses.look() == SenseOutput()
 
 
 def test_other_files_are_no_senses(nose: Nose) -> None:
@@ -128,7 +128,7 @@ def test_a_bad_file_gives_no_slot_and_is_told_with_its_line(
 
 @pytest.mark.parametrize("key", sorted(ANSWER_KEYS))
 def test_no_key_of_an_answer_can_be_taken(key: str) -> None:
-    with pytest.raises(BadSense, match="a key of every answer"):
+    with pytest.raises(BadSenseError, match="a key of every answer"):
         read_sense(a_sense(key=key).encode(), "mood_sense")
 
 
@@ -138,7 +138,7 @@ def test_no_key_of_an_answer_can_be_taken(key: str) -> None:
 @example(b"delimiter = " + b"(" * 5000)
 @example(b"delimiter = " + b"-" * 50000 + b"1")
 def test_whatever_a_file_holds_is_a_slot_or_a_fault(content: bytes) -> None:
-    with pytest.raises(BadSense):
+    with pytest.raises(BadSenseError):
         read_sense(content, "x_sense")
 
 
@@ -146,7 +146,7 @@ def test_whatever_a_file_holds_is_a_slot_or_a_fault(content: bytes) -> None:
 def test_a_slot_that_is_read_harms_no_answer(delimiter: str, key: str, text: str) -> None:
     try:
         slot = read_sense(a_sense(delimiter, key, text).encode("utf-8", "backslashreplace"), "x_sense")
-    except BadSense:
+    except BadSenseError:
         return
     assert DELIMITER.fullmatch(slot.delimiter)
     assert slot.response_key not in ANSWER_KEYS

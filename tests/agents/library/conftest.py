@@ -16,8 +16,8 @@ import pytest
 import agents.library
 from agents.contract.file_discovery import stamp_of
 from agents.errors import AgentError
-from agents.workers.config import CrewPlan
-from agents.workers.supervisor import Workforce
+from agents.workers.config import PoolConfig
+from agents.workers.supervisor import WorkerSupervisor
 
 LIBRARY = Path(agents.library.__path__[0])
 
@@ -79,7 +79,7 @@ def _name(path: Path) -> str:
 class Desk:
     """A workspace; ``model`` holds what the model will say, in order."""
 
-    def __init__(self, root: Path, workforce: Workforce, env: dict[str, str]) -> None:
+    def __init__(self, root: Path, supervisor: WorkerSupervisor, env: dict[str, str]) -> None:
         self.root = root
         self.agents = root / "agents"
         self.data = root / ".brainstem_data"
@@ -92,10 +92,10 @@ class Desk:
         self.prompts: list[list[dict[str, str]]] = []
         settings = {"workspace": str(root), "agents_dir": str(self.agents), "data_dir": str(self.data)}
         env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", **env}
-        self.crew = workforce.crew(str(root), CrewPlan(root, settings, env, max_workers=1))
+        self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=1))
 
     async def ask(self, op: str, body: dict[str, Any]) -> Any:
-        return await self.crew.request(op, body, timeout=60, on_callback=self._callback)
+        return await self.pool.request(op, body, timeout=60, on_callback=self._callback)
 
     async def text(self, rel: str, agent: str, /, user_guid: str = "", **arguments: Any) -> str:
         """What the agent answers."""
@@ -139,8 +139,8 @@ class Desk:
 
 
 @pytest.fixture
-async def workforce() -> AsyncIterator[Workforce]:
-    made = Workforce(on_output=lambda key, pid, line: print(line))
+async def supervisor() -> AsyncIterator[WorkerSupervisor]:
+    made = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
     yield made
     await made.close()
 
@@ -152,8 +152,8 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, workforce: Workforce, environment: dict[str, str]) -> Desk:
-    return Desk(tmp_path / "workspace", workforce, environment)
+def desk(tmp_path: Path, supervisor: WorkerSupervisor, environment: dict[str, str]) -> Desk:
+    return Desk(tmp_path / "workspace", supervisor, environment)
 
 
 class Elsewhere:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.contract.loading import describe
-from agents.lispy.agent import BadLispyAgent, LispyAgent, LispyFailed
-from agents.lispy.errors import BadValue
+from agents.lispy.agent import BadLispyAgentError, LispyAgent, LispyRunError
+from agents.lispy.errors import BadValueError
 from agents.lispy.limits import Limits
 from agents.runtime.invoke import perform
 
@@ -111,10 +111,10 @@ def test_the_context_holds_what_the_file_names_and_nothing_else() -> None:
 def test_it_remembers_from_call_to_call_and_errors_cost_nothing() -> None:
     counting = agent('(define n 0) (define (test-run context kwargs) (set! n (+ n (get kwargs "by"))) n)')
     assert [counting.perform(by=2), counting.perform(by=3)] == [2, 5]
-    with pytest.raises(LispyFailed, match="Test: \\+: not a number"):
+    with pytest.raises(LispyRunError, match="Test: \\+: not a number"):
         counting.perform(by="x")
     assert counting.perform(by=1) == 6
-    with pytest.raises(BadValue):
+    with pytest.raises(BadValueError):
         counting.perform(by=object())
 
 
@@ -126,7 +126,7 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_has_its_steps_anew() -> 
     """
     spinner = LispyAgent(source, limits=Limits(max_steps=3_000))
     for _ in range(2):
-        with pytest.raises(LispyFailed, match="execution limit exceeded"):
+        with pytest.raises(LispyRunError, match="execution limit exceeded"):
             spinner.perform(spin=True)
         assert spinner.perform() == "calm"
 
@@ -146,7 +146,7 @@ def test_a_call_that_never_ends_is_stopped_and_the_next_has_its_steps_anew() -> 
     ],
 )
 def test_files_that_give_no_agent(source: str, reason: str, line: int | None) -> None:
-    with pytest.raises(BadLispyAgent, match=reason) as found:
+    with pytest.raises(BadLispyAgentError, match=reason) as found:
         LispyAgent(source)
     assert found.value.line == line
 
@@ -164,5 +164,5 @@ def test_files_that_give_no_agent(source: str, reason: str, line: int | None) ->
     ],
 )
 def test_parameters_that_are_no_schema(parameters: str) -> None:
-    with pytest.raises(BadLispyAgent):
+    with pytest.raises(BadLispyAgentError):
         agent("(define (test-run context kwargs) 1)", parameters)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.lispy.errors import BadImage
+from agents.lispy.errors import BadImageError
 from agents.lispy.limits import CEILING, Limits
 from agents.lispy.machine import Machine
 from agents.lispy.value_codec import from_wire
@@ -93,7 +93,7 @@ def test_changed_images_are_refused_or_run(data: st.DataObject) -> None:
         mutate(data, image)
     try:
         machine = Machine.thaw(image)
-    except BadImage as refusal:
+    except BadImageError as refusal:
         assert str(refusal).endswith("nothing was run.")
         return
     machine.inspect()
@@ -107,7 +107,7 @@ def test_changed_images_are_refused_or_run(data: st.DataObject) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.recursive(st.sampled_from(JUNK), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_anything_else_is_no_image(value: Any) -> None:
-    with pytest.raises(BadImage):
+    with pytest.raises(BadImageError):
         Machine.thaw(value)
 
 
@@ -116,7 +116,7 @@ def damaged(change: Any) -> str:
     machine.run(18)
     image = machine.freeze()
     change(image)
-    with pytest.raises(BadImage) as refusal:
+    with pytest.raises(BadImageError) as refusal:
         Machine.thaw(image)
     assert refusal.value.exit_code == 5
     return str(refusal.value)
@@ -176,7 +176,7 @@ def test_refused(change: Any, where: str) -> None:
 
 def test_an_image_cannot_allow_itself_more_than_its_reader_does() -> None:
     machine = Machine("(define (f) (f)) (f)", limits=Limits(max_steps=10**9))
-    with pytest.raises(BadImage, match="wants more"):
+    with pytest.raises(BadImageError, match="wants more"):
         Machine.thaw(machine.freeze())
     wider = Limits(**{**CEILING.as_json(), "max_steps": 10**9})
     assert Machine.thaw(machine.freeze(), ceiling=wider).run(100).status == "paused"
@@ -188,5 +188,5 @@ def test_nesting_in_the_json_itself_is_no_crash() -> None:
     for _ in range(5000):
         nested = {"tag": "list", "items": [nested]}
     for change in ({"next": {"mode": "done", "value": nested}}, {"heap": [nested]}, {"output": nested}):
-        with pytest.raises(BadImage):
+        with pytest.raises(BadImageError):
             Machine.thaw({**image, **change})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.lispy.errors import BadValue
+from agents.lispy.errors import BadValueError
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
 from agents.lispy.values import Pair, Symbol
@@ -181,7 +181,7 @@ def test_profile_adds_forms_and_takes_none_away() -> None:
     assert shown("(pipe 5 (- 3) (list 1))", "rappterbook") == "(2 1)"
     assert shown("(do anything at all)", "rappterbook") == "()"
     assert failed("(when #t 1)")[1] == "unbound variable: when"
-    with pytest.raises(BadValue, match="no LisPy profile"):
+    with pytest.raises(BadValueError, match="no LisPy profile"):
         Machine("1", profile="scheme")
 
 
@@ -193,15 +193,15 @@ def test_values_from_outside() -> None:
     circle: list[object] = []
     circle.append(circle)
     for wrong in ([{1: 2}], [object()], [float("nan")], ["\ud800"], [circle], [(1, 2)]):
-        with pytest.raises(BadValue):
+        with pytest.raises(BadValueError):
             Machine("1", inputs=wrong)
-    with pytest.raises(BadValue, match="takes no input"):
+    with pytest.raises(BadValueError, match="takes no input"):
         Machine("1").give(1)
 
 
 def test_procedures_are_called_from_outside_and_keep_what_they_know() -> None:
     machine = Machine("(define n 0) (define (add x) (println x) (set! n (+ n x)) n) (define x 1)")
-    with pytest.raises(BadValue, match="still running"):
+    with pytest.raises(BadValueError, match="still running"):
         machine.call("add", 1)
     machine.run()
     machine.call("add", 2)
@@ -212,5 +212,5 @@ def test_procedures_are_called_from_outside_and_keep_what_they_know() -> None:
     outcome = machine.run()
     assert (outcome.value, outcome.stdout) == (5, "3\n")
     for name in ("x", "nothing"):
-        with pytest.raises(BadValue, match=f"no procedure {name}"):
+        with pytest.raises(BadValueError, match=f"no procedure {name}"):
             machine.call(name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agents.lispy import float_math
 from agents.lispy.conversion import from_plain, to_plain
-from agents.lispy.errors import BadValue, Fault
+from agents.lispy.errors import BadValueError, LispyError
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
 from agents.lispy.number_format import decimal, whole
@@ -76,7 +76,7 @@ def test_reading_never_does_anything_but_read(text: str, more: str) -> None:
     for source in (text, f'("{text}" {more}', f"'({text})"):
         try:
             read(source, Limits(max_reader_depth=5))
-        except Fault as fault:
+        except LispyError as fault:
             assert fault.category in ("syntax", "resource-limit")
 
 
@@ -159,7 +159,7 @@ def is_sound(value: Any) -> bool:
     ],
 )
 def test_what_is_no_wire_value(wire: Any) -> None:
-    with pytest.raises(BadValue):
+    with pytest.raises(BadValueError):
         from_wire(wire)
 
 

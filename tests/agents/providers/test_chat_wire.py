@@ -30,7 +30,7 @@ JSON = st.recursive(
 def test_any_json_is_an_answer_or_no_answer_but_never_a_crash(body):
     try:
         completion = chat_wire.whole(body, "asked")
-    except chat_wire.NoChoices:
+    except chat_wire.NoChoicesError:
         return
     assert isinstance(completion.text, str)
     assert all(isinstance(call.arguments, str) and call.id and call.name for call in completion.tool_calls)
@@ -38,11 +38,11 @@ def test_any_json_is_an_answer_or_no_answer_but_never_a_crash(body):
 
 @given(st.lists(JSON, max_size=5))
 def test_any_chunks_are_an_answer_or_no_answer_but_never_a_crash(chunks):
-    gathered = chat_wire.Gathered("asked")
+    gathered = chat_wire.StreamedCompletion("asked")
     text = "".join(gathered.chunk(chunk) for chunk in chunks)
     try:
         completion = gathered.completion()
-    except chat_wire.NoChoices:
+    except chat_wire.NoChoicesError:
         return
     if text:
         assert sorted(completion.text) == sorted(text)
@@ -63,7 +63,7 @@ def calls_and_cuts(draw):
 
 @given(calls_and_cuts())
 def test_arguments_survive_every_cut(drawn):
-    gathered = chat_wire.Gathered("asked")
+    gathered = chat_wire.StreamedCompletion("asked")
     for index, (arguments, cuts, repeats_name) in enumerate(drawn):
         ends = sorted({0, len(arguments), *(min(cut, len(arguments)) for cut in cuts)})
         first = {"index": index, "id": f"c{index}", "function": {"name": "Weather", "arguments": ""}}
@@ -94,5 +94,5 @@ def test_a_refusal_is_shown_when_there_is_nothing_else():
 
 
 def test_no_choices_is_no_answer():
-    with pytest.raises(chat_wire.NoChoices):
+    with pytest.raises(chat_wire.NoChoicesError):
         chat_wire.whole({"choices": []}, "asked")

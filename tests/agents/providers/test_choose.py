@@ -9,8 +9,13 @@ import orjson
 import pytest
 from blockbuster import blockbuster_ctx
 
-from agents.errors import ModelUnavailable
-from agents.providers.selection import Described, Thinking, ThinkingSettings, UnknownModel
+from agents.errors import ModelUnavailableError
+from agents.providers.selection import (
+    ProviderDescription,
+    ProviderSelector,
+    ProviderSettings,
+    UnknownModelError,
+)
 
 KEY = "sk-secret-1234567890abcdef"
 NOTICE = "The model doesn't answer; replied without it"
@@ -18,9 +23,9 @@ NOTICE = "The model doesn't answer; replied without it"
 
 @pytest.fixture
 async def think(offline, clock):
-    made: list[Thinking] = []
+    made: list[ProviderSelector] = []
 
-    def build(**settings) -> Thinking:
+    def build(**settings) -> ProviderSelector:
         settings = {
             "local_servers": (),
             "use_local": True,
@@ -30,7 +35,7 @@ async def think(offline, clock):
             **settings,
         }
         others = {name: settings.pop(name, None) for name in ("remember", "worker_serves")}
-        thinking = Thinking(ThinkingSettings(**settings), offline, clock=clock, **others)
+        thinking = ProviderSelector(ProviderSettings(**settings), offline, clock=clock, **others)
         made.append(thinking)
         return thinking
 
@@ -61,7 +66,7 @@ async def test_with_nothing_at_all_the_offline_brain_answers_without_a_notice(th
     thinking = think()
     completion = await thinking.complete(ask())
     assert (completion.text, completion.notice) == ("(no model) I can: Weather, Clock.", "")
-    assert thinking.describe() == Described(
+    assert thinking.describe() == ProviderDescription(
         "offline brain", "", "this machine", "no model", "start Ollama, or rappd config set provider.url URL"
     )
     assert (thinking.name, thinking.current) == ("offline brain", "offline")
@@ -223,11 +228,11 @@ async def test_a_model_turn_is_answered_by_whichever_copilot_model_answers(think
 
 async def test_a_model_turn_is_never_answered_by_the_offline_brain(think, server, ask):
     server.will(server.fails(500))
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailableError):
         await think(provider_url=server.url, model="m").model_turn(ask())
     nothing = think()
     assert not nothing.has_model
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailableError):
         await nothing.model_turn(ask())
 
 
@@ -243,7 +248,7 @@ async def test_a_model_that_fails_is_replaced_by_the_offline_brain_and_the_turn_
     assert completion.model == "offline"
     assert completion.notice == f"{NOTICE} — ask again, or choose another model."
     problem = request.extra["problem"]
-    assert isinstance(problem, ModelUnavailable)
+    assert isinstance(problem, ModelUnavailableError)
     assert (problem.upstream_status, problem.detail, problem.model) == (500, "boom", "m")
     assert thinking.meter.degraded == 1
 
@@ -382,7 +387,7 @@ async def test_choosing_a_model_is_remembered_and_asked_for(think, server, ask):
 
 async def test_an_unknown_model_is_refused_with_those_there_are(think, server):
     thinking = think(provider_url=server.url, model="small")
-    with pytest.raises(UnknownModel) as caught:
+    with pytest.raises(UnknownModelError) as caught:
         await thinking.set_model("huge")
     assert str(caught.value) == "Unknown model. Available: ['small', 'big']"
     assert caught.value.status == 400
@@ -444,7 +449,7 @@ async def test_other_settings_take_effect_for_the_next_turn_and_let_this_one_end
     under_way = asyncio.create_task(thinking.complete(ask(stream=True)))
     await server.reached.wait()
     await thinking.configure(
-        ThinkingSettings(provider_url=other_server.url, model="n", local_servers=(), github_gh=False)
+        ProviderSettings(provider_url=other_server.url, model="n", local_servers=(), github_gh=False)
     )
     assert (await thinking.complete(ask())).text == "new"
     server.release.set()
@@ -455,7 +460,7 @@ async def test_a_sign_in_under_way_survives_other_settings(think, github, ask, t
     thinking = think(github_web=github.url, github_api=github.url)
     await thinking.login.start()
     await thinking.configure(
-        ThinkingSettings(
+        ProviderSettings(
             github_web=github.url, github_api=github.url, local_servers=(), github_gh=False, timeout=30
         )
     )
@@ -464,9 +469,9 @@ async def test_a_sign_in_under_way_survives_other_settings(think, github, ask, t
 
 async def test_switching_the_fake_model_on_and_off(think, ask):
     thinking = think()
-    await thinking.configure(ThinkingSettings(fake=True))
+    await thinking.configure(ProviderSettings(fake=True))
     assert (await thinking.complete(ask("hi"))).text == "fake-llm: hi"
-    await thinking.configure(ThinkingSettings(local_servers=(), github_gh=False))
+    await thinking.configure(ProviderSettings(local_servers=(), github_gh=False))
     assert (await thinking.complete(ask("hi"))).text.startswith("(no model)")
 
 
@@ -498,7 +503,7 @@ async def test_the_meter_counts_rounds_and_tokens(think, server, ask):
 async def test_no_secret_in_any_representation(think, server, ask, caplog):
     caplog.set_level(logging.DEBUG)
     server.will(server.fails(401, f"bad key {KEY}"))
-    settings = ThinkingSettings(
+    settings = ProviderSettings(
         provider_url=server.url, api_key=KEY, azure_key=KEY, github_token="ghp_verysecret99", local_servers=()
     )
     thinking = think(provider_url=server.url, api_key=KEY, model="m")
@@ -522,7 +527,7 @@ async def test_nothing_blocks_the_loop(think, server, github, ask, tmp_path):
         github.on_poll = [{"access_token": "ghu_x"}]
         await thinking.login.poll()
         await thinking.configure(
-            ThinkingSettings(
+            ProviderSettings(
                 local_servers=(),
                 github_web=github.url,
                 github_api=github.url,

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from blockbuster import blockbuster_ctx
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
 from agents.providers.github_token import GitHubToken
@@ -102,7 +102,7 @@ async def test_a_401_is_answered_with_a_new_session_once(make, github, ask):
     assert (await copilot.complete(ask())).text == "hello"
     assert len(github.exchanges) == 2
     github.refuse_sessions = {f"tid=session{number};exp=1" for number in range(1, 9)}
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await copilot.complete(ask())
     assert caught.value.upstream_status == 401
     assert len(github.exchanges) == 3
@@ -144,7 +144,7 @@ async def test_when_gpt_4o_is_refused_too_every_other_available_model_is_tried(m
 
 async def test_when_all_are_refused_the_first_refusal_is_the_reason(make, github, ask):
     github.will(github.fails(429, "quota exceeded"), github.fails(500))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await make(model="gpt-4.1").complete(ask())
     assert str(caught.value).startswith("Copilot usage limit reached — ")
     assert (caught.value.upstream_status, caught.value.model) == (429, "gpt-4.1")
@@ -153,7 +153,7 @@ async def test_when_all_are_refused_the_first_refusal_is_the_reason(make, github
 
 async def test_a_refusal_of_the_request_itself_tries_no_other_model(make, github, ask):
     github.will(github.fails(413, "too long"))
-    with pytest.raises(ModelUnavailable, match="returned 413"):
+    with pytest.raises(ModelUnavailableError, match="returned 413"):
         await make().complete(ask())
     assert len(github.asked) == 1
 
@@ -189,7 +189,7 @@ async def test_without_a_catalogue_there_are_six_built_in_models(make, github):
 async def test_an_exchange_that_fails_says_why(make, github, ask, status, message, state):
     github.on_exchange = [status]
     copilot = make("ghp_verysecret99")
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await copilot.complete(ask())
     assert str(caught.value) == message
     assert copilot.sessions.state == state
@@ -198,7 +198,7 @@ async def test_an_exchange_that_fails_says_why(make, github, ask, status, messag
 
 
 async def test_nobody_signed_in(make, ask):
-    with pytest.raises(ModelUnavailable, match="Nobody is signed in to GitHub"):
+    with pytest.raises(ModelUnavailableError, match="Nobody is signed in to GitHub"):
         await make("").complete(ask())
 
 
@@ -206,7 +206,7 @@ async def test_no_token_in_errors_or_logs_and_nothing_blocks(make, github, ask, 
     caplog.set_level(logging.DEBUG)
     github.will(github.fails(422, "tid=session1;exp=1 is bad"))
     copilot = make("ghp_verysecret99")
-    with blockbuster_ctx(), pytest.raises(ModelUnavailable) as caught:
+    with blockbuster_ctx(), pytest.raises(ModelUnavailableError) as caught:
         await copilot.complete(ask())
     everything = "".join(traceback.format_exception(caught.value)) + repr(vars(caught.value)) + caplog.text
     assert "ghp_verysecret99" not in everything

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from blockbuster import blockbuster_ctx
 
-from agents.providers.github_login import GitHubLogin, LoginFailed, LoginFixed
+from agents.providers.github_login import GitHubLogin, LoginFailedError, LoginFixedError
 from agents.providers.github_token import CLIENT_ID, GitHubToken
 from agents.runtime import programs
 
@@ -147,7 +147,7 @@ async def test_a_silent_github_is_an_error_when_starting_and_patience_when_polli
     web = github.url
     login = GitHubLogin(GitHubToken(gh=False), tmp_path / "login.json", web=web, clock=clock)
     github.device_status = 503
-    with pytest.raises(LoginFailed, match="GitHub answered 503"):
+    with pytest.raises(LoginFailedError, match="GitHub answered 503"):
         await login.start()
     github.device_status = 200
     await login.start()
@@ -173,7 +173,7 @@ async def test_switching_asks_anew_and_keeps_the_old_account_until_then(login, g
 
 async def test_a_given_token_cannot_be_switched_away(github):
     login = GitHubLogin(GitHubToken("ghp_given"), web=github.url)
-    with pytest.raises(LoginFixed) as caught:
+    with pytest.raises(LoginFixedError) as caught:
         await login.switch()
     assert caught.value.status == 409
     assert github.codes == 0

@@ -9,7 +9,7 @@ import traceback
 import pytest
 from blockbuster import blockbuster_ctx
 
-from agents.errors import ModelUnavailable
+from agents.errors import ModelUnavailableError
 from agents.providers.openai_sdk import Azure, OpenAIServer
 
 KEY = "sk-secret-1234567890abcdef"
@@ -145,7 +145,7 @@ async def test_429_then_an_answer_is_an_answer(server, model, ask):
 
 async def test_500_for_ever_ends_after_the_retries(server, model, ask):
     server.will(server.fails(500, "out of memory " * 100))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     problem = caught.value
     assert str(problem) == "Model 'small' returned 500."
@@ -158,7 +158,7 @@ async def test_500_for_ever_ends_after_the_retries(server, model, ask):
 @pytest.mark.parametrize("header", [{"retry_after": "60"}, {"retry_after_ms": "60000"}])
 async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, model, ask, header):
     server.will(server.fails(429, "slow down", **header))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert str(caught.value).startswith("Ollama usage limit reached — ")
     assert len(server.asked) == 1
@@ -166,7 +166,7 @@ async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, mod
 
 async def test_a_spent_quota_is_named_whatever_its_status(server, model, ask):
     server.will(server.fails(402, "Monthly quota used up"))
-    with pytest.raises(ModelUnavailable, match="usage limit reached"):
+    with pytest.raises(ModelUnavailableError, match="usage limit reached"):
         await model.complete(ask())
 
 
@@ -175,7 +175,7 @@ async def test_a_spent_quota_is_named_whatever_its_status(server, model, ask):
 )
 async def test_a_refusal_says_what_to_do(server, model, ask, status, do):
     server.will(server.fails(status, "no"))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert str(caught.value) == f"Model 'small' returned {status}."
     assert caught.value.do == do
@@ -185,7 +185,7 @@ async def test_nobody_there(unused_tcp_port, ask):
     model = OpenAIServer(
         f"http://127.0.0.1:{unused_tcp_port}/v1", model="m", name="Ollama", do="start Ollama", max_retries=0
     )
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert (str(caught.value), caught.value.do) == ("Ollama doesn't answer.", "start Ollama")
     assert caught.value.upstream_status == 0
@@ -194,49 +194,49 @@ async def test_nobody_there(unused_tcp_port, ask):
 async def test_too_slow(server, ask):
     server.will(server.hangs())
     model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0, timeout=0.05)
-    with pytest.raises(ModelUnavailable, match=r"Ollama took longer than 0\.05 s"):
+    with pytest.raises(ModelUnavailableError, match=r"Ollama took longer than 0\.05 s"):
         await model.complete(ask())
 
 
 async def test_waiting_between_retries_counts_as_time_too(server, ask):
     server.will(server.fails(500, retry_after="9"))
     model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", timeout=0.2)
-    with pytest.raises(ModelUnavailable, match="took longer"):
+    with pytest.raises(ModelUnavailableError, match="took longer"):
         await model.complete(ask())
 
 
 async def test_no_choices(server, model, ask):
     server.will(server.answers(choices=[]))
-    with pytest.raises(ModelUnavailable, match="Model 'small' returned no choices"):
+    with pytest.raises(ModelUnavailableError, match="Model 'small' returned no choices"):
         await model.complete(ask())
     server.will(server.streams({"choices": []}))
-    with pytest.raises(ModelUnavailable, match="Model 'small' returned no choices"):
+    with pytest.raises(ModelUnavailableError, match="Model 'small' returned no choices"):
         await model.complete(ask(stream=True))
 
 
 @pytest.mark.parametrize("body", [b"{nonsense", b"<html>hello</html>", b"\xff\xfe"])
 async def test_an_unreadable_answer(server, model, ask, body):
     server.will(server.raw(body))
-    with pytest.raises(ModelUnavailable, match="something unreadable"):
+    with pytest.raises(ModelUnavailableError, match="something unreadable"):
         await model.complete(ask())
 
 
 async def test_an_unreadable_answer_is_kept_for_the_transcript(server, model, ask):
     server.will(server.raw(b"<html>Router login</html>", "text/html"))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert "Router login" in caught.value.detail
 
 
 async def test_an_unreadable_stream(server, model, ask):
     server.will(server.streams(delta(content="It "), "{nonsense"))
-    with pytest.raises(ModelUnavailable, match="something unreadable"):
+    with pytest.raises(ModelUnavailableError, match="something unreadable"):
         await model.complete(ask(stream=True))
 
 
 async def test_an_error_inside_a_stream(server, model, ask):
     server.will(server.streams(delta(content="It "), {"error": {"message": "overloaded"}}))
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask(stream=True))
     assert str(caught.value) == "Model 'small' broke off its answer."
     assert "overloaded" in caught.value.detail
@@ -244,7 +244,7 @@ async def test_an_error_inside_a_stream(server, model, ask):
 
 async def test_a_stream_cut_in_the_middle(server, model, ask):
     server.will(server.streams(delta(content="It "), cut=True))
-    with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
+    with pytest.raises(ModelUnavailableError, match="Ollama doesn't answer"):
         await model.complete(ask(stream=True))
 
 
@@ -252,7 +252,7 @@ async def test_a_stream_cut_in_the_middle(server, model, ask):
 async def test_an_answer_cut_in_the_middle(server, ask, streaming):
     server.will(server.breaks_off())
     model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0)
-    with pytest.raises(ModelUnavailable, match="Ollama doesn't answer"):
+    with pytest.raises(ModelUnavailableError, match="Ollama doesn't answer"):
         await model.complete(ask(stream=streaming))
 
 
@@ -308,7 +308,7 @@ async def test_a_login_in_the_address_is_sent_but_never_shown(server, ask, caplo
     server.will(server.fails(403, "no"))
     address = server.url.replace("http://", "http://me:pass-word-1@")
     model = OpenAIServer(f"{address}/v1", model="m", name="proxy")
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert server.headers[0]["Authorization"].startswith("Basic ")
     assert "pass-word-1" not in caplog.text + str(caught.value) + caught.value.detail
@@ -322,7 +322,7 @@ async def test_the_key_is_in_no_error_and_no_log(server, ask, caplog, unused_tcp
     echo = f"Incorrect API key provided: {KEY}"
     server.will(server.streams({"error": {"message": echo}}) if how == "stream" else server.fails(401, echo))
     model = OpenAIServer(url, model="m", api_key=KEY, max_retries=0)
-    with pytest.raises(ModelUnavailable) as caught:
+    with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask(stream=how == "stream"))
     problem = caught.value
     everything = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.provider import Completion
-from agents.providers.usage import BadPrice, Prices, Usage, price_list
+from agents.providers.usage import BadPriceError, Prices, Usage, price_list
 
 
 def round_of(model: str, read: int, written: int, *, prices: Prices | None = None) -> Completion:
@@ -45,7 +45,7 @@ def test_without_both_prices_of_the_model_no_cost_is_known(read: str, written: s
 
 @pytest.mark.parametrize("text", ["cheap", "-1", "nan", "inf", "gpt-4o=", "=x", "1,two", "2.5 USD"])
 def test_what_is_no_price_is_named(text: str) -> None:
-    with pytest.raises(BadPrice):
+    with pytest.raises(BadPriceError):
         price_list(text)
 
 

@@ -13,8 +13,8 @@ import pytest
 import agents.rapps
 from agents.contract.file_discovery import stamp_of
 from agents.rapps.rapplication import read_rapplication
-from agents.workers.config import CrewPlan
-from agents.workers.supervisor import Workforce
+from agents.workers.config import PoolConfig
+from agents.workers.supervisor import WorkerSupervisor
 
 SHIPPED = Path(agents.rapps.__path__[0])
 
@@ -22,7 +22,7 @@ SHIPPED = Path(agents.rapps.__path__[0])
 class Shop:
     """Asks agents by ``perform`` and services by method and path, in a real worker."""
 
-    def __init__(self, root: Path, workforce: Workforce) -> None:
+    def __init__(self, root: Path, supervisor: WorkerSupervisor) -> None:
         self.root = root
         self.data = root / ".brainstem_data"
         for folder in ("agents", "services", ".brainstem_data"):
@@ -34,10 +34,10 @@ class Shop:
                 path.write_bytes(file.content)
         settings = {"workspace": str(root), "agents_dir": str(root / "agents"), "data_dir": str(self.data)}
         env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8"}
-        self.crew = workforce.crew(str(root), CrewPlan(root, settings, env, max_workers=2))
+        self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=2))
 
     async def ask(self, op: str, body: dict[str, Any]) -> Any:
-        return await self.crew.request(op, body, timeout=60)
+        return await self.pool.request(op, body, timeout=60)
 
     async def agent(self, agent: str, /, **arguments: Any) -> dict[str, Any]:
         body = {"file": self.file(agent), "name": agent, "arguments": arguments, "user_guid": ""}
@@ -58,6 +58,6 @@ class Shop:
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
-    workforce = Workforce(on_output=lambda key, pid, line: print(line))
-    yield Shop(tmp_path / "workspace", workforce)
-    await workforce.close()
+    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
+    yield Shop(tmp_path / "workspace", supervisor)
+    await supervisor.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.rapps.rapplication import BadRapplication, read_rapplication
+from agents.rapps.rapplication import BadRapplicationError, read_rapplication
 
 AGENT = b"class X:\n    def perform(self, **kwargs):\n        return ''\n"
 
@@ -96,7 +96,7 @@ def test_hidden_litter_is_passed_over(tmp_path: Path) -> None:
     "ident", ["Notes", "1notes", "no-tes", "no/tes", "../x", "", None, 7, "x" * 65, "n\n"]
 )
 def test_an_id_of_another_form_is_refused(tmp_path: Path, ident: Any) -> None:
-    with pytest.raises(BadRapplication, match="is not a rapplication's id"):
+    with pytest.raises(BadRapplicationError, match="is not a rapplication's id"):
         read_rapplication(folder(tmp_path, bundle(id=ident)))
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_bundle_is_refused_in_words(
     tmp_path: Path, make: Any, change: dict[str, Any], told: str
 ) -> None:
     files = {name: content for name, content in {**bundle(), **change}.items() if content is not None}
-    with pytest.raises(BadRapplication, match=told) as refused:
+    with pytest.raises(BadRapplicationError, match=told) as refused:
         read_rapplication(make(tmp_path, files))
     assert refused.value.do
     assert refused.value.exit_code == 5
@@ -131,7 +131,7 @@ def test_a_wrong_bundle_is_refused_in_words(
 
 @pytest.mark.parametrize("key", ["agent", "service", "ui"])
 def test_what_the_manifest_names_has_to_be_there(tmp_path: Path, key: str) -> None:
-    with pytest.raises(BadRapplication, match=f"manifest's {key} 'gone' is not in the bundle"):
+    with pytest.raises(BadRapplicationError, match=f"manifest's {key} 'gone' is not in the bundle"):
         read_rapplication(folder(tmp_path, bundle(**{key: "gone"})))
 
 
@@ -142,7 +142,7 @@ def test_the_agents_hash_has_to_match(tmp_path: Path) -> None:
     windows = {**bundle(singleton_sha256=right), "singleton/notes_agent.py": AGENT.replace(b"\n", b"\r\n")}
     assert read_rapplication(folder(tmp_path, windows))
     for wrong in ("0" * 64, "0"):
-        with pytest.raises(BadRapplication, match="is not the one"):
+        with pytest.raises(BadRapplicationError, match="is not the one"):
             read_rapplication(folder(tmp_path, bundle(singleton_sha256=wrong)))
 
 
@@ -161,38 +161,38 @@ def test_the_agents_hash_has_to_match(tmp_path: Path) -> None:
     ],
 )
 def test_a_zip_that_writes_elsewhere_is_refused_whole(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadRapplication, match="writes outside its folder"):
+    with pytest.raises(BadRapplicationError, match="writes outside its folder"):
         read_rapplication(zipped(tmp_path, {**bundle(), name: b""}))
 
 
 def test_links_are_refused(tmp_path: Path) -> None:
     link = zipfile.ZipInfo("ui/link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with pytest.raises(BadRapplication, match="links are refused"):
+    with pytest.raises(BadRapplicationError, match="links are refused"):
         read_rapplication(zipped(tmp_path, [*bundle().items(), (link, b"/etc/passwd")]))
     path = folder(tmp_path, bundle())
     (path / "ui" / "link").symlink_to("/etc/passwd")
-    with pytest.raises(BadRapplication, match="links are refused"):
+    with pytest.raises(BadRapplicationError, match="links are refused"):
         read_rapplication(path)
 
 
 def test_a_name_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadRapplication, match="twice"):
+    with pytest.raises(BadRapplicationError, match="twice"):
         read_rapplication(zipped(tmp_path, [*bundle().items(), ("UI/index.html", b"other")]))
 
 
 def test_a_bomb_is_stopped_by_what_it_unpacks_to(tmp_path: Path) -> None:
     path = zipped(tmp_path, {**bundle(), "ui/zeros": bytes(100 << 20)})
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(BadRapplication, match="more than 500 files or 5 MB"):
+    with pytest.raises(BadRapplicationError, match="more than 500 files or 5 MB"):
         read_rapplication(path)
 
 
 def test_neither_folder_nor_zip(tmp_path: Path) -> None:
-    with pytest.raises(BadRapplication, match="neither a folder nor a zip"):
+    with pytest.raises(BadRapplicationError, match="neither a folder nor a zip"):
         read_rapplication(tmp_path / "gone")
     (tmp_path / "x.zip").write_bytes(b"not a zip")
-    with pytest.raises(BadRapplication, match="is not a readable zip"):
+    with pytest.raises(BadRapplicationError, match="is not a readable zip"):
         read_rapplication(tmp_path / "x.zip")
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_zip_is_refused_or_whole(tmp_path: Path, data: st.DataObject) 
     path.write_bytes(raw[: data.draw(st.integers(0, len(raw)))] if data.draw(st.booleans()) else raw)
     try:
         rapp = read_rapplication(path)
-    except BadRapplication:
+    except BadRapplicationError:
         return
     assert all(not part.startswith(".") for file in rapp.files for part in file.path.split("/"))
 

@@ -12,8 +12,8 @@ import pytest
 
 from agents.contract.file_discovery import find_agent_files, stamp_of
 from agents.workers.call import OnCallback
-from agents.workers.config import CrewPlan
-from agents.workers.supervisor import Workforce
+from agents.workers.config import PoolConfig
+from agents.workers.supervisor import WorkerSupervisor
 
 COLLECTION = Path(__file__).parents[1] / "fixtures" / "collection"
 
@@ -33,7 +33,7 @@ class Simple(BasicAgent):
 class House:
     """A workspace and a way to ask its worker. Site-packages stand in for its ``.deps``."""
 
-    def __init__(self, root: Path, workforce: Workforce) -> None:
+    def __init__(self, root: Path, supervisor: WorkerSupervisor) -> None:
         self.root = root
         self.agents = root / "agents"
         self.services = root / "services"
@@ -47,10 +47,10 @@ class House:
             "deps_dir": sysconfig.get_path("purelib"),
         }
         env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8"}
-        self.crew = workforce.crew(str(root), CrewPlan(root, settings, env, max_workers=1))
+        self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=1))
 
     async def ask(self, op: str, body: dict[str, Any], on_callback: OnCallback | None = None) -> Any:
-        return await self.crew.request(op, body, timeout=60, on_callback=on_callback)
+        return await self.pool.request(op, body, timeout=60, on_callback=on_callback)
 
     async def describe(self, rel: str) -> dict[str, Any]:
         answer = await self.ask("describe", {"files": [self.file(rel)]})
@@ -87,9 +87,9 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    workforce = Workforce(on_output=lambda key, pid, line: print(line))
-    yield House(tmp_path / "workspace", workforce)
-    await workforce.close()
+    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
+    yield House(tmp_path / "workspace", supervisor)
+    await supervisor.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.workers.errors import AgentRaised
+from agents.workers.errors import AgentRaisedError
 
 NEED_A_CLOUD_SDK = {
     "needs_azure_agent.py": (3, "No module named 'azure'", "azure"),
@@ -210,7 +210,7 @@ async def test_every_form_of_perform_answers(collection: Any) -> None:
     ],
 )
 async def test_what_an_agent_cannot_do_is_said(collection: Any, rel: str, name: str, reason: str) -> None:
-    with pytest.raises(AgentRaised, match=reason):
+    with pytest.raises(AgentRaisedError, match=reason):
         await collection.perform(collection.file(rel), name, query="rain")
 
 

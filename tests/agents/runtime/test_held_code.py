@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.workers.errors import AgentRaised
+from agents.workers.errors import AgentRaisedError
 
 WHY = "It came in an egg of kitchen."
 OVEN = 'open("RAN", "w").close()\nHEAT = 200\n'
@@ -85,7 +85,7 @@ class Kitchen:
     def __init__(self, house: Any) -> None:
         self.house = house
         self.held: dict[str, dict[str, str]] = {}
-        house.crew.request_context = self.standing
+        house.pool.request_context = self.standing
 
     def standing(self) -> Mapping[str, Any]:
         return {"held": self.held} if self.held else {}
@@ -114,7 +114,7 @@ class Kitchen:
         return result
 
     async def refuses(self, text: str, where: str) -> str:
-        with pytest.raises(AgentRaised) as raised:
+        with pytest.raises(AgentRaisedError) as raised:
             await self.bakes(text)
         said = raised.value.message
         assert f"{where} is quarantined until you approve it: {WHY}" in said
@@ -150,13 +150,13 @@ async def test_the_same_worker_goes_on_when_code_is_approved_or_held(kitchen: Ki
     oven = kitchen.put("agents/oven.py", OVEN)
     kitchen.hold(oven)
     await kitchen.refuses(late("from oven import HEAT"), "agents/oven.py")
-    [worker] = kitchen.house.crew.stats()["pids"]
+    [worker] = kitchen.house.pool.stats()["pids"]
     kitchen.approve()
     assert await kitchen.bakes(late("from oven import HEAT")) == "at 200"
     (kitchen.house.root / "RAN").unlink()
     kitchen.hold(oven)
     await kitchen.refuses(late("from oven import HEAT"), "agents/oven.py")
-    assert kitchen.house.crew.stats()["pids"] == [worker]
+    assert kitchen.house.pool.stats()["pids"] == [worker]
 
 
 async def test_loaded_code_that_is_replaced_by_held_code_is_not_run_again(kitchen: Kitchen) -> None:
@@ -198,7 +198,7 @@ async def test_state_in_memory_outlives_what_does_not_concern_it(kitchen: Kitche
 async def test_a_held_agent_file_does_not_run_even_if_it_is_asked_for(kitchen: Kitchen) -> None:
     kitchen.put("agents/baker_agent.py", early("HEAT = 1; open('RAN', 'w').close()"))
     kitchen.hold(kitchen.house.agents / "baker_agent.py")
-    with pytest.raises(AgentRaised, match=r"agents/baker_agent\.py is quarantined until you approve it"):
+    with pytest.raises(AgentRaisedError, match=r"agents/baker_agent\.py is quarantined until you approve it"):
         await kitchen.house.perform(kitchen.house.file("baker_agent.py"), "Baker")
     assert not kitchen.ran
 
@@ -212,7 +212,9 @@ async def test_a_service_cannot_bring_held_code_in(kitchen: Kitchen, where: str)
     asked = {"file": {"path": str(path)}, "method": "GET", "path": "", "body": {}}
     said = f"agents/oven.py is quarantined until you approve it: {WHY}"
     if where == "at its top":
-        with pytest.raises(AgentRaised, match=r"stove_service\.py line 1: agents/oven\.py is quarantined"):
+        with pytest.raises(
+            AgentRaisedError, match=r"stove_service\.py line 1: agents/oven\.py is quarantined"
+        ):
             await kitchen.house.ask("service", asked)
     else:
         answer = await kitchen.house.ask("service", asked)

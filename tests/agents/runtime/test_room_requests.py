@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.workers.errors import AgentRaised
+from agents.workers.errors import AgentRaisedError
 
 ALICE, BOB = "11111111-aaaa-bbbb-cccc-123456789abc", "22222222-aaaa-bbbb-cccc-123456789abc"
 
@@ -58,13 +58,15 @@ async def test_a_kept_copy_sees_the_place_of_the_original(house: Any) -> None:
 async def test_a_file_that_went_away_is_said_to_be_gone(house: Any, simple: str) -> None:
     file = house.write("simple_agent.py", simple.format(text="here"))
     (house.agents / "simple_agent.py").unlink()
-    with pytest.raises(AgentRaised, match=r"simple_agent\.py has no agent Simple now: it cannot be read"):
+    with pytest.raises(
+        AgentRaisedError, match=r"simple_agent\.py has no agent Simple now: it cannot be read"
+    ):
         await house.perform(file, "Simple")
 
 
 async def test_an_agent_that_is_not_in_the_file(house: Any, simple: str) -> None:
     file = house.write("simple_agent.py", simple.format(text="here"))
-    with pytest.raises(AgentRaised, match=r"simple_agent\.py has no agent Other now"):
+    with pytest.raises(AgentRaisedError, match=r"simple_agent\.py has no agent Other now"):
         await house.perform(file, "Other")
 
 
@@ -104,8 +106,8 @@ async def test_packages_come_from_the_workspace_before_anything_else(house: Any)
         "import sys\nfrom basic_agent import BasicAgent\n\n\n"
         "class Path(BasicAgent):\n    def perform(self, **kwargs):\n        return sys.path[0]\n",
     )
-    assert await house.perform(file, "Path") == house.crew.plan.settings["deps_dir"]
-    assert sys.path[0] != house.crew.plan.settings["deps_dir"], "only the worker's path changes"
+    assert await house.perform(file, "Path") == house.pool.plan.settings["deps_dir"]
+    assert sys.path[0] != house.pool.plan.settings["deps_dir"], "only the worker's path changes"
 
 
 async def test_system_context_is_the_callers_own(collection: Any) -> None:
@@ -188,7 +190,7 @@ async def test_an_agent_asks_the_house_and_hears_why_not(collection: Any) -> Non
         "arguments": {},
         "user_guid": "",
     }
-    with pytest.raises(AgentRaised, match="CallbackRefused"):
+    with pytest.raises(AgentRaisedError, match="CallbackRefused"):
         await collection.ask("perform", body, refuse)
 
     async def allow(operation: str, arguments: dict[str, Any]) -> Any:
@@ -246,7 +248,7 @@ async def test_memories_reach_the_context(collection: Any) -> None:
 
 
 async def test_an_unknown_request_is_refused(house: Any) -> None:
-    with pytest.raises(AgentRaised, match="a worker does not know 'dance'"):
+    with pytest.raises(AgentRaisedError, match="a worker does not know 'dance'"):
         await house.ask("dance", {})
 
 
@@ -262,7 +264,7 @@ async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
         body = {"file": {"path": str(service)}, "method": "GET", "path": path, "body": {}}
         return await house.ask("service", body)
 
-    with pytest.raises(AgentRaised, match=r"board_service\.py cannot be read"):
+    with pytest.raises(AgentRaisedError, match=r"board_service\.py cannot be read"):
         await ask()
     write("def handle(method, path, body):\n    return {'path': path}, 200\n")
     found = await ask(path="tasks/7")
@@ -286,7 +288,7 @@ async def test_trusted_room_loads_the_standard_library_before_packages(house: An
     file = house.write("counter_agent.py", text)
     answers = []
     for last in (False, True):
-        settings = {**house.crew.plan.settings, "deps_dir": str(packages), "deps_last": last}
-        house.crew.retire(replace(house.crew.plan, settings=settings))
+        settings = {**house.pool.plan.settings, "deps_dir": str(packages), "deps_last": last}
+        house.pool.retire(replace(house.pool.plan, settings=settings))
         answers.append(await house.perform(file, "Counter"))
     assert answers == ["True", "False"]

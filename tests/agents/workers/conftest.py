@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from agents.workers.pool import WorkerPool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, MakePlan
 
 
@@ -23,8 +23,8 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-async def workforce(home: Home) -> AsyncIterator[Workforce]:
-    made = Workforce(on_output=lambda *said: home.printed.append(said), preload=(ROOM,))
+async def supervisor(home: Home) -> AsyncIterator[WorkerSupervisor]:
+    made = WorkerSupervisor(on_output=lambda *said: home.printed.append(said), preload=(ROOM,))
     await made.start()
     yield made
     await made.close()
@@ -36,5 +36,5 @@ def plan(home: Home) -> MakePlan:
 
 
 @pytest.fixture
-def crew(workforce: Workforce, plan: MakePlan) -> WorkerPool:
-    return workforce.crew("a", plan())
+def pool(supervisor: WorkerSupervisor, plan: MakePlan) -> WorkerPool:
+    return supervisor.pool("a", plan())

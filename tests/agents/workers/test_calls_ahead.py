@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from agents.errors import WorkerGone
+from agents.errors import WorkerDiedError
 from agents.workers.pool import WorkerPool
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_handle import _WAIT
 from tests.agents.workers.trial_home import ROOM, Home, until
 
@@ -41,8 +41,8 @@ answer = sorted(found)
 
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
-async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
-    made = Workforce(preload=(ROOM,), sandbox=request.param)
+async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
     await made.start()
     if made.sandbox_report()["kind"] != request.param:
         await made.close()
@@ -64,8 +64,10 @@ def ahead(pool: WorkerPool) -> int:
     return sum(max(0, len(worker.calls) - 1) for worker in pool._workers)
 
 
-async def test_calls_ahead_keep_their_order_and_are_answered_once(workforce: Workforce, home: Home) -> None:
-    pool = workforce.crew("a", home.plan(max_workers=1))
+async def test_calls_ahead_keep_their_order_and_are_answered_once(
+    supervisor: WorkerSupervisor, home: Home
+) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     await warm(pool, "k")
     book, most = home.workspace / "book", 0
     calls = []
@@ -80,8 +82,8 @@ async def test_calls_ahead_keep_their_order_and_are_answered_once(workforce: Wor
     assert 1 < most <= 64
 
 
-async def test_slow_call_does_not_hold_up_those_behind_it(workforce: Workforce, home: Home) -> None:
-    pool = workforce.crew("a", home.plan(max_workers=2))
+async def test_slow_call_does_not_hold_up_those_behind_it(supervisor: WorkerSupervisor, home: Home) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=2))
     await warm(pool, "k")
     slow = asyncio.ensure_future(pool.request("sleep", {"seconds": 2}, timeout=30, together="k"))
     behind = [
@@ -96,8 +98,8 @@ async def test_slow_call_does_not_hold_up_those_behind_it(workforce: Workforce, 
     assert await slow == "awake"
 
 
-async def test_cancelled_call_ahead_is_not_performed(workforce: Workforce, home: Home) -> None:
-    pool = workforce.crew("a", home.plan(max_workers=1))
+async def test_cancelled_call_ahead_is_not_performed(supervisor: WorkerSupervisor, home: Home) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     await warm(pool, "k")
     book = home.workspace / "book"
     (pid,) = pool.stats()["pids"]
@@ -116,8 +118,10 @@ async def test_cancelled_call_ahead_is_not_performed(workforce: Workforce, home:
     assert pool.stats()["pids"] == [pid], "no worker was ended for it"
 
 
-async def test_killed_worker_has_its_unread_calls_performed_once(workforce: Workforce, home: Home) -> None:
-    pool = workforce.crew("a", home.plan(max_workers=1))
+async def test_killed_worker_has_its_unread_calls_performed_once(
+    supervisor: WorkerSupervisor, home: Home
+) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     await warm(pool, "k")
     book = home.workspace / "book"
     (pid,) = pool.stats()["pids"]
@@ -134,14 +138,14 @@ async def test_killed_worker_has_its_unread_calls_performed_once(workforce: Work
     while not book.exists():  # without giving the daemon's loop the time to take them back
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(WorkerGone):
+    with pytest.raises(WorkerDiedError):
         await running
     await asyncio.gather(*behind)
     assert book.read_text().split() == [str(n) for n in range(10)]
 
 
-async def test_leftover_thread_gets_no_more_calls(workforce: Workforce, home: Home) -> None:
-    pool = workforce.crew("a", home.plan(max_workers=1))
+async def test_leftover_thread_gets_no_more_calls(supervisor: WorkerSupervisor, home: Home) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     await warm(pool, "k")
     (pid,) = pool.stats()["pids"]
     code = "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()"
@@ -154,9 +158,11 @@ async def test_leftover_thread_gets_no_more_calls(workforce: Workforce, home: Ho
     assert inside <= {told[-1]}
 
 
-async def test_calls_of_others_are_never_in_a_busy_workers_reach(any_kind: Workforce, home: Home) -> None:
+async def test_calls_of_others_are_never_in_a_busy_workers_reach(
+    any_kind: WorkerSupervisor, home: Home
+) -> None:
     """An agent reads its own descriptor while calls of another caller, and of another agent, wait."""
-    pool = any_kind.crew("a", home.plan(max_workers=1))
+    pool = any_kind.pool("a", home.plan(max_workers=1))
     seen: dict[str, list[str]] = {}
     for others in ("caller 1, agent 1", "caller 2, agent 1", "caller 1, agent 2", None):
         await warm(pool, "caller 1, agent 1")

@@ -1,4 +1,4 @@
-"""The process behind a TCP port: found among the template's descendants, and nowhere else."""
+"""The process behind a TCP port: found among the zygote's descendants, and nowhere else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _started(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::1", "::"])
-def test_listener_below_the_template_is_found(address: str) -> None:
+def test_listener_below_the_zygote_is_found(address: str) -> None:
     with _started(PARENT, LISTENS, address) as (parent, port):
         for host in ("127.0.0.1", "::1", "localhost"):
             reached = host == "localhost" or address in (host, "0.0.0.0", "::")

@@ -24,32 +24,32 @@ from agents.workers import landlock
 BEGINNING = """
 import asyncio, json, os, sys, time
 from pathlib import Path
-from agents.errors import WorkerGone
+from agents.errors import WorkerDiedError
 from agents.workers.process_tree import descendants, is_worker_process
 from agents.workers.limits import processes_of_account
 from agents.workers.config import Limits
-from agents.workers.errors import AgentRaised
-from agents.workers.supervisor import Workforce
+from agents.workers.errors import AgentRaisedError
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, is_gone, until
 
 home, kind = Home(Path(sys.argv[1]) / "home").furnish(), sys.argv[2]
 
-async def run(crew, op="run", timeout=30, **body):
+async def run(pool, op="run", timeout=30, **body):
     try:
-        return await crew.request(op, body, timeout=timeout)
+        return await pool.request(op, body, timeout=timeout)
     except Exception as problem:
         return f"{type(problem).__name__}: {problem}"
 
 async def main():
-    workforce = Workforce(preload=(ROOM,), sandbox=kind)
-    await workforce.start()
-    if workforce.sandbox_report()["kind"] != kind:
-        print(json.dumps({"skip": workforce.sandbox_report()["detail"]}))
-        return await workforce.close()
-    crew = workforce.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
-    answer = await scene(workforce, crew)
+    supervisor = WorkerSupervisor(preload=(ROOM,), sandbox=kind)
+    await supervisor.start()
+    if supervisor.sandbox_report()["kind"] != kind:
+        print(json.dumps({"skip": supervisor.sandbox_report()["detail"]}))
+        return await supervisor.close()
+    pool = supervisor.pool("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+    answer = await scene(supervisor, pool)
     print(json.dumps({"answer": answer}))
-    await workforce.close()
+    await supervisor.close()
 """
 
 Play = Callable[[str], Any]
@@ -57,7 +57,7 @@ Play = Callable[[str], Any]
 
 @pytest.fixture(params=["mount namespace", "landlock"])
 def play(request: pytest.FixtureRequest, nobody_python: Path) -> Iterator[Play]:
-    """Runs ``async def scene(workforce, crew)`` as nobody and returns its answer."""
+    """Runs ``async def scene(supervisor, pool)`` as nobody and returns its answer."""
     folder = Path(tempfile.mkdtemp(prefix="rappd-nobody-"))
     os.chown(folder, NOBODY, NOBODY)
 
@@ -81,10 +81,10 @@ def play(request: pytest.FixtureRequest, nobody_python: Path) -> Iterator[Play]:
 
 def test_secrets_are_closed_and_the_workspace_is_open(play: Play) -> None:
     closed, own, listing, around = play("""
-        async def scene(workforce, crew):
-            closed = [await run(crew, "read", path=str(secret)) for secret in home.secrets]
-            own = await run(crew, "write", path="own", text="mine")
-            listing = await run(crew, "listing", path=str(home.path))
+        async def scene(supervisor, pool):
+            closed = [await run(pool, "read", path=str(secret)) for secret in home.secrets]
+            own = await run(pool, "write", path="own", text="mine")
+            listing = await run(pool, "listing", path=str(home.path))
             key = home.secrets[0]
             ways = [
                 f"cat /proc/{os.getpid()}/root{key}",
@@ -93,9 +93,9 @@ def test_secrets_are_closed_and_the_workspace_is_open(play: Play) -> None:
                 f"nsenter --user --mount --target {os.getpid()} cat {key}",
                 f"cat {key}",
             ]
-            return closed, own, listing, [await run(crew, "shell", command=way) for way in ways]
+            return closed, own, listing, [await run(pool, "shell", command=way) for way in ways]
     """)
-    assert all(answer.startswith("AgentRaised: ") for answer in closed), closed
+    assert all(answer.startswith("AgentRaisedError: ") for answer in closed), closed
     assert own == 4
     assert listing == ["twins"] or "PermissionError" in listing
     assert not [way for way in around if "a secret" in way["out"]]
@@ -103,40 +103,40 @@ def test_secrets_are_closed_and_the_workspace_is_open(play: Play) -> None:
 
 def test_the_daemons_environment_is_closed(play: Play) -> None:
     own, direct, any_of_them = play("""
-        async def scene(workforce, crew):
+        async def scene(supervisor, pool):
             daemon = os.getpid()
-            own = await run(crew, "read", path="/proc/self/environ")
-            direct = await run(crew, "read", path=f"/proc/{daemon}/environ")
-            swept = await run(crew, "shell", command="cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'")
+            own = await run(pool, "read", path="/proc/self/environ")
+            direct = await run(pool, "read", path=f"/proc/{daemon}/environ")
+            swept = await run(pool, "shell", command="cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'")
             return own, direct, swept["out"]
     """)
     assert "LANG=C.UTF-8" in own
-    assert direct.startswith("AgentRaised: ")
+    assert direct.startswith("AgentRaisedError: ")
     assert "sesame" not in own + any_of_them
 
 
 def test_a_fork_bomb_is_held_back_and_costs_one_call(play: Play) -> None:
     highest, most, outcomes, after, left = play("""
-        async def scene(workforce, crew):
+        async def scene(supervisor, pool):
             highest = 0
             # Landlock: the kernel bounds the account as a whole, and other programs of it may end meanwhile
             most = 45 + (processes_of_account() if kind == "landlock" else 0)
             async def count():
                 nonlocal highest
                 while True:
-                    highest = max(highest, len(descendants(workforce.template_pid)))
+                    highest = max(highest, len(descendants(supervisor.zygote_pid)))
                     await asyncio.sleep(0.02)
             counting = asyncio.create_task(count())
-            outcomes = [await run(crew, "bomb", patient=patient) for patient in (True, False)]
-            after = await run(crew, "echo", n=1)
+            outcomes = [await run(pool, "bomb", patient=patient) for patient in (True, False)]
+            after = await run(pool, "echo", n=1)
             counting.cancel()
             def living():
-                return [pid for pid in descendants(workforce.template_pid) if not is_gone(pid)]
+                return [pid for pid in descendants(supervisor.zygote_pid) if not is_gone(pid)]
             await until(lambda: len(living()) <= 1)
             return highest, most, outcomes, after, len(living())
     """)
     assert highest <= most
-    assert all(outcome.startswith(("WorkerGone", "AgentRaised")) for outcome in outcomes), outcomes
+    assert all(outcome.startswith(("WorkerDiedError", "AgentRaisedError")) for outcome in outcomes), outcomes
     assert after == {"n": 1}
     assert left <= 1
 
@@ -145,17 +145,17 @@ def test_memory_without_a_control_group_is_counted(play: Play) -> None:
     report, kept, answers, after = play("""
         from tests.agents.workers.test_worker_memory import CHILDREN, SHARED, UNNAMED
 
-        async def scene(workforce, crew):
+        async def scene(supervisor, pool):
             plan = home.plan(max_workers=1, limits=Limits(memory=200 << 20, processes=40))
-            limited = workforce.crew("limited", plan)
+            limited = supervisor.pool("limited", plan)
             taking = [UNNAMED, CHILDREN] + ([SHARED] if kind == "mount namespace" else [])
             kept = [await run(limited, code=code.replace("SIZE", "60")) for code in taking]
             answers = [await run(limited, code=code.replace("SIZE", "400")) for code in taking]
-            return workforce.sandbox_report()["memory"], kept, answers, await run(crew, "echo", n=1)
+            return supervisor.sandbox_report()["memory"], kept, answers, await run(pool, "echo", n=1)
     """)
     assert "counted" in report
     assert set(kept) == {"kept"}, kept
-    told = "WorkerGone: The worker took more memory than 200 MB and was stopped"
+    told = "WorkerDiedError: The worker took more memory than 200 MB and was stopped"
     assert answers[:2] == [told, told], answers
     assert all("No space left" in answer for answer in answers[2:]), answers
     assert after == {"n": 1}
@@ -163,12 +163,12 @@ def test_memory_without_a_control_group_is_counted(play: Play) -> None:
 
 def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> None:
     recognised, gone = play("""
-        async def scene(workforce, crew):
-            asyncio.ensure_future(run(crew, "shell", command="(setsid sleep 1000 &); setsid sleep 1000"))
-            await until(lambda: len(descendants(workforce.template_pid)) >= 4)
-            pids = descendants(workforce.template_pid)
-            recognised = all(is_worker_process(pid, workforce.template_pid) for pid in pids)
-            await workforce.dismiss("a")
+        async def scene(supervisor, pool):
+            asyncio.ensure_future(run(pool, "shell", command="(setsid sleep 1000 &); setsid sleep 1000"))
+            await until(lambda: len(descendants(supervisor.zygote_pid)) >= 4)
+            pids = descendants(supervisor.zygote_pid)
+            recognised = all(is_worker_process(pid, supervisor.zygote_pid) for pid in pids)
+            await supervisor.dismiss("a")
             await until(lambda: all(is_gone(pid) for pid in pids))
             return recognised, True
     """)
@@ -176,12 +176,12 @@ def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> Non
     assert gone
 
 
-def test_several_workers_and_crews(play: Play) -> None:
+def test_several_workers_and_pools(play: Play) -> None:
     first, second, workers = play("""
-        async def scene(workforce, crew):
-            many = workforce.crew("b", home.plan())
+        async def scene(supervisor, pool):
+            many = supervisor.pool("b", home.plan())
             slow = [run(many, "sleep", seconds=0.4) for _ in range(8)]
-            second = await asyncio.gather(*slow, run(crew, "parallel", number=3))
+            second = await asyncio.gather(*slow, run(pool, "parallel", number=3))
             return second[-1], second[0], many.stats()["workers"]
     """)
     assert first == [0, 1, 4]
@@ -204,13 +204,13 @@ if "closed" not in sys.argv:
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
     os.execv(sys.executable, [sys.executable, *sys.argv, "closed"])
 
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 
 async def main():
-    workforce = Workforce(preload=())
-    await workforce.start()
-    print(workforce.sandbox_report()["kind"])
-    await workforce.close()
+    supervisor = WorkerSupervisor(preload=())
+    await supervisor.start()
+    print(supervisor.sandbox_report()["kind"])
+    await supervisor.close()
 
 asyncio.run(main())
 """

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.errors import WorkerGone
+from agents.errors import WorkerDiedError
 from agents.workers import cgroup_limit
 from agents.workers.config import Limits
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, until
 
 pytestmark = [
@@ -54,8 +54,8 @@ import time; time.sleep(3); answer = "kept"
 
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
-async def limited(request: pytest.FixtureRequest) -> AsyncIterator[Workforce]:
-    made = Workforce(preload=(ROOM,), sandbox=request.param)
+async def limited(request: pytest.FixtureRequest) -> AsyncIterator[WorkerSupervisor]:
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
     await made.start()
     if made.sandbox_report()["kind"] != request.param:
         await made.close()
@@ -64,22 +64,24 @@ async def limited(request: pytest.FixtureRequest) -> AsyncIterator[Workforce]:
     await made.close()
 
 
-async def ask(workforce: Workforce, home: Home, code: str, size: int) -> str:
+async def ask(supervisor: WorkerSupervisor, home: Home, code: str, size: int) -> str:
     """What becomes of code that takes ``size`` MB, in a worker that may take ``LIMIT``."""
-    crew = workforce.crew("a", home.plan(limits=Limits(memory=LIMIT)))
+    pool = supervisor.pool("a", home.plan(limits=Limits(memory=LIMIT)))
     try:
-        return str(await crew.request("run", {"code": code.replace("SIZE", str(size))}, timeout=30))
-    except WorkerGone as gone:
+        return str(await pool.request("run", {"code": code.replace("SIZE", str(size))}, timeout=30))
+    except WorkerDiedError as gone:
         return str(gone)
 
 
 @pytest.mark.parametrize("code", [UNNAMED, CHILDREN, SHARED], ids=["memfd", "children", "shared memory"])
-async def test_too_much_memory_ends_the_call_in_words(limited: Workforce, home: Home, code: str) -> None:
+async def test_too_much_memory_ends_the_call_in_words(
+    limited: WorkerSupervisor, home: Home, code: str
+) -> None:
     if cgroup_limit._writable_parent("memory") is None:
         pytest.skip("no control group for memory here")
     report = limited.sandbox_report()
     assert "control group" in report["memory"]
-    neighbour = limited.crew("b", home.plan())
+    neighbour = limited.pool("b", home.plan())
     before = await neighbour.request("whoami", {}, timeout=20)
     assert await ask(limited, home, code, 60) == "kept"
     answer = await ask(limited, home, code, 400)
@@ -89,15 +91,15 @@ async def test_too_much_memory_ends_the_call_in_words(limited: Workforce, home: 
     assert (await neighbour.request("whoami", {}, timeout=20))["pid"] == before["pid"]
 
 
-async def test_groups_are_removed_with_their_workers(limited: Workforce, home: Home) -> None:
+async def test_groups_are_removed_with_their_workers(limited: WorkerSupervisor, home: Home) -> None:
     parent = cgroup_limit._writable_parent("memory")
     if parent is None:
         pytest.skip("no control group for memory here")
-    crew = limited.crew("a", home.plan())
-    await crew.request("echo", {}, timeout=20)
-    mine = f"rappd-workers-{limited.template_pid}-*"
+    pool = limited.pool("a", home.plan())
+    await pool.request("echo", {}, timeout=20)
+    mine = f"rappd-workers-{limited.zygote_pid}-*"
     await until(lambda: len(list(parent.glob(mine))) == 1)
-    await limited.dismiss("a")
+    await limited.remove("a")
     await until(lambda: not list(parent.glob(mine)))
 
 

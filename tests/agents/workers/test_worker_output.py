@@ -9,22 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.errors import WorkerGone
+from agents.errors import WorkerDiedError
 from agents.workers.output import LINE_BYTES, Output
 from agents.workers.pool import WorkerPool
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_handle import WorkerHandle
 from tests.agents.workers.trial_home import Home, until
 
 
-async def test_lines_arrive_with_crew_and_process(workforce: Workforce, crew: WorkerPool, home: Home) -> None:
-    await crew.request("talk", {"lines": 3, "text": "naïve"}, timeout=20)
+async def test_lines_arrive_with_pool_and_process(
+    supervisor: WorkerSupervisor, pool: WorkerPool, home: Home
+) -> None:
+    await pool.request("talk", {"lines": 3, "text": "naïve"}, timeout=20)
     await until(lambda: len(home.printed) == 3)
-    assert home.printed == [("a", crew.stats()["pids"][0], f"naïve {n}") for n in range(3)]
+    assert home.printed == [("a", pool.stats()["pids"][0], f"naïve {n}") for n in range(3)]
 
 
 async def test_worker_gets_calls_once_its_process_is_known(
-    crew: WorkerPool, home: Home, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     born = WorkerHandle.born
     late = asyncio.Event()
@@ -33,41 +35,41 @@ async def test_worker_gets_calls_once_its_process_is_known(
         asyncio.get_running_loop().call_later(0.2, lambda: (born(link, pid), late.set()))
 
     monkeypatch.setattr(WorkerHandle, "born", born_late)
-    await crew.request("talk", {"lines": 3, "text": "early"}, timeout=20)
+    await pool.request("talk", {"lines": 3, "text": "early"}, timeout=20)
     assert late.is_set()
     await until(lambda: len(home.printed) == 3)
-    assert home.printed == [("a", crew.stats()["pids"][0], f"early {n}") for n in range(3)]
+    assert home.printed == [("a", pool.stats()["pids"][0], f"early {n}") for n in range(3)]
 
 
-async def test_lines_arrive_while_the_call_still_runs(crew: WorkerPool, home: Home) -> None:
+async def test_lines_arrive_while_the_call_still_runs(pool: WorkerPool, home: Home) -> None:
     code = "import time; print('begun'); time.sleep(60)"
-    task = asyncio.create_task(crew.request("run", {"code": code}, timeout=60))
+    task = asyncio.create_task(pool.request("run", {"code": code}, timeout=60))
     await until(lambda: home.lines() == ["begun"])
     task.cancel()
 
 
 async def test_an_unfinished_line_arrives_at_the_end(
-    workforce: Workforce, crew: WorkerPool, home: Home
+    supervisor: WorkerSupervisor, pool: WorkerPool, home: Home
 ) -> None:
-    await crew.request("mutter", {"text": "hm"}, timeout=20)
-    await workforce.dismiss("a")
-    crew = workforce.crew("b", crew.plan)
-    await crew.request("mutter", {"text": "hm"}, timeout=20)
-    crew.retire()
+    await pool.request("mutter", {"text": "hm"}, timeout=20)
+    await supervisor.remove("a")
+    pool = supervisor.pool("b", pool.plan)
+    await pool.request("mutter", {"text": "hm"}, timeout=20)
+    pool.retire()
     await until(lambda: "b" in [key for key, _, _ in home.printed])
     assert set("".join(line for key, _, line in home.printed if key == "b")) == set("hm!")
 
 
-async def test_the_words_of_a_crash_arrive(crew: WorkerPool, home: Home) -> None:
-    with pytest.raises(WorkerGone):
-        await crew.request(
+async def test_the_words_of_a_crash_arrive(pool: WorkerPool, home: Home) -> None:
+    with pytest.raises(WorkerDiedError):
+        await pool.request(
             "run", {"code": "import sys; sys.stderr.write('last words\\n'); os._exit(1)"}, timeout=20
         )
     await until(lambda: "last words" in home.lines())
 
 
-async def test_a_flood_is_counted_not_kept(crew: WorkerPool, home: Home) -> None:
-    assert await crew.request("talk", {"lines": 100_000}, timeout=60) == 100_000
+async def test_a_flood_is_counted_not_kept(pool: WorkerPool, home: Home) -> None:
+    assert await pool.request("talk", {"lines": 100_000}, timeout=60) == 100_000
     await until(lambda: any("not kept" in line for line in home.lines()))
 
     def accounted() -> int:
@@ -78,16 +80,16 @@ async def test_a_flood_is_counted_not_kept(crew: WorkerPool, home: Home) -> None
     assert len(home.lines()) < 5_000
 
 
-async def test_a_line_without_end_is_cut(crew: WorkerPool, home: Home) -> None:
-    await crew.request("run", {"code": "print('x' * 1_000_000); print('next')"}, timeout=20)
+async def test_a_line_without_end_is_cut(pool: WorkerPool, home: Home) -> None:
+    await pool.request("run", {"code": "print('x' * 1_000_000); print('next')"}, timeout=20)
     await until(lambda: "next" in home.lines())
     assert home.lines() == ["x" * LINE_BYTES, "next"]
 
 
-async def test_agent_code_may_replace_or_close_its_output(crew: WorkerPool) -> None:
+async def test_agent_code_may_replace_or_close_its_output(pool: WorkerPool) -> None:
     code = "import sys; sys.stdout.close(); sys.stdout = None; os.close(1); os.close(2); answer = 1"
-    assert await crew.request("run", {"code": code}, timeout=20) == 1
-    assert await crew.request("echo", {"n": 1}, timeout=20) == {"n": 1}
+    assert await pool.request("run", {"code": code}, timeout=20) == 1
+    assert await pool.request("echo", {"n": 1}, timeout=20) == {"n": 1}
 
 
 @settings(max_examples=60, deadline=None)

@@ -14,15 +14,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.errors import WorkerGone, WorkerRefused
+from agents.errors import WorkerDiedError, WorkerStartError
 from agents.workers.config import Limits
-from agents.workers.errors import AgentRaised
+from agents.workers.errors import AgentRaisedError
 from agents.workers.memfd import anonymous_file
 from agents.workers.privileges import first_in_line
 from agents.workers.process_tree import children, descendants, is_worker_process
 from agents.workers.protocol import packet_pair
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, is_gone, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -32,17 +32,17 @@ one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 DAEMON = """
 import asyncio, sys
 from pathlib import Path
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, until
 
 async def main():
-    workforce = Workforce(preload=(ROOM,), sandbox=sys.argv[2])
-    await workforce.start()
-    crew = workforce.crew("a", Home(Path(sys.argv[1])).plan())
+    supervisor = WorkerSupervisor(preload=(ROOM,), sandbox=sys.argv[2])
+    await supervisor.start()
+    pool = supervisor.pool("a", Home(Path(sys.argv[1])).plan())
     for op, body in (("spin", {}), ("sleep", {}), ("shell", {"command": "sleep 1000"})):
-        asyncio.ensure_future(crew.request(op, body, timeout=600))
-    await until(lambda: len(crew.stats()["pids"]) > 1)
-    print(workforce.template_pid, *crew.stats()["pids"], flush=True)
+        asyncio.ensure_future(pool.request(op, body, timeout=600))
+    await until(lambda: len(pool.stats()["pids"]) > 1)
+    print(supervisor.zygote_pid, *pool.stats()["pids"], flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(main())
@@ -58,8 +58,8 @@ def runs(pid: int, command: str) -> bool:
 
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
-async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
-    made = Workforce(preload=(ROOM,), sandbox=request.param)
+async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
     await made.start()
     if made.sandbox_report()["kind"] != request.param:
         await made.close()
@@ -91,44 +91,44 @@ async def test_when_the_daemon_is_killed_nothing_of_it_is_left(home: Home, kind:
 
 
 @one_loop
-async def test_closing_leaves_nothing(any_kind: Workforce, home: Home) -> None:
-    crew = any_kind.crew("a", home.plan())
+async def test_closing_leaves_nothing(any_kind: WorkerSupervisor, home: Home) -> None:
+    pool = any_kind.pool("a", home.plan())
     command = "(setsid sleep 1000 &); nohup sleep 1000 & setsid sleep 1000"
-    waiting = asyncio.create_task(crew.request("shell", {"command": command}, timeout=60))
-    template = any_kind.template_pid
-    await until(lambda: len(descendants(template)) >= 4)
-    everything = [template, *descendants(template)]
+    waiting = asyncio.create_task(pool.request("shell", {"command": command}, timeout=60))
+    zygote = any_kind.zygote_pid
+    await until(lambda: len(descendants(zygote)) >= 4)
+    everything = [zygote, *descendants(zygote)]
     await any_kind.close()
     await asyncio.gather(waiting, return_exceptions=True)
     await until(lambda: all(is_gone(pid) for pid in everything))
 
 
 @one_loop
-async def test_what_a_worker_left_running_ends_with_it(any_kind: Workforce, home: Home) -> None:
-    crew = any_kind.crew("a", home.plan(max_workers=1))
+async def test_what_a_worker_left_running_ends_with_it(any_kind: WorkerSupervisor, home: Home) -> None:
+    pool = any_kind.pool("a", home.plan(max_workers=1))
     for code in ("time.sleep(1000)", "os.setsid(); os.fork(); time.sleep(1000)"):
-        await crew.request("whoami", {}, timeout=20)
-        await until(lambda: len(crew.stats()["pids"]) == 1)
-        (pid,) = crew.stats()["pids"]
-        await crew.request("orphan", {"code": code}, timeout=20)
+        await pool.request("whoami", {}, timeout=20)
+        await until(lambda: len(pool.stats()["pids"]) == 1)
+        (pid,) = pool.stats()["pids"]
+        await pool.request("orphan", {"code": code}, timeout=20)
         await until(lambda pid=pid: is_gone(pid))
-        after = await crew.request("whoami", {}, timeout=20)
+        after = await pool.request("whoami", {}, timeout=20)
         assert after["count"] == 1, "the same worker went on"
-    template = any_kind.template()
-    await until(lambda: set(children(template.pid)) <= {*crew.stats()["pids"], template.helper})
+    zygote = any_kind.zygote()
+    await until(lambda: set(children(zygote.pid)) <= {*pool.stats()["pids"], zygote.helper})
 
 
 @one_loop
-async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: Workforce, home: Home) -> None:
-    crew = any_kind.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
-    template = any_kind.template()
+async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: WorkerSupervisor, home: Home) -> None:
+    pool = any_kind.pool("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+    zygote = any_kind.zygote()
     for patient in (True, False):
-        with pytest.raises((WorkerGone, AgentRaised)) as caught:
-            await crew.request("bomb", {"patient": patient}, timeout=60)
+        with pytest.raises((WorkerDiedError, AgentRaisedError)) as caught:
+            await pool.request("bomb", {"patient": patient}, timeout=60)
         if patient:
             assert "processes and was stopped" in str(caught.value)
-        assert await crew.request("echo", {"n": 1}, timeout=30) == {"n": 1}
-        await until(lambda: _living(template.pid) <= {*crew.stats()["pids"], template.helper})
+        assert await pool.request("echo", {"n": 1}, timeout=30) == {"n": 1}
+        await until(lambda: _living(zygote.pid) <= {*pool.stats()["pids"], zygote.helper})
 
 
 def test_whoever_ends_a_crowd_runs_before_it_and_gives_the_place_back() -> None:
@@ -141,10 +141,10 @@ def test_whoever_ends_a_crowd_runs_before_it_and_gives_the_place_back() -> None:
 
 
 @one_loop
-async def test_workers_and_what_they_start_are_recognised(any_kind: Workforce, home: Home) -> None:
+async def test_workers_and_what_they_start_are_recognised(any_kind: WorkerSupervisor, home: Home) -> None:
     """As the control socket does: by the process at the other end of a connection."""
-    template = any_kind.template_pid
-    crew = any_kind.crew("a", home.plan())
+    zygote = any_kind.zygote_pid
+    pool = any_kind.pool("a", home.plan())
     where = home.workspace / "control"
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(os.path.relpath(where))
@@ -152,26 +152,26 @@ async def test_workers_and_what_they_start_are_recognised(any_kind: Workforce, h
         door.setblocking(False)
         call = "s = socket.socket(socket.AF_UNIX); s.connect('control'); s.send(b'x'); s.recv(1)"
         loop = asyncio.get_running_loop()
-        waiting = [asyncio.create_task(crew.request("run", {"code": call}, timeout=30))]
+        waiting = [asyncio.create_task(pool.request("run", {"code": call}, timeout=30))]
         inside = textwrap.indent(call, "    ")
         for start in ("", "    os.setsid()\n    if os.fork(): os._exit(0)\n"):
             code = f"if os.fork() == 0:\n{start}{inside}\n    os._exit(0)\nimport time; time.sleep(1)"
-            waiting.append(asyncio.create_task(crew.request("run", {"code": code}, timeout=30)))
+            waiting.append(asyncio.create_task(pool.request("run", {"code": code}, timeout=30)))
         for _ in range(3):
             connection, _ = await loop.sock_accept(door)
             with connection:
                 await loop.sock_recv(connection, 1)
                 credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-                assert is_worker_process(int.from_bytes(credentials[:4], sys.byteorder), template)
+                assert is_worker_process(int.from_bytes(credentials[:4], sys.byteorder), zygote)
         await asyncio.gather(*waiting)
-    assert is_worker_process(template, template)
-    assert all(is_worker_process(pid, template) for pid in crew.stats()["pids"])
-    assert not is_worker_process(os.getpid(), template)
-    assert not is_worker_process(os.getppid(), template)
+    assert is_worker_process(zygote, zygote)
+    assert all(is_worker_process(pid, zygote) for pid in pool.stats()["pids"])
+    assert not is_worker_process(os.getpid(), zygote)
+    assert not is_worker_process(os.getppid(), zygote)
     with subprocess.Popen(["sleep", "100"]) as own:
-        assert not is_worker_process(own.pid, template)
+        assert not is_worker_process(own.pid, zygote)
         own.kill()
-    assert is_worker_process(own.pid, template), "a process that is gone proves nothing"
+    assert is_worker_process(own.pid, zygote), "a process that is gone proves nothing"
 
 
 _ENDED_ORPHAN = """
@@ -189,45 +189,47 @@ time.sleep(0.1)
 
 
 @one_loop
-async def test_ended_orphans_are_collected(workforce: Workforce, home: Home) -> None:
+async def test_ended_orphans_are_collected(supervisor: WorkerSupervisor, home: Home) -> None:
     """By the worker that adopted them, between requests, some time after they ended."""
-    crew = workforce.crew("a", home.plan(max_workers=1))
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     impatient = "import agents.workers.zombie_reaper as orphans; orphans.SECONDS = 0.05"
-    await crew.request("run", {"code": impatient}, timeout=20)
-    await crew.request("run", {"code": _ENDED_ORPHAN}, timeout=20)
-    (pid,) = crew.stats()["pids"]
+    await pool.request("run", {"code": impatient}, timeout=20)
+    await pool.request("run", {"code": _ENDED_ORPHAN}, timeout=20)
+    (pid,) = pool.stats()["pids"]
     while children(pid):
-        await crew.request("echo", {}, timeout=20)
+        await pool.request("echo", {}, timeout=20)
         await asyncio.sleep(0.01)
 
 
 @one_loop
-async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(workforce: Workforce, home: Home) -> None:
-    crew = workforce.crew("a", home.plan(max_workers=1, limits=Limits(processes=40)))
+async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(
+    supervisor: WorkerSupervisor, home: Home
+) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1, limits=Limits(processes=40)))
     for _ in range(3):
         forking = "for _ in range(30):\n    if os.fork() == 0: os._exit(0)"
-        await crew.request("run", {"code": forking}, timeout=20)
-        await until(lambda: not _living(crew.stats()["pids"][0]))
-        with pytest.raises(AgentRaised, match="enough"):
-            await crew.request("run", {"code": "raise ValueError('enough')"}, timeout=20)
+        await pool.request("run", {"code": forking}, timeout=20)
+        await until(lambda: not _living(pool.stats()["pids"][0]))
+        with pytest.raises(AgentRaisedError, match="enough"):
+            await pool.request("run", {"code": "raise ValueError('enough')"}, timeout=20)
 
 
 @one_loop
-async def test_an_agents_own_child_keeps_its_exit_status(workforce: Workforce, home: Home) -> None:
-    crew = workforce.crew("a", home.plan(max_workers=1))
+async def test_an_agents_own_child_keeps_its_exit_status(supervisor: WorkerSupervisor, home: Home) -> None:
+    pool = supervisor.pool("a", home.plan(max_workers=1))
     start = (
         "import subprocess, sys; sys.kept = subprocess.Popen(['sh', '-c', 'exit 5'])\n"
         "os.waitid(os.P_PID, sys.kept.pid, os.WEXITED | os.WNOWAIT)"  # what still runs would be ended
     )
-    await crew.request("run", {"code": start}, timeout=20)
+    await pool.request("run", {"code": start}, timeout=20)
     for _ in range(20):
-        with pytest.raises(AgentRaised):
-            await crew.request("run", {"code": "raise ValueError"}, timeout=20)
-    told = await crew.request("run", {"code": "import sys; answer = sys.kept.wait()"}, timeout=20)
+        with pytest.raises(AgentRaisedError):
+            await pool.request("run", {"code": "raise ValueError"}, timeout=20)
+    told = await pool.request("run", {"code": "import sys; answer = sys.kept.wait()"}, timeout=20)
     assert told == 5
 
 
-def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home: Home) -> None:
+def test_a_zygote_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home: Home) -> None:
     module = tmp_path / "threaded_room.py"
     module.write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
@@ -242,7 +244,7 @@ def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, ho
         theirs,
         subprocess.Popen(
             [sys.executable, "-c", program, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-        ) as template,
+        ) as zygote,
     ):
         first = {
             "daemon": os.getpid(),
@@ -260,29 +262,29 @@ def test_a_template_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, ho
         socket.send_fds(ours, [orjson.dumps({"spawn": 1})], [plan, 0, 0, 0])
         os.close(plan)
         told = orjson.loads(ours.recv(65536))
-        assert told == {"refused": 1, "why": "the template has more than one thread and must not fork"}
-        template.kill()
+        assert told == {"refused": 1, "why": "the zygote has more than one thread and must not fork"}
+        zygote.kill()
 
 
 @one_loop
-async def test_a_template_that_cannot_start_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_zygote_that_cannot_start_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    workforce = Workforce(preload=(ROOM,))
-    crew = workforce.crew("a", home.plan())
-    with pytest.raises(WorkerRefused):
-        await crew.request("echo", {}, timeout=20)
+    supervisor = WorkerSupervisor(preload=(ROOM,))
+    pool = supervisor.pool("a", home.plan())
+    with pytest.raises(WorkerStartError):
+        await pool.request("echo", {}, timeout=20)
     monkeypatch.undo()
-    assert (await crew.request("echo", {}, timeout=20)) == {}
-    await workforce.close()
+    assert (await pool.request("echo", {}, timeout=20)) == {}
+    await supervisor.close()
 
 
 @one_loop
 async def test_a_room_missing_at_preload_is_reported(home: Home) -> None:
-    workforce = Workforce(preload=("agents.nowhere", ROOM))
-    await workforce.start()
-    assert "agents.nowhere" in workforce.sandbox_report()["missing"]
-    assert await workforce.crew("a", home.plan()).request("echo", {"n": 1}, timeout=20) == {"n": 1}
-    await workforce.close()
+    supervisor = WorkerSupervisor(preload=("agents.nowhere", ROOM))
+    await supervisor.start()
+    assert "agents.nowhere" in supervisor.sandbox_report()["missing"]
+    assert await supervisor.pool("a", home.plan()).request("echo", {"n": 1}, timeout=20) == {"n": 1}
+    await supervisor.close()
 
 
 def test_the_control_group_holds_back_a_fork_bomb() -> None:
@@ -316,7 +318,7 @@ print(len(made), flush=True)
         [sys.executable, "-c", "from agents.workers.cgroup_limit import clear; clear()"], check=True
     )
     assert after.returncode == 0
-    assert not any(group.exists() for group in groups), "groups of ended templates are removed"
+    assert not any(group.exists() for group in groups), "groups of ended zygotes are removed"
 
 
 def test_a_crowd_that_ended_is_looked_through_once() -> None:
@@ -324,16 +326,16 @@ def test_a_crowd_that_ended_is_looked_through_once() -> None:
     program = """
 import os, time
 from types import SimpleNamespace
-from agents.workers import template
+from agents.workers import zygote
 for _ in range(40):
     if os.fork() == 0:
         os._exit(0)
 time.sleep(0.3)
-looked, told, children = [], [], template.ancestry.children
-template.ancestry.children = lambda pid: looked.append(pid) or children(pid)
-house = object.__new__(template.Template)
+looked, told, children = [], [], zygote.ancestry.children
+zygote.ancestry.children = lambda pid: looked.append(pid) or children(pid)
+house = object.__new__(zygote.Template)
 house._workers = {children(os.getpid())[0]}
-house._nursery = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
+house._spawner = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
 house._groups, house._why = None, {}
 house._watch = SimpleNamespace(remove=lambda pid, killed: "")
 house._tell = told.append

@@ -13,7 +13,7 @@ import pytest
 
 from agents.workers.pool import WorkerPool
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
-from agents.workers.supervisor import Workforce
+from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home
 
 pytestmark = [
@@ -27,10 +27,10 @@ OLD_KERNEL = "mount namespace before Linux 5.12"
 
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, OLD_KERNEL, LANDLOCK])
-async def shut_in(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[Workforce]:
+async def shut_in(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
     old = ("tests.agents.workers.old_kernel",) if request.param == OLD_KERNEL else ()
     kind = MOUNT_NAMESPACE if old else request.param
-    made = Workforce(preload=(*old, ROOM), sandbox=kind)
+    made = WorkerSupervisor(preload=(*old, ROOM), sandbox=kind)
     await made.start()
     if made.sandbox_report()["kind"] != kind:
         await made.close()
@@ -40,45 +40,45 @@ async def shut_in(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[W
 
 
 @pytest.fixture
-def kind(shut_in: Workforce) -> str:
+def kind(shut_in: WorkerSupervisor) -> str:
     return str(shut_in.sandbox_report()["kind"])
 
 
 @pytest.fixture
-def crew(shut_in: Workforce, home: Home) -> WorkerPool:
-    return shut_in.crew("a", home.plan())
+def pool(shut_in: WorkerSupervisor, home: Home) -> WorkerPool:
+    return shut_in.pool("a", home.plan())
 
 
-async def run(crew: WorkerPool, code: str) -> object:
+async def run(pool: WorkerPool, code: str) -> object:
     """What ``answer`` is after ``code``, or the name of what it raised."""
     wrapped = "\n".join(f"    {line}" for line in code.splitlines())
     guarded = f"try:\n{wrapped}\nexcept Exception as problem:\n    answer = type(problem).__name__"
-    return await crew.request("run", {"code": guarded}, timeout=20)
+    return await pool.request("run", {"code": guarded}, timeout=20)
 
 
-async def shell(crew: WorkerPool, command: str) -> str:
-    told = await crew.request("shell", {"command": command}, timeout=20)
+async def shell(pool: WorkerPool, command: str) -> str:
+    told = await pool.request("shell", {"command": command}, timeout=20)
     return str(told["out"] + told["err"])
 
 
-async def test_everything_in_the_home_but_the_workspace_is_closed(crew: WorkerPool, home: Home) -> None:
+async def test_everything_in_the_home_but_the_workspace_is_closed(pool: WorkerPool, home: Home) -> None:
     for secret in home.secrets:
-        assert await run(crew, f"answer = open({str(secret)!r}).read()") in (
+        assert await run(pool, f"answer = open({str(secret)!r}).read()") in (
             "FileNotFoundError",
             "PermissionError",
         )
-        assert "a secret" not in await shell(crew, f"cat {secret}")
-        assert await run(crew, f"answer = open({str(secret)!r}, 'w').write('x')") != 1
-    assert "a secret" not in await shell(crew, f"grep -r secret {home.path}")
+        assert "a secret" not in await shell(pool, f"cat {secret}")
+        assert await run(pool, f"answer = open({str(secret)!r}, 'w').write('x')") != 1
+    assert "a secret" not in await shell(pool, f"grep -r secret {home.path}")
     for secret in home.secrets:
         assert secret.read_text() == "a secret"
 
 
-async def test_the_workspace_is_the_workers_to_read_and_write(crew: WorkerPool, home: Home) -> None:
+async def test_the_workspace_is_the_workers_to_read_and_write(pool: WorkerPool, home: Home) -> None:
     (home.workspace / "soul.md").write_text("kind")
-    assert await run(crew, "answer = open('soul.md').read()") == "kind"
-    assert await run(crew, "os.makedirs('x/y'); answer = open('x/y/z', 'w').write('new')") == 3
-    assert await run(crew, "os.rename('x/y/z', 'z'); os.remove('soul.md'); answer = os.listdir('.')") == [
+    assert await run(pool, "answer = open('soul.md').read()") == "kind"
+    assert await run(pool, "os.makedirs('x/y'); answer = open('x/y/z', 'w').write('new')") == 3
+    assert await run(pool, "os.rename('x/y/z', 'z'); os.remove('soul.md'); answer = os.listdir('.')") == [
         "x",
         "z",
     ]
@@ -86,36 +86,36 @@ async def test_the_workspace_is_the_workers_to_read_and_write(crew: WorkerPool, 
     assert not (home.workspace / "soul.md").exists()
 
 
-async def test_the_home_can_not_be_written_or_listed(crew: WorkerPool, home: Home, kind: str) -> None:
+async def test_the_home_can_not_be_written_or_listed(pool: WorkerPool, home: Home, kind: str) -> None:
     for path in (home.path / "new", home.path / "twins" / "new", home.path / "keys" / "new"):
-        assert await run(crew, f"answer = open({str(path)!r}, 'w').write('x')") != 1
+        assert await run(pool, f"answer = open({str(path)!r}, 'w').write('x')") != 1
         assert not path.exists()
-    listed = await run(crew, f"answer = os.listdir({str(home.path)!r})")
+    listed = await run(pool, f"answer = os.listdir({str(home.path)!r})")
     assert listed == (["twins"] if kind == MOUNT_NAMESPACE else "PermissionError")
 
 
-async def test_the_rest_of_the_machine_is_there(crew: WorkerPool, tmp_path: Path) -> None:
+async def test_the_rest_of_the_machine_is_there(pool: WorkerPool, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
-    assert await run(crew, "answer = open('/etc/hostname').read() is not None") is True
-    assert await run(crew, "import subprocess; answer = subprocess.run(['true']).returncode") == 0
-    assert await run(crew, "open('/dev/null', 'w').write('x'); answer = len(os.urandom(3))") == 3
-    assert await run(crew, "s = socket.create_server(('127.0.0.1', 0)); answer = s.fileno() > 0") is True
-    assert await run(crew, f"answer = open({str(tmp_path / 'outside' / 'f')!r}, 'w').write('x')") == 1
+    assert await run(pool, "answer = open('/etc/hostname').read() is not None") is True
+    assert await run(pool, "import subprocess; answer = subprocess.run(['true']).returncode") == 0
+    assert await run(pool, "open('/dev/null', 'w').write('x'); answer = len(os.urandom(3))") == 3
+    assert await run(pool, "s = socket.create_server(('127.0.0.1', 0)); answer = s.fileno() > 0") is True
+    assert await run(pool, f"answer = open({str(tmp_path / 'outside' / 'f')!r}, 'w').write('x')") == 1
 
 
-async def test_the_program_itself_can_be_read_and_not_changed(crew: WorkerPool) -> None:
+async def test_the_program_itself_can_be_read_and_not_changed(pool: WorkerPool) -> None:
     victim = PROJECT / "agents" / "worker" / "new.py"
-    assert await run(crew, f"answer = open({str(victim)!r}, 'w').write('x')") in (
+    assert await run(pool, f"answer = open({str(victim)!r}, 'w').write('x')") in (
         "OSError",
         "PermissionError",
     )
     assert not victim.exists()
     assert (
-        await run(crew, f"answer = len(open({str(PROJECT / 'agents' / 'errors.py')!r}).read()) > 0") is True
+        await run(pool, f"answer = len(open({str(PROJECT / 'agents' / 'errors.py')!r}).read()) > 0") is True
     )
 
 
-async def test_no_way_around_through_proc(crew: WorkerPool, home: Home) -> None:
+async def test_no_way_around_through_proc(pool: WorkerPool, home: Home) -> None:
     key = home.path / "keys" / "identity"
     daemon = os.getpid()
     for way in (
@@ -128,14 +128,14 @@ async def test_no_way_around_through_proc(crew: WorkerPool, home: Home) -> None:
         f"/proc/self/root{key}",
         "/proc/self/cwd/../../keys/identity",
     ):
-        told = await shell(crew, f"head -c 100 {way}")
+        told = await shell(pool, f"head -c 100 {way}")
         assert "head:" in told, way
         assert "a secret" not in told
-    template = await shell(crew, "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'")
-    assert "PYTEST_CURRENT_TEST" not in template
+    zygote = await shell(pool, "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'")
+    assert "PYTEST_CURRENT_TEST" not in zygote
 
 
-async def test_no_way_around_by_changing_mounts(crew: WorkerPool, home: Home) -> None:
+async def test_no_way_around_by_changing_mounts(pool: WorkerPool, home: Home) -> None:
     key = home.path / "keys" / "identity"
     for way in (
         f"umount {home.path}",
@@ -148,22 +148,22 @@ async def test_no_way_around_by_changing_mounts(crew: WorkerPool, home: Home) ->
         f"nsenter --mount=/proc/{os.getpid()}/ns/mnt cat {key}",
         f"nsenter --mount=/proc/1/ns/mnt cat {key}",
     ):
-        assert "a secret" not in await shell(crew, f"{way}; cat {key}"), way
+        assert "a secret" not in await shell(pool, f"{way}; cat {key}"), way
     assert key.read_text() == "a secret"
 
 
-async def test_nothing_dangerous_is_left_in_the_worker(crew: WorkerPool) -> None:
-    status = await shell(crew, "cat /proc/self/status")
+async def test_nothing_dangerous_is_left_in_the_worker(pool: WorkerPool) -> None:
+    status = await shell(pool, "cat /proc/self/status")
     sets = {
         line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")
     }
     forbidden = sum(1 << number for number in (2, 16, 17, 19, 21, 22, 24, 27, 38, 39, 40))
     assert all(value & forbidden == 0 for name, value in sets.items())
     assert "NoNewPrivs:\t1" in status
-    assert await run(crew, "answer = ctypes.CDLL(None).ptrace(16, os.getppid() or 1, 0, 0)") != 0
+    assert await run(pool, "answer = ctypes.CDLL(None).ptrace(16, os.getppid() or 1, 0, 0)") != 0
 
 
-async def test_neither_child_nor_thread_is_outside(crew: WorkerPool, home: Home) -> None:
+async def test_neither_child_nor_thread_is_outside(pool: WorkerPool, home: Home) -> None:
     key = str(home.path / "keys" / "identity")
     reading = f"print(open({key!r}).read())"
     code = f"""
@@ -178,84 +178,86 @@ thread = threading.Thread(target=look); thread.start(); thread.join()
 child = subprocess.run([sys.executable, '-c', {reading!r}], capture_output=True, text=True)
 answer = [said, child.stdout]
 """
-    assert await crew.request("run", {"code": code}, timeout=20) == [["closed"], ""]
+    assert await pool.request("run", {"code": code}, timeout=20) == [["closed"], ""]
 
 
-async def test_workers_cannot_signal_the_daemon(crew: WorkerPool) -> None:
+async def test_workers_cannot_signal_the_daemon(pool: WorkerPool) -> None:
     for pid in (os.getpid(), os.getppid()):
-        assert await run(crew, f"os.kill({pid}, 0); answer = 'reached'") in (
+        assert await run(pool, f"os.kill({pid}, 0); answer = 'reached'") in (
             "ProcessLookupError",
             "PermissionError",
         )
 
 
 @pytest.mark.needs_root
-async def test_a_root_worker_reads_no_disk_and_sets_no_kernel_setting(crew: WorkerPool, kind: str) -> None:
+async def test_a_root_worker_reads_no_disk_and_sets_no_kernel_setting(pool: WorkerPool, kind: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     disks = [entry.path for entry in os.scandir("/dev") if _is_disk(entry)]
     for disk in disks:
-        answer = await run(crew, f"answer = len(open({disk!r}, 'rb').read(16))")
+        answer = await run(pool, f"answer = len(open({disk!r}, 'rb').read(16))")
         assert answer in (0, "PermissionError"), disk
     if kind == MOUNT_NAMESPACE:
         for setting in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/pid_max", "/sys/kernel/profiling"):
-            assert await run(crew, f"answer = open({setting!r}, 'r+').write('1')") in (
+            assert await run(pool, f"answer = open({setting!r}, 'r+').write('1')") in (
                 "OSError",
                 "FileNotFoundError",
             )
-    assert "Operation not permitted" in await shell(crew, "mknod disk b 254 0")
+    assert "Operation not permitted" in await shell(pool, "mknod disk b 254 0")
 
 
 async def test_a_workspace_outside_the_home_hides_the_home_too(
-    shut_in: Workforce, home: Home, tmp_path: Path
+    shut_in: WorkerSupervisor, home: Home, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     plan = home.plan()
-    crew = shut_in.crew("x", type(plan)(elsewhere, env=plan.env, private_root=home.path, room=plan.room))
-    assert await run(crew, "answer = open('own', 'w').write('x')") == 1
-    assert "a secret" not in await shell(crew, f"cat {home.path}/keys/identity {home.workspace}/../b/soul.md")
+    pool = shut_in.pool("x", type(plan)(elsewhere, env=plan.env, private_root=home.path, room=plan.room))
+    assert await run(pool, "answer = open('own', 'w').write('x')") == 1
+    assert "a secret" not in await shell(pool, f"cat {home.path}/keys/identity {home.workspace}/../b/soul.md")
 
 
-async def test_links_to_the_home_do_not_open_it(shut_in: Workforce, home: Home, tmp_path: Path) -> None:
+async def test_links_to_the_home_do_not_open_it(
+    shut_in: WorkerSupervisor, home: Home, tmp_path: Path
+) -> None:
     link = tmp_path / "link"
     link.symlink_to(home.path)
     plan = home.plan()
     linked = type(plan)(link / "twins" / "a", env=plan.env, private_root=link, room=plan.room)
-    crew = shut_in.crew("x", linked)
-    assert await run(crew, "answer = open('own', 'w').write('x')") == 1
+    pool = shut_in.pool("x", linked)
+    assert await run(pool, "answer = open('own', 'w').write('x')") == 1
     for path in (link, home.path):
-        assert "a secret" not in await shell(crew, f"cat {path}/keys/identity")
+        assert "a secret" not in await shell(pool, f"cat {path}/keys/identity")
 
 
-async def test_a_plan_without_private_root_hides_nothing(shut_in: Workforce, home: Home) -> None:
-    crew = shut_in.crew("x", home.plan(private_root=None))
-    assert await run(crew, f"answer = open({str(home.secrets[0])!r}).read()") == "a secret"
+async def test_a_plan_without_private_root_hides_nothing(shut_in: WorkerSupervisor, home: Home) -> None:
+    pool = shut_in.pool("x", home.plan(private_root=None))
+    assert await run(pool, f"answer = open({str(home.secrets[0])!r}).read()") == "a secret"
 
 
 async def test_without_a_sandbox_the_report_says_so(home: Home) -> None:
-    workforce = Workforce(preload=(ROOM,), sandbox=NONE)
+    supervisor = WorkerSupervisor(preload=(ROOM,), sandbox=NONE)
     try:
-        assert workforce.sandbox_report()["kind"] == "unknown"
-        await workforce.start()
-        report = workforce.sandbox_report()
+        assert supervisor.sandbox_report()["kind"] == "unknown"
+        await supervisor.start()
+        report = supervisor.sandbox_report()
         assert report["kind"] == NONE
         assert "can read the home folder" in report["detail"]
-        crew = workforce.crew("a", home.plan())
-        assert await run(crew, f"answer = open({str(home.secrets[0])!r}).read()") == "a secret"
+        pool = supervisor.pool("a", home.plan())
+        assert await run(pool, f"answer = open({str(home.secrets[0])!r}).read()") == "a secret"
     finally:
-        await workforce.close()
+        await supervisor.close()
 
 
 def _is_disk(entry: os.DirEntry[str]) -> bool:
     return stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
 
 
-async def test_terminals_of_the_account_cannot_be_reached(crew: WorkerPool, kind: str) -> None:
+async def test_terminals_of_the_account_cannot_be_reached(pool: WorkerPool, kind: str) -> None:
     """A terminal multiplexer starts programs for everybody who can connect to its socket."""
     if kind != MOUNT_NAMESPACE:
         pytest.skip("Landlock knows no rule for sockets")
-    assert await run(crew, "answer = 'running'") == "running"
+    assert await run(pool, "answer = 'running'") == "running"
     folder = Path(f"/tmp/tmux-{os.getuid()}")
     path = folder / f"rappd-probe-{os.getpid()}"
     try:
@@ -265,6 +267,6 @@ async def test_terminals_of_the_account_cannot_be_reached(crew: WorkerPool, kind
             with socket.socket(socket.AF_UNIX) as outside:
                 outside.connect(str(path))
             code = f"socket.socket(socket.AF_UNIX).connect({str(path)!r})\nanswer = 'connected'"
-            assert await run(crew, f"import socket\n{code}") in ("FileNotFoundError", "PermissionError")
+            assert await run(pool, f"import socket\n{code}") in ("FileNotFoundError", "PermissionError")
     finally:
         path.unlink(missing_ok=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.workers.config import CrewPlan
+from agents.workers.config import PoolConfig
 
 ROOM = "tests.agents.workers.trial_room"
-MakePlan = Callable[..., CrewPlan]
+MakePlan = Callable[..., PoolConfig]
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Home:
     def lines(self) -> list[str]:
         return [line for _, _, line in self.printed]
 
-    def plan(self, **changes: Any) -> CrewPlan:
+    def plan(self, **changes: Any) -> PoolConfig:
         usual: dict[str, Any] = {
             "env": {"PATH": "/usr/bin:/bin", "HOME": str(self.path)},
             "private_root": self.path,
             "room": f"{ROOM}:Room",
         }
-        return CrewPlan(self.workspace, **(usual | changes))
+        return PoolConfig(self.workspace, **(usual | changes))
 
 
 async def until(condition: Callable[[], Any], seconds: float = 30) -> None:

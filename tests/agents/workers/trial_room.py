@@ -143,7 +143,7 @@ class Room:
             time.sleep(0.1)
             try:
                 callback.call("late", {})
-            except callback.CallbackRefused as problem:
+            except callback.CallbackRefusedError as problem:
                 Path(path).write_text(str(problem))
 
         threading.Thread(target=later).start()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
-from agents.contract.scaffold import NoName, scaffold
+from agents.contract.scaffold import InvalidNameError, scaffold
 from rappd.store.reading import Reader
 
 HOSTILE = [
@@ -183,7 +183,7 @@ def test_hostile_names_make_a_plain_file_inside_or_are_refused(idle: RunningDaem
 def test_whatever_the_words_the_beginning_is_python_without_them_as_code(name: str, description: str) -> None:
     try:
         file, source = scaffold(name, description)
-    except NoName:
+    except InvalidNameError:
         return
     module = ast.parse(source)
     assert [type(node) for node in module.body] == [ast.Expr, ast.Try, ast.ClassDef]

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rappd
-from agents.lispy.errors import BadImage
+from agents.lispy.errors import BadImageError
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
 from agents.lispy.value_codec import from_wire, to_wire
@@ -299,7 +299,7 @@ def test_damaged_images_are_refused_alike(js: Runner) -> None:
         there = js.ask(image=text, steps=500)
         try:
             machine = Machine.thaw(json.loads(text))
-        except BadImage as refusal:
+        except BadImageError as refusal:
             refused += 1
             assert there.get("refused") == str(refusal)
         else:

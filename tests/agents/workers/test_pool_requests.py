@@ -1,0 +1,313 @@
+"""Requests that are answered: by whom, in what order, with what."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.errors import AgentError, WorkerDiedError, WorkerStartError
+from agents.workers.errors import AgentRaisedError
+from agents.workers.pool import WorkerPool
+from agents.workers.supervisor import WorkerSupervisor
+from tests.agents.workers.trial_home import Home, MakePlan, until
+
+
+async def test_an_answer_comes_back(pool: WorkerPool) -> None:
+    body = {"text": "naïve ☂", "numbers": [1, 2.5, None, True], "nested": {"deep": [{}]}}
+    assert await pool.request("echo", body, timeout=10) == body
+
+
+async def test_state_in_memory_lives_on_between_requests(pool: WorkerPool) -> None:
+    first = await pool.request("whoami", {}, timeout=10)
+    second = await pool.request("whoami", {}, timeout=10)
+    assert (first["count"], second["count"]) == (1, 2)
+
+
+async def test_a_worker_has_the_plans_environment_settings_and_folder_and_nothing_else(
+    supervisor: WorkerSupervisor, plan: MakePlan, home: Home
+) -> None:
+    os.environ["RAPPD_TEST_SECRET"] = "token"
+    try:
+        pool = supervisor.pool("a", plan(settings={"name": "a"}, env={"LANG": "C.UTF-8", "TZ": "UTC"}))
+        told = await pool.request("whoami", {}, timeout=10)
+    finally:
+        del os.environ["RAPPD_TEST_SECRET"]
+    threads = {name for name in told["env"] if name.endswith("_NUM_THREADS")}
+    assert {name: told["env"][name] for name in told["env"].keys() - threads} == {
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+    }
+    assert {told["env"][name] for name in threads} == {"1"}, "libraries leave no idle threads behind a call"
+    assert told["settings"] == {"name": "a"}
+    where = await pool.request("where", {}, timeout=10)
+    assert where["cwd"] == str(home.workspace)
+    environ = await pool.request("read", {"path": "/proc/self/environ"}, timeout=10)
+    assert "token" not in environ
+
+
+async def test_packages_of_the_daemon_are_not_the_agents(pool: WorkerPool) -> None:
+    where = await pool.request("where", {}, timeout=10)
+    assert not [path for path in where["path"] if "site-packages" in path]
+    assert "aiohttp" not in where["modules"]
+    assert await pool.request("can_import", {"name": "agents.workers.config"}, timeout=10)
+    for name in ("aiohttp", "requests", "neighborhoods", "rappd"):
+        assert not await pool.request("can_import", {"name": name}, timeout=10), name
+
+
+@pytest.mark.parametrize("size", [10_000, 60_000, 61_440, 100_000, 5_000_000])
+async def test_large_requests_and_answers(pool: WorkerPool, size: int) -> None:
+    text = "x" * size
+    assert await pool.request("echo", {"text": text}, timeout=20) == {"text": text}
+
+
+async def test_many_large_requests_at_once_wait_for_room(pool: WorkerPool) -> None:
+    texts = [str(number) * 50_000 for number in range(60)]
+    answers = await asyncio.gather(*(pool.request("echo", {"t": text}, timeout=30) for text in texts))
+    assert [answer["t"] for answer in answers] == texts
+
+
+async def test_what_agent_code_raises_arrives_with_its_line(pool: WorkerPool, home: Home) -> None:
+    agent = home.workspace / "agent.py"
+    agent.write_text("import json\n\njson.loads('{')\n")
+    with pytest.raises(AgentRaisedError) as caught:
+        await pool.request("run_file", {"path": str(agent)}, timeout=10)
+    assert caught.value.kind == "JSONDecodeError"
+    assert caught.value.line == 3
+    assert "line 3" in str(caught.value)
+    assert "agent.py" in caught.value.trace
+    assert await pool.request("echo", {"still": "here"}, timeout=10) == {"still": "here"}
+
+
+async def test_a_syntax_error_has_its_own_line(pool: WorkerPool, home: Home) -> None:
+    agent = home.workspace / "agent.py"
+    agent.write_text("x = 1\nif x\n")
+    with pytest.raises(AgentRaisedError) as caught:
+        await pool.request("run_file", {"path": str(agent)}, timeout=10)
+    assert (caught.value.kind, caught.value.line, caught.value.message) == ("SyntaxError", 2, "expected ':'")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Rude(Exception):\n    def __str__(self): raise ValueError\nraise Rude()",
+        "raise ValueError('\\udc80')",
+        "answer = object()",
+        "answer = 'x' * (70 << 20)",
+        "raise SystemExit(4)",
+        "def f(): f()\nf()",
+    ],
+)
+async def test_odd_failures_are_failures_of_that_request_only(
+    supervisor: WorkerSupervisor, plan: MakePlan, code: str
+) -> None:
+    pool = supervisor.pool("a", plan(max_workers=1))  # a slow answer is no reason for another one
+    before = await pool.request("whoami", {}, timeout=10)
+    with pytest.raises(AgentRaisedError):
+        await pool.request("run", {"code": code}, timeout=20)
+    after = await pool.request("whoami", {}, timeout=10)
+    assert after["count"] == before["count"] + 2, "another worker answered"
+
+
+async def test_a_body_that_is_no_json_is_refused_before_it_travels(pool: WorkerPool) -> None:
+    with pytest.raises(TypeError):
+        await pool.request("echo", {"x": object()}, timeout=10)
+
+
+async def test_ten_thousand_requests_over_four_workers_each_exactly_once(
+    pool: WorkerPool, home: Home
+) -> None:
+    book = home.workspace / "book"
+    first = [
+        pool.request("append", {"path": str(book), "line": f"s{n}", "pause": 0.3}, timeout=60)
+        for n in range(8)
+    ]
+    pids = await asyncio.gather(*first)
+    await until(lambda: pool.stats()["workers"] == 4)
+    rest = [pool.request("append", {"path": str(book), "line": str(n)}, timeout=60) for n in range(10_000)]
+    await asyncio.gather(*rest)
+    counted = Counter(book.read_text().split())
+    assert set(counted) == {str(n) for n in range(10_000)} | {f"s{n}" for n in range(8)}
+    assert set(counted.values()) == {1}
+    assert len(pids) == 8
+    assert pool.stats()["workers"] == 4
+
+
+async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worker(pool: WorkerPool) -> None:
+    for _ in range(50):
+        await pool.request("echo", {}, timeout=10)
+    assert pool.stats()["workers"] == 1
+    await asyncio.gather(*(pool.request("sleep", {"seconds": 0.5}, timeout=20) for _ in range(4)))
+    assert pool.stats()["workers"] > 1
+
+
+async def stop(pid: int) -> None:
+    """Has it stand still; not before it does can a request be put where it would not take it."""
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
+async def test_a_slow_request_does_not_hold_up_a_quick_one(pool: WorkerPool) -> None:
+    slow = asyncio.create_task(pool.request("sleep", {"seconds": 30}, timeout=60))
+    await until(lambda: pool.stats()["pids"])
+    assert await pool.request("echo", {"quick": 1}, timeout=10) == {"quick": 1}
+    assert not slow.done()
+    slow.cancel()
+
+
+async def test_one_worker_does_one_thing_at_a_time_in_one_process(
+    supervisor: WorkerSupervisor, plan: MakePlan
+) -> None:
+    pool = supervisor.pool("a", plan(one_worker=True))
+    pauses = [pool.request("sleep", {"seconds": 0.15}, timeout=20) for _ in range(3)]
+    await asyncio.gather(*pauses)
+    counts = [await pool.request("whoami", {}, timeout=10) for _ in range(2)]
+    assert pool.stats()["workers"] == 1
+    assert [told["count"] for told in counts] == [4, 5]
+
+
+async def test_a_worker_may_call_back(pool: WorkerPool) -> None:
+    asked = []
+
+    async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+        asked.append((operation, arguments))
+        await asyncio.sleep(0)
+        return {"text": "hello"}
+
+    body = {"operation": "model", "arguments": {"prompt": "hi"}}
+    assert await pool.request("ask", body, timeout=10, on_callback=answer) == {"heard": {"text": "hello"}}
+    assert asked == [("model", {"prompt": "hi"})]
+
+
+async def test_a_callback_without_handler_is_refused(pool: WorkerPool) -> None:
+    with pytest.raises(AgentRaisedError) as caught:
+        await pool.request("ask", {"operation": "model", "arguments": {}}, timeout=10)
+    assert caught.value.kind == "CallbackRefused"
+    assert "nobody here answers 'model'" in caught.value.message
+
+
+async def test_a_failing_callback_tells_its_own_words_but_not_a_bugs(pool: WorkerPool) -> None:
+    async def refuse(operation: str, arguments: dict[str, Any]) -> Any:
+        if operation == "model":
+            raise AgentError("No budget left")
+        raise RuntimeError("internal detail")
+
+    for operation, words in (("model", "No budget left"), ("other", "other failed")):
+        with pytest.raises(AgentRaisedError) as caught:
+            await pool.request(
+                "ask", {"operation": operation, "arguments": {}}, timeout=10, on_callback=refuse
+            )
+        assert caught.value.message == words
+        assert "internal detail" not in caught.value.trace
+
+
+async def test_a_callback_after_the_request_is_not_performed(pool: WorkerPool, home: Home) -> None:
+    heard: list[str] = []
+
+    async def hear(operation: str, arguments: dict[str, Any]) -> None:
+        heard.append(operation)
+
+    note = home.workspace / "note"
+    await pool.request("ask_later", {"path": str(note)}, timeout=10, on_callback=hear)
+    for _ in range(10):
+        assert await pool.request("echo", {}, timeout=10, on_callback=hear) == {}
+        await asyncio.sleep(0.02)
+    assert heard == []
+    assert not note.exists(), "the thread that was left behind ended with its worker"
+
+
+async def test_a_forked_child_that_returns_does_not_answer_twice(pool: WorkerPool) -> None:
+    await pool.request("fork_and_return", {}, timeout=10)
+    for number in range(20):
+        assert await pool.request("echo", {"n": number}, timeout=10) == {"n": number}
+    assert await pool.request("parallel", {"number": 4}, timeout=20) == [0, 1, 4, 9]
+
+
+async def test_an_idle_pool_has_no_processes_and_wakes_again(
+    supervisor: WorkerSupervisor, plan: MakePlan
+) -> None:
+    pool = supervisor.pool("a", plan(idle_seconds=0.2))
+    first = await pool.request("whoami", {}, timeout=10)
+    await until(lambda: pool.stats()["workers"] == 0)
+    second = await pool.request("whoami", {}, timeout=10)
+    assert (first["count"], second["count"]) == (1, 1)
+
+
+async def test_a_busy_pool_is_not_idle(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
+    pool = supervisor.pool("a", plan(idle_seconds=0.1, max_workers=1))
+    assert await pool.request("sleep", {"seconds": 0.6}, timeout=10) == "awake"
+    assert (await pool.request("whoami", {}, timeout=10))["count"] == 2
+
+
+@pytest.mark.parametrize("idle_seconds", [0.3, float("inf")])
+async def test_quick_requests_now_and_then_keep_a_worker_awake(
+    supervisor: WorkerSupervisor, plan: MakePlan, idle_seconds: float
+) -> None:
+    pool = supervisor.pool("a", plan(idle_seconds=idle_seconds, max_workers=1))
+    for number in range(1, 16):
+        assert (await pool.request("whoami", {}, timeout=10))["count"] == number
+        await asyncio.sleep(0.04)
+
+
+async def test_retiring_finishes_the_old_and_starts_fresh(
+    supervisor: WorkerSupervisor, plan: MakePlan, home: Home
+) -> None:
+    pool = supervisor.pool("a", plan(max_workers=1))
+    book = home.workspace / "book"
+    body = {"path": str(book), "line": "begun", "pause": 0.5}
+    slow = asyncio.create_task(pool.request("append", body, timeout=20))
+    queued = asyncio.create_task(pool.request("whoami", {}, timeout=20))
+    await until(book.exists)
+    assert supervisor.pool("a", plan(max_workers=1, settings={"new": True})) is pool
+    fresh = await pool.request("whoami", {}, timeout=20)
+    assert fresh["settings"] == {"new": True}
+    assert fresh["count"] == 2, "it performed the one that waited first"
+    assert await slow > 0
+    assert (await queued)["settings"] == {"new": True}
+    await until(lambda: pool.stats()["workers"] == 1)
+
+
+async def test_closing_fails_what_is_under_way_and_leaves_no_process(
+    supervisor: WorkerSupervisor, plan: MakePlan
+) -> None:
+    pool = supervisor.pool("a", plan(max_workers=1))
+    tasks = [asyncio.create_task(pool.request("sleep", {}, timeout=60)) for _ in range(3)]
+    await until(lambda: pool.stats()["pids"])
+    pids = pool.stats()["pids"]
+    await supervisor.remove("a")
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(outcome, WorkerDiedError)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    with pytest.raises(WorkerDiedError):
+        await pool.request("echo", {}, timeout=10)
+
+
+async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(
+    supervisor: WorkerSupervisor, plan: MakePlan
+) -> None:
+    pool = supervisor.pool("a", plan(settings={"break": "no such soul"}))
+    outcomes = await asyncio.gather(
+        *(pool.request("echo", {}, timeout=10) for _ in range(3)), return_exceptions=True
+    )
+    for outcome in outcomes:
+        assert isinstance(outcome, WorkerStartError)
+        assert "RuntimeError: no such soul" in str(outcome)
+    pool.retire(plan())
+    assert await pool.request("echo", {}, timeout=10) == {}
+
+
+async def test_a_room_that_does_not_exist_is_told(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
+    pool = supervisor.pool("a", plan(room="agents.nowhere:Room"))
+    with pytest.raises(WorkerStartError, match="No module named"):
+        await pool.request("echo", {}, timeout=10)
+
+
+async def test_an_exit_while_loading_is_told(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
+    pool = supervisor.pool("a", plan(settings={"exit": 7}))
+    with pytest.raises(WorkerDiedError, match=r"ended itself \(exit 7\) before it could serve"):
+        await pool.request("echo", {}, timeout=10)
