@@ -64,7 +64,7 @@ class BasicAgent:
 
     @staticmethod
     def artifact_path(filename: str) -> str:
-        """Where to write a file for the user: its last name part in ``~/.brainstem/artifacts``."""
+        """A path for a new file for the user: its last name part in ``~/.brainstem/artifacts``."""
         name = os.path.basename(str(filename).replace("\\", "/").replace("\0", ""))  # noqa: PTH119  # text, not a path
         folder = Path.home() / ".brainstem" / "artifacts"
         with suppress(OSError):  # opening the file says better what is wrong
@@ -81,7 +81,7 @@ class BasicAgent:
 
     @property
     def context(self) -> Any:
-        """What is known about the running call (``agents.slosh.context.Context``), per invocation.
+        """The context of the running call (``agents.slosh.context.Context``), per invocation.
 
         An agent that assigns ``self.context`` itself keeps what it assigned.
         """

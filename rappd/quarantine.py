@@ -35,7 +35,7 @@ class Quarantine:
             self._seen = found
         return found
 
-    def why(self, path: Path, sha256: str) -> str:
+    def reason(self, path: Path, sha256: str) -> str:
         """Why the file must not run with the content of that hash; "" when it may. A list that cannot be
         read lets nothing run."""
         try:

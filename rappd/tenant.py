@@ -138,7 +138,7 @@ class Tenant:
             origins=self._origins,
             installer=self._install,
         )
-        self.senses = Senses(workspace.senses, held=self._quarantine.why, files=workspace.files)
+        self.senses = Senses(workspace.senses, held=self._quarantine.reason, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.modes)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul, workspace.files),
@@ -297,7 +297,7 @@ class Tenant:
                 f"{file.name} cannot be read: {reason}", do="Put a plain file there."
             ) from error
         digest = sha256(content)
-        return file, self._quarantine.why(file, digest), self._origins.egg_of(file, digest) or YOURS
+        return file, self._quarantine.reason(file, digest), self._origins.egg_of(file, digest) or YOURS
 
     def _trusts(self, origin: str, digest: str) -> bool:
         return origin == LIBRARY or self.files.is_approved(digest)

@@ -31,7 +31,7 @@ def env_file_state(workspace: Workspace, quarantine: Quarantine) -> EnvFileState
         content = workspace.files.read_if_there(workspace.env_file, workspace_env.MAX_BYTES)
         if not content:
             return EnvFileState({})
-        held = quarantine.why(workspace.env_file, sha256(content))
+        held = quarantine.reason(workspace.env_file, sha256(content))
         found = workspace_env.parse(workspace_env.decode(content))
     except BadFile as problem:
         return EnvFileState({}, problem=(str(problem), problem.do))

@@ -1,4 +1,4 @@
-"""How deep JSON may be nested: what is deeper is no argument and no message, and cannot be written down."""
+"""Limits how deep JSON may be nested: deeper JSON is refused, and cannot be stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ MAX_DEPTH = 48  # a record holds 64 levels, and what is given lies a few levels 
 
 
 def too_deep(value: object, limit: int = MAX_DEPTH) -> bool:
-    """Whether lists and objects lie in each other more than ``limit`` deep."""
+    """True when lists and objects lie in each other more than ``limit`` deep."""
     level = [value]
     for _ in range(limit + 1):
         level = [

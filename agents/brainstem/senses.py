@@ -15,7 +15,7 @@ from agents.storage.safe_fs import SafeTree
 
 
 class SenseFault(msgspec.Struct, frozen=True):
-    """Why a file gives no slot, or not the one it describes now. ``file`` lies below the folder of senses;
+    """The reason why a file gives no slot, or not the one it describes now. ``file`` lies below the folder of senses;
     ``last_good``: its earlier version is in force; ``held``: it waits for approval."""
 
     file: str
@@ -36,7 +36,7 @@ class SenseOutput(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What was read of one version of a file. ``slot`` is the last that it described well."""
+    """The state of one version of a file. ``slot`` is the last one that it described well."""
 
     stamp: Stamp
     sha256: str = ""

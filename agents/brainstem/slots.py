@@ -11,7 +11,7 @@ import msgspec
 VOICE = "|||VOICE|||"
 TWIN = "|||TWIN|||"
 DELIMITER = re.compile(r"\|\|\|[A-Za-z0-9_.-]{1,40}\|\|\|")
-"""What every delimiter looks like. None is a part of another, so that no two claim the same text."""
+"""The form of every delimiter. None is a part of another, so that no two claim the same text."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Slots(NamedTuple):
 
 
 class Delimiters:
-    """What an answer is cut at: the house's two delimiters and those of ``senses``."""
+    """Delimiters at which an answer is cut: the two published ones and those of ``senses``."""
 
     def __init__(self, senses: Sequence[Slot] = ()) -> None:
         self._slots = {slot.delimiter: slot for slot in (*HOUSE, *senses)}
@@ -83,7 +83,7 @@ class MainStream:
         self._done = False
 
     def feed(self, piece: str) -> str:
-        """What may be shown now; the start of a possible delimiter is held back."""
+        """Returns the text that may be shown now; the start of a possible delimiter is held back."""
         if self._done:
             return ""
         text = self._held + piece
@@ -100,7 +100,7 @@ class MainStream:
         return text
 
     def finish(self) -> str:
-        """What was held back and turned out to be plain text."""
+        """Returns text that was held back and turned out to be plain text."""
         rest, self._held = self._held, ""
         return "" if self._done else rest
 

@@ -43,7 +43,7 @@ class RemoteTools(Protocol):
         ...
 
     def holds(self, tool_name: str) -> bool:
-        """Whether one of them goes by that name."""
+        """True when one of them goes by that name."""
         ...
 
     async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
@@ -60,7 +60,7 @@ class Modes(Protocol):
 
 
 class Ask(msgspec.Struct):
-    """What a turn starts from. ``emit`` receives progress events while it runs, if anybody listens.
+    """The input of a turn. ``emit`` receives progress events while it runs, if anybody listens.
 
     ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
     """
@@ -76,7 +76,7 @@ class Ask(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What a turn came to. ``senses``: what the workspace's own slots were filled with, by their keys."""
+    """The result of a turn. ``senses``: the contents of the workspace's own slots, by their keys."""
 
     text: str
     voice: str

@@ -1,4 +1,4 @@
-"""What agent files import from the house under names that published brainstems gave it.
+"""Modules that agent files import under names that published brainstems gave them.
 
 ``finder`` says which name is which; each other room is one of those modules.
 """

@@ -1,4 +1,4 @@
-"""Which module answers to which name that agent files import; each is made when first imported."""
+"""Maps names that agent files import to modules; each is made when first imported."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Result:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it holds a reason."""
+        """True when it holds a reason."""
         return not self.is_success
 
     @staticmethod

@@ -26,12 +26,12 @@ REACHING = frozenset({"AskPeer"})
 
 
 def is_structural(name: str) -> bool:
-    """Whether an agent of that name changes the house itself, and so is offered to its operator only."""
+    """True when an agent of that name changes the house itself, and so is offered to its operator only."""
     return name in STRUCTURAL or name.startswith("Neighborhood")
 
 
 def needs_trust(name: str) -> bool:
-    """Whether an agent of that name may ask the house for something, and so shares no process with others."""
+    """True when an agent of that name may ask the house for something, and so shares no process with others."""
     return is_structural(name) or name in REACHING
 
 
@@ -49,7 +49,7 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a file, or a class in it, is quarantined."""
+    """The reason why a file, or a class in it, is quarantined."""
 
     reason: str
     line: int | None = None
@@ -83,7 +83,7 @@ class Agent:
         return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
 
     def reference(self) -> orjson.Fragment:
-        """What a worker needs to load this very version, as JSON: every call sends it."""
+        """Everything a worker needs to load this very version, as JSON: every call sends it."""
         if self._reference is None:
             self._reference = orjson.Fragment(orjson.dumps(self._version()))
         return self._reference
@@ -127,7 +127,7 @@ class FileState(msgspec.Struct):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a refresh found: agents that became ready, a file that failed, or one that went."""
+    """A finding of a refresh: agents that became ready, a file that failed, or one that went."""
 
     kind: Literal["ready", "failed", "gone"]
     file: str

@@ -1,4 +1,4 @@
-"""What a loaded agent must look like to be offered to a model (RAPP v1 §5.3), and what a molt may change."""
+"""The form a loaded agent must have to be offered to a model (RAPP v1 §5.3), and changes a molt may make."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def check_metadata(name: str, metadata: Any) -> dict[str, Any]:
 
 
 def is_molt_of(old: Description, new: Description) -> list[str]:
-    """Why ``new`` is no additive evolution of ``old`` (RAPP v1 §11); empty when it is one.
+    """The reason why ``new`` is no additive evolution of ``old`` (RAPP v1 §11); empty when it is one.
 
     A molt keeps the name and every parameter with its type and choices, and requires nothing more.
     """

@@ -29,14 +29,14 @@ Installer = Callable[[list[str]], Awaitable[str]]
 
 
 class Quarantine(Protocol):
-    """Which files of a workspace must not run until they are approved."""
+    """Tells which files of a workspace must not run until they are approved."""
 
     def look(self) -> object:
         """Reads anew what is held; what it returns is another object when that changed. Blocks on the disk."""
         ...
 
-    def why(self, path: Path, sha256: str) -> str:
-        """Why the file must not run with the content of that hash; "" when it may."""
+    def reason(self, path: Path, sha256: str) -> str:
+        """The reason why the file must not run with the content of that hash; "" when it may."""
         ...
 
 
@@ -123,14 +123,14 @@ class AgentDescriber:
         done = {}
         for start in range(0, len(todo), _BATCH):
             batch = todo[start : start + _BATCH]
-            outcomes = await self._ask(origin, batch)
+            outcomes = await self._request(origin, batch)
             for (key, file), outcome in zip(batch, outcomes, strict=True):
                 outcome = await self._with_packages(origin, key, file, outcome)
                 state = None
                 if key not in before and _is_broken(outcome):
-                    state = await self._from_kept(origin, key, file, outcome)
+                    state = await self._from_copy(origin, key, file, outcome)
                 if state is None:
-                    state = await in_file_pool(self._take, key, file, outcome, before.get(key))
+                    state = await in_file_pool(self._build_state, key, file, outcome, before.get(key))
                 state.code_origin = origin
                 for agent in state.agents:
                     agent.code_origin = origin
@@ -151,8 +151,8 @@ class AgentDescriber:
             found.setdefault(self.code_origin(key, file), []).append((key, file))
         return found
 
-    def why_held(self, key: Key, file: AgentFile) -> str:
-        """Why the file must not run as it is now; "" when it may. Blocks on the disk."""
+    def quarantine_reason(self, key: Key, file: AgentFile) -> str:
+        """The reason why the file must not run as it is now; "" when it may. Blocks on the disk."""
         if key[0] == "shipped":
             return ""
         try:
@@ -161,24 +161,24 @@ class AgentDescriber:
             return ""
         except OSError as error:  # what cannot be told apart from held code does not run
             return f"it cannot be read: {error.strerror or error}"
-        return self._held.why(file.path, hashlib.sha256(content).hexdigest())
+        return self._held.reason(file.path, hashlib.sha256(content).hexdigest())
 
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
         states = {}
         for key, file in todo:
-            why = self.why_held(key, file)
+            why = self.quarantine_reason(key, file)
             if why:
                 origin = self.code_origin(key, file)
                 states[key] = FileState(file, key[0], [], [Failure(why)], held=True, code_origin=origin)
         return states
 
-    async def _from_kept(
+    async def _from_copy(
         self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
     ) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""
-        kept = self._kept_path(*key)
-        content = await in_file_pool(self._read_kept, kept)
+        kept = self._copy_path(*key)
+        content = await in_file_pool(self._read_copy, kept)
         if not content:
             return None
         earlier = AgentFile(file.rel, file.path, _NO_STAMP)
@@ -196,7 +196,7 @@ class AgentDescriber:
         good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
-    async def _ask(
+    async def _request(
         self, origin: str, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
     ) -> list[dict[str, Any]]:
         files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
@@ -209,13 +209,15 @@ class AgentDescriber:
                 return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
         except AgentError as error:
             if len(batch) == 1 and again and isinstance(error, WorkerDiedError):
-                return await self._ask(origin, batch, again=False)  # it may have ended for another reason
+                return await self._request(origin, batch, again=False)  # it may have ended for another reason
             if len(batch) == 1:
                 return [_failed(f"loading it {error}")]
         else:
             outcomes: list[dict[str, Any]] = answer["files"]
             return outcomes
-        return [(await self._ask(origin, [one]))[0] for one in batch]  # one of them does it: find out which
+        return [
+            (await self._request(origin, [one]))[0] for one in batch
+        ]  # one of them does it: find out which
 
     async def _with_packages(
         self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
@@ -235,10 +237,10 @@ class AgentDescriber:
             if problem:
                 outcome["failure"]["reason"] += f"; {problem}"
                 break
-            outcome = (await self._ask(origin, [(key, file)]))[0]
+            outcome = (await self._request(origin, [(key, file)]))[0]
         return outcome
 
-    def _take(
+    def _build_state(
         self, key: Key, file: AgentFile, outcome: dict[str, Any], before: FileState | None
     ) -> FileState:
         origin = key[0]
@@ -250,7 +252,7 @@ class AgentDescriber:
             return FileState(file, origin, [], failures, lacks=lacks)
         content = _read(file)
         sha256 = hashlib.sha256(content).hexdigest()
-        kept = self._keep(origin, file, content) if origin != "shipped" else ""
+        kept = self._keep_copy(origin, file, content) if origin != "shipped" else ""
         agents = self._agents_of(origin, file, outcome, sha256, kept)
         return FileState(file, origin, agents, failures, time.time(), lacks)
 
@@ -276,18 +278,18 @@ class AgentDescriber:
             for item in outcome.get("agents", ())
         ]
 
-    def _kept_path(self, origin: Origin, rel: str) -> Path:
+    def _copy_path(self, origin: Origin, rel: str) -> Path:
         name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
         return self._kept / f"{name}.py"
 
-    def _read_kept(self, kept: Path) -> bytes:
+    def _read_copy(self, kept: Path) -> bytes:
         try:
             return self._files.read(kept)
         except OSError:
             return b""
 
-    def _keep(self, origin: Origin, file: AgentFile, content: bytes) -> str:
-        target = self._kept_path(origin, file.rel)
+    def _keep_copy(self, origin: Origin, file: AgentFile, content: bytes) -> str:
+        target = self._copy_path(origin, file.rel)
         try:
             self._files.write_unsynced(target, content)
         except OSError as error:
@@ -301,7 +303,7 @@ def _is_broken(outcome: dict[str, Any]) -> bool:
 
 
 def _lacks(outcome: dict[str, Any]) -> str:
-    """What it wanted and did not get, where that may come without the file changing."""
+    """Names of modules that were missing, where these may come without the file changing."""
     missing: str = (outcome.get("failure") or {}).get("missing_module") or ""
     return _QUARANTINED if outcome.get("waits") else missing
 

@@ -27,7 +27,7 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True, frozen=True)
 class LoadFailure:
-    """Why a file, or one class in it, gives no agent.
+    """The reason why a file, or one class in it, gives no agent.
 
     ``line`` is where in the file it happened, as far as known. ``missing_module`` is the module that
     has to be installed, if that is all that is wrong.
@@ -120,7 +120,7 @@ def execute(
 
 
 def describe(instance: Any, *, default_text: str = "", shown: Any = None) -> Description:
-    """What ``instance`` says about itself; ``shown`` is its file's ``__manifest__``.
+    """Describes ``instance`` as it describes itself; ``shown`` is its file's ``__manifest__``.
 
     Raises ``ContractError`` when its metadata cannot be offered to a model.
     """
@@ -201,7 +201,7 @@ def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: by
 
 
 def _is_base_wanting_arguments(cls: type, classes: list[type], error: BaseException) -> bool:
-    """Whether ``cls`` is only there for others of its file: the call itself failed, and they derive from it."""
+    """True when ``cls`` is only there for others of its file: the call itself failed, and they derive from it."""
     called = error.__traceback__
     is_own_call = isinstance(error, TypeError) and called is not None and called.tb_next is None
     return is_own_call and any(other is not cls and issubclass(other, cls) for other in classes)

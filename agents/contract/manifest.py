@@ -36,7 +36,7 @@ def find_manifest(source: str | bytes | ast.AST) -> dict[str, Any] | None:
 
 
 def essentials(manifest: Any) -> dict[str, Any]:
-    """What the house shows of a manifest: ``name, display_name, version, author, tags`` as far as sound."""
+    """The fields of a manifest that are shown: ``name, display_name, version, author, tags`` as far as sound."""
     if not isinstance(manifest, dict):
         return {}
     found: dict[str, Any] = {
@@ -56,7 +56,7 @@ def missing_fields(manifest: dict[str, Any]) -> list[str]:
 
 
 def faults(manifest: dict[str, Any]) -> list[str]:
-    """What a registry would object to in the fields that are there."""
+    """Objections that a registry would have to the fields that are there."""
     return list(_faults(manifest))
 
 

@@ -1,4 +1,4 @@
-"""What an agent's perform takes: read from its code once per class."""
+"""The parameters of an agent's ``perform``, read from its code once per class."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PerformSignature:
 
 
 def signature_of(instance: Any) -> PerformSignature:
-    """What ``instance.perform`` accepts. Raises ``AttributeError`` when there is none."""
+    """Reads the signature of ``instance.perform``. Raises ``AttributeError`` when there is none."""
     agent = type(instance)
     if "perform" in getattr(instance, "__dict__", ()):
         return _read(instance.perform, agent)

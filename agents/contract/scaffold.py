@@ -38,7 +38,7 @@ class {class_name}(BasicAgent):
 
 
 class InvalidNameError(AgentError):
-    """What was given cannot name an agent."""
+    """The given text cannot name an agent."""
 
     code = "mistyped"
     status = 400

@@ -97,7 +97,7 @@ class LayEggAgent(BasicAgent):
 
 
 def _lives_here(request: Any, name: str) -> bool:
-    """Whether a twin is called so: somebody's name is not a file's."""
+    """True when a twin is called so: somebody's name is not a file's."""
     return any(one["name"].casefold() == name.casefold() for one in request("twins.list")["twins"])
 
 

@@ -236,7 +236,7 @@ class _RefusedError(Exception):
 
 
 class _Contract:
-    """What a file's agent promises, read without running it; None where only running it would tell."""
+    """Reads the promises of a file's agent without running it; None where only running it would tell."""
 
     def __init__(
         self, node: ast.ClassDef, name: str, properties: dict[str, Any] | None, required: list[str]
@@ -248,7 +248,7 @@ class _Contract:
 
 
 def _think(ask: str, keep: Callable[[str], dict[str, Any]]) -> tuple[dict[str, Any] | None, str]:
-    """What `keep` made of the model's code; or None, and why. A refused file gets a second try."""
+    """Returns the result of `keep` for the model's code; or None, and why. A refused file gets a second try."""
     try:
         from utils.llm import call_llm  # type: ignore[import-not-found]  # the brainstem puts it there
     except ImportError:
@@ -398,7 +398,7 @@ def _imports_base(node: ast.AST) -> bool:
 
 
 def _boilerplate(node: ast.stmt) -> bool:
-    """Whether every file has this of its own: text, the base class, the manifest, running as a script."""
+    """True when every file has this of its own: text, the base class, the manifest, running as a script."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.ClassDef(name="BasicAgent"):
             return True

@@ -641,7 +641,7 @@ class _Singleton:
 
 
 def _dropped(node: ast.stmt) -> bool:
-    """Whether the singleton has this of its own: text, the base class, running as a script."""
+    """True when the singleton has this of its own: text, the base class, running as a script."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.ClassDef(name="BasicAgent"):
             return True

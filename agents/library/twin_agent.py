@@ -81,7 +81,7 @@ _ONE = frozenset(
     {"overview", "chat", "boot", "stop", "update_identity", "update_soul", "history", "fork", "lay_egg",
      "checkpoint", "checkpoints", "rollback", "unarchive", "purge"}
 )  # fmt: skip
-"""What is done with one twin, which must be named."""
+"""Actions on one twin, which must be named."""
 _NAMES_ANOTHER = frozenset({"summon", "fork", "update_identity"})
 _UNTOLD = ("key", "namesakes")
 _TAKES_TEXT = frozenset({"chat", "update_soul"})
@@ -146,7 +146,7 @@ class TwinAgent(BasicAgent):
 
 
 def _addressed(request: Any, action: str, said: dict[str, str]) -> str:
-    """Which twin is meant. Without a model, its name may stand where the text does."""
+    """Finds the twin that is meant. Without a model, its name may stand where the text does."""
     twin = said.get("rappid_uuid") or ("" if action in _NAMES_ANOTHER else said.get("name", ""))
     if twin or action not in _ONE:
         return twin
@@ -253,7 +253,7 @@ def _listed(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moved(found: dict[str, Any], done: str, what: str) -> dict[str, Any]:
-    """Who changed place, in a sentence; who would, where nobody has said yes yet."""
+    """Says which twins changed state; those that would, where nobody has confirmed yet."""
     moved = found.get(done) or []
     would = found.get(f"would_{done.removesuffix('d')}") or []
     named = ", ".join(str(one["name"]) for one in moved or would)

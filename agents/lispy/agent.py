@@ -67,7 +67,7 @@ class LispyAgent(BasicAgent):
         super().__init__(name, metadata)
 
     def perform(self, **kwargs: Any) -> Any:
-        """What ``<name>-run`` gives: text as it is, maps and lists as such; what it wrote, if it gives nil.
+        """The result of ``<name>-run``: text as it is, maps and lists as such; its output, if it gives nil.
 
         Raises ``LispyRunError``, and ``BadValueError`` for arguments that are no JSON.
         """

@@ -1,4 +1,4 @@
-"""When two values are equal."""
+"""Equality of two values."""
 
 from __future__ import annotations
 

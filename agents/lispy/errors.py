@@ -1,4 +1,4 @@
-"""What can go wrong in a LisPy program, and with a LisPy file."""
+"""Errors of a LisPy program, and of a LisPy file."""
 
 from __future__ import annotations
 

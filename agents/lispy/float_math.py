@@ -67,7 +67,7 @@ def _power_of(x: float, y: float, is_whole: bool) -> float:
 
 
 def _reduced(x: float) -> tuple[int, int]:
-    """How many quarter turns are in ``x`` (by 4), and what is left, in fraction bits."""
+    """The number of quarter turns in ``x`` (by 4), and the rest, in fraction bits."""
     top, bottom = x.as_integer_ratio()
     bits = _BITS + max(0, top.bit_length() - bottom.bit_length() + 1)
     turns, rest = divmod((top << bits) // bottom, _pi(bits) >> 1)

@@ -1,4 +1,4 @@
-"""What can wait on the control stack, and what each frame holds.
+"""Frames of the control stack, and their fields.
 
 A frame is a Python list: its kind, then its fields in the order given here. It waits for a value,
 which ``agents.lispy.evaluator`` or a higher-order builtin takes when it is there.

@@ -1,4 +1,4 @@
-"""How much a LisPy program may use."""
+"""Limits of a LisPy program: steps, memory, depth, output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Limits:
         return cls(**given)
 
     def within(self, ceiling: Limits) -> bool:
-        """Whether none of them is above the one in ``ceiling``."""
+        """True when none of them is above the one in ``ceiling``."""
         return all(getattr(self, field.name) <= getattr(ceiling, field.name) for field in fields(self))
 
 
@@ -55,4 +55,4 @@ CEILING = Limits(
     max_cells=10_000_000,
     max_integer_bits=1 << 18,
 )
-"""What an image from elsewhere may ask for at most, unless its reader says otherwise."""
+"""The most that an image from elsewhere may ask for, unless its reader says otherwise."""

@@ -27,7 +27,7 @@ Status = Literal["done", "failed", "paused", "waiting"]
 
 @dataclass(slots=True, frozen=True)
 class Outcome:
-    """Where a machine stands. ``value`` counts when done, ``fault`` when failed; ``stdout`` is all so far.
+    """The state of a machine. ``value`` counts when done, ``fault`` when failed; ``stdout`` is all so far.
 
     ``paused``: the steps asked for are done. ``waiting``: ``next-input`` found nothing.
     """
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the program came to its end."""
+        """True when the program came to its end."""
         return self.status == "done"
 
     def shown(self, most: int = 1 << 20) -> str:
@@ -131,7 +131,7 @@ class Machine:
 
     @property
     def outcome(self) -> Outcome:
-        """Where it stands, without a step."""
+        """The present state, without a step."""
         return self._outcome(waits=False)
 
     def _outcome(self, *, waits: bool) -> Outcome:
@@ -153,7 +153,7 @@ class Machine:
         self._state.inputs += values
 
     def lookup(self, name: str) -> Any:
-        """What a global name is bound to. Raises ``KeyError``."""
+        """The value that a global name is bound to. Raises ``KeyError``."""
         return self._state.globals.bindings[Symbol(name)]
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -175,5 +175,5 @@ class Machine:
         state.mode = APPLY
 
     def inspect(self) -> str:
-        """What it is doing, what it knows and what it has used, for people."""
+        """A summary for people: present work, globals, and limits used."""
         return inspect(self._state)

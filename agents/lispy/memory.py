@@ -1,4 +1,4 @@
-"""How much of a machine is alive."""
+"""Measures how much of a machine is alive."""
 
 from __future__ import annotations
 

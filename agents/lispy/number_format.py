@@ -44,7 +44,7 @@ def whole(digits: str) -> int:
 
 
 def most_digits(bits: int) -> int:
-    """How many decimal digits an integer of so many bits has at most."""
+    """The most decimal digits that an integer of so many bits has."""
     return bits * 30103 // 100000 + 1
 
 

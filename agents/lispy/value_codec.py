@@ -13,7 +13,7 @@ from agents.lispy.number_format import INTEGER, decimal, whole
 from agents.lispy.values import Pair, Symbol, kind_of
 
 DEEPEST = 100
-"""How many values may lie inside each other: JSON readers give up at about twice as many."""
+"""The most values that may be nested: JSON readers give up at about twice as many."""
 MOST_VALUES = 200_000
 
 

@@ -1,4 +1,4 @@
-"""What LisPy programs compute with.
+"""Values of LisPy programs.
 
 nil is None; booleans, integers, floats and strings are Python's; a list is a ``list``, a map is a
 ``dict`` with string keys. No list, map or pair is ever changed after a program has seen it, so that
@@ -22,7 +22,7 @@ class Symbol(str):
 
 
 class Pair:
-    """What ``cons`` makes."""
+    """The pair that ``cons`` makes."""
 
     __slots__ = ("car", "cdr")
 
@@ -106,7 +106,7 @@ PROCEDURES = (Closure, Builtin, Combined)
 
 
 def is_procedure(value: Any) -> bool:
-    """Whether it can be applied to arguments."""
+    """True when it can be applied to arguments."""
     return isinstance(value, PROCEDURES) and type(value) is not Macro
 
 

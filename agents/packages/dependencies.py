@@ -72,7 +72,7 @@ class PackageSource:
 
 @dataclass(slots=True, frozen=True)
 class InstallReport:
-    """What an installation came to. ``problem`` is empty when ``installed`` is all that was asked;
+    """The result of an installation. ``problem`` is empty when ``installed`` is all that was asked;
     otherwise ``command`` is what the owner may type instead.
     """
 
@@ -123,7 +123,7 @@ def install(
 
 
 def command_for(missing: str, wanted: Sequence[str] = (), deps_dir: Path | None = None) -> str:
-    """What the owner may type to install ``wanted``, or else what probably provides ``missing``."""
+    """A command that installs ``wanted``, or else the package that probably provides ``missing``."""
     names = list(wanted) or suggestion_for(missing)
     target = str(deps_dir) if deps_dir is not None else ".deps"
     return shlex.join([sys.executable, "-m", "pip", "install", "--target", target, *names])

@@ -1,4 +1,4 @@
-"""Which packages an agent file needs, read from its text without running it (RAPP v1 §5.6).
+"""Reads the packages that an agent file needs from its text, without running it (RAPP v1 §5.6).
 
 Only two things are ever installed by themselves: what the file declares by name, and modules of the
 table below. A name that merely appears in an import is never taken for a package's name.
@@ -86,7 +86,7 @@ def declared_requirements(source: str | bytes) -> list[str]:
 
 
 def requirements_for(source: str | bytes, missing: str) -> list[str]:
-    """What to install so that a file that lacks the module ``missing`` loads; nothing if unknown.
+    """Packages to install so that a file that lacks the module ``missing`` loads; none if unknown.
 
     That is what it declares, and the packages in the table of every module it imports unguarded.
     """

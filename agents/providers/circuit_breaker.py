@@ -24,7 +24,7 @@ class CircuitBreaker:
         return self._opens_at is None
 
     def lets(self) -> bool:
-        """Whether a call may go to the model now; counts as the trial when one is due."""
+        """True when a call may go to the model now; counts as the trial when one is due."""
         if self._opens_at is None:
             return True
         if self._trying or self._clock() < self._opens_at:

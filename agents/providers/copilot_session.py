@@ -63,7 +63,7 @@ class CopilotSessions:
 
     @property
     def refused(self) -> bool:
-        """Whether GitHub refused this token or its account; a new sign-in clears it."""
+        """True when GitHub refused this token or its account; a new sign-in clears it."""
         return self._refusal != 0
 
     async def get(self) -> Session:

@@ -1,4 +1,4 @@
-"""What went wrong at a model's server, as the short sentence a person may read."""
+"""Errors of a model server as short sentences for people."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _LISTING_SECONDS = 5.0
 class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
-    ``configured``: the operator named this server, or signed in to it. A seat that is left closes its provider
+    ``configured``: the operator named this server, or signed in to it. A managed that is left closes its provider
     once the last answer under way has ended.
     """
 
@@ -37,7 +37,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
     _closing: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
 
     @asynccontextmanager
-    async def used(self) -> AsyncIterator[None]:
+    async def in_use(self) -> AsyncIterator[None]:
         """One answer under way; keeps account of how it ends."""
         self._busy += 1
         try:
@@ -60,7 +60,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
             self._close_if_idle()
 
     async def listing(self) -> list[dict[str, Any]]:
-        """What ``models`` says, or the ids known when it cannot say."""
+        """The server's list of models, or the ids known when it has none."""
         self._listed = True
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
@@ -71,7 +71,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
         return entries
 
     async def has(self, model: str) -> bool:
-        """Whether it offers ``model``, as far as can be told: a server that lists nothing is believed."""
+        """True when it offers ``model``, as far as can be told: a server that lists nothing is believed."""
         if not self.known and not self._listed:
             await self.listing()
         return not self.known or model in self.known
@@ -80,12 +80,12 @@ class ManagedProvider(msgspec.Struct, eq=False):
     def closed(self) -> bool:
         return bool(self._closing) and all(task.done() for task in self._closing)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         self._left = True
         self._close_if_idle()
 
-    async def gone(self) -> None:
-        """Waits until a seat that was left has closed its provider, without waiting for answers."""
+    async def wait_closed(self) -> None:
+        """Waits until a managed that was left has closed its provider, without waiting for answers."""
         await asyncio.gather(*self._closing)
 
     def _close_if_idle(self) -> None:

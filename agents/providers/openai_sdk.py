@@ -26,7 +26,7 @@ _LONGEST_WAIT = 10.0  # seconds a server may ask to wait before a retry; beyond 
 
 @dataclass(slots=True, frozen=True)
 class Azure:
-    """Where an Azure OpenAI deployment lives (RAPP v1 §9)."""
+    """The address of an Azure OpenAI deployment (RAPP v1 §9)."""
 
     endpoint: str
     deployment: str

@@ -38,7 +38,7 @@ class Completion(msgspec.Struct):
 
 
 class ModelRequest(msgspec.Struct):
-    """What one round asks of a provider.
+    """The input of one model round.
 
     ``messages`` holds history, the user's turn and tool results, without the system message.
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
@@ -65,7 +65,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """What screens call it."""
+        """The name on screens."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Who can think here: seats for what is configured, for a local server, for Copilot."""
+"""The providers there are: configured ones, a local server, Copilot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LISTING_SECONDS = 5.0
 
 
 class ProviderPool:
-    """Keeps the seats as settings, the network and signing in change them.
+    """Keeps the providers as settings, the network and signing in change them.
 
     Nothing is looked for before ``start`` or ``look``; a configured server and a given token need
     no looking. ``looked`` is clear while the first look after ``start`` is under way. ``offered`` is a local
@@ -54,12 +54,12 @@ class ProviderPool:
         self._copilot: ManagedProvider | None = None
         self._left: list[ManagedProvider] = []
         self.settings = settings
-        self._take_github(settings)
-        self._take_seats(settings)
+        self._apply_github_settings(settings)
+        self._apply_settings(settings)
 
     @property
     def first(self) -> ManagedProvider | None:
-        """The seat whose turn it is to think; None leaves it to the offline brain."""
+        """The managed whose turn it is to think; None leaves it to the offline brain."""
         if self._configured is not None:
             return self._configured
         if self.settings.fake:
@@ -72,7 +72,7 @@ class ProviderPool:
 
     @property
     def refusal(self) -> str:
-        """What would help when GitHub refused Copilot to this account, else ``""``."""
+        """Advice when GitHub refused Copilot to this account, else ``""``."""
         if self._copilot is None or not self.sessions.refused or self._copilot.problem is None:
             return ""
         return self._copilot.problem.do
@@ -92,8 +92,8 @@ class ProviderPool:
             (found, refused), token = await asyncio.gather(self._find_local(settings), self.github.find())
             if settings is self.settings:
                 self.refused = refused
-                self._seat_local(self._accepted(found))
-                self._seat_copilot(bool(token))
+                self._set_local(self._accepted(found))
+                self._set_copilot(bool(token))
 
     async def _find_local(
         self, settings: ProviderSettings
@@ -119,28 +119,28 @@ class ProviderPool:
             log.log(level, "A model server answers at %s. Use it: rappd models use local", where)
         return None
 
-    def silent(self, seat: ManagedProvider) -> None:
-        """Says that nobody answered at ``seat``; a local server is looked for again at once."""
-        if seat is self._local:
+    def report_silent(self, managed: ManagedProvider) -> None:
+        """Says that nobody answered at ``managed``; a local server is looked for again at once."""
+        if managed is self._local:
             self._wake.set()
 
     async def configure(self, settings: ProviderSettings) -> None:
         """Takes other settings at once; answers under way end with the provider they began with."""
         watched = self._watching is not None
-        await self._leave_all()
+        await self._release_all()
         before, self.settings = self.settings, settings
         if _github(before) != _github(settings):
-            self._take_github(settings)
-        self._take_seats(settings)
+            self._apply_github_settings(settings)
+        self._apply_settings(settings)
         if watched:
             self.start()
 
     async def close(self) -> None:
-        await self._leave_all()
-        for seat in self._left:
-            await seat.gone()
+        await self._release_all()
+        for managed in self._left:
+            await managed.wait_closed()
 
-    def _take_github(self, settings: ProviderSettings) -> None:
+    def _apply_github_settings(self, settings: ProviderSettings) -> None:
         token_file, login_file, session_file = (
             settings.state_dir / name if settings.state_dir else None
             for name in ("github_token.json", "github_login.json", "copilot_session.json")
@@ -150,20 +150,20 @@ class ProviderPool:
         self.sessions = CopilotSessions(self.github, session_file, api=settings.github_api)
         self.login = GitHubLogin(self.github, login_file, web=web, on_token=self._signed_in)
 
-    def _take_seats(self, settings: ProviderSettings) -> None:
+    def _apply_settings(self, settings: ProviderSettings) -> None:
         self._configured = self._local = self._local_found = self._copilot = None
         self.offered, self.refused = None, ()
         if settings.configured:
-            self._configured = self._seat_configured(settings)
-        self._seat_copilot(self.github.known)
+            self._configured = self._configured_provider(settings)
+        self._set_copilot(self.github.known)
 
-    def _seat_configured(self, settings: ProviderSettings) -> ManagedProvider:
+    def _configured_provider(self, settings: ProviderSettings) -> ManagedProvider:
         if settings.provider_url:
             url = urls.base_url(settings.provider_url)
             here = urls.on_this_machine(url)
             name = local_servers.name_of(url) if here else urls.shown(url)
             do = f"start {name}" if here else "check provider.url"
-            return self._seat_url(url, name, do, settings.model or _FALLBACK_MODEL, settings.api_key)
+            return self._provider_at(url, name, do, settings.model or _FALLBACK_MODEL, settings.api_key)
         azure = Azure(
             settings.azure_endpoint, settings.azure_deployment, settings.azure_key, settings.azure_version
         )
@@ -176,9 +176,9 @@ class ProviderPool:
             timeout=settings.timeout,
             worker_serves=self._worker_serves,
         )
-        return self._seat(server, urls.shown(azure.endpoint))
+        return self._managed(server, urls.shown(azure.endpoint))
 
-    def _seat_url(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
+    def _provider_at(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
         server = OpenAIServer(
             url,
             model=model,
@@ -189,25 +189,25 @@ class ProviderPool:
             timeout=self.settings.timeout,
             worker_serves=self._worker_serves,
         )
-        return self._seat(server, urls.shown(url))
+        return self._managed(server, urls.shown(url))
 
-    def _seat(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
+    def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
         return ManagedProvider(
             provider, where, provider.models, CircuitBreaker(self.settings.breaker_pause, self._clock)
         )
 
-    def _seat_local(self, found: local_servers.LocalServer | None) -> None:
+    def _set_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:
             return
-        self._leave(self._local)
+        self._release(self._local)
         self._local, self._local_found = None, found
         if found is not None:
             url = urls.base_url(found.url)
-            self._local = self._seat_url(url, found.name, f"start {found.name}", found.models[0])
+            self._local = self._provider_at(url, found.name, f"start {found.name}", found.models[0])
             self._local.known = found.models
             self._local.configured = False
 
-    def _seat_copilot(self, has_token: bool) -> None:
+    def _set_copilot(self, has_token: bool) -> None:
         if has_token and self._copilot is None:
             copilot = Copilot(
                 self.sessions,
@@ -216,32 +216,32 @@ class ProviderPool:
                 timeout=self.settings.timeout,
                 worker_serves=self._worker_serves,
             )
-            self._copilot = self._seat(copilot, "github.com")
+            self._copilot = self._managed(copilot, "github.com")
         elif not has_token:
-            self._leave(self._copilot)
+            self._release(self._copilot)
             self._copilot = None
 
     async def _signed_in(self) -> None:
         await self.sessions.end()
-        self._leave(self._copilot)
+        self._release(self._copilot)
         self._copilot = None
-        self._seat_copilot(True)
+        self._set_copilot(True)
 
-    def _leave(self, seat: ManagedProvider | None) -> None:
+    def _release(self, managed: ManagedProvider | None) -> None:
         self._left = [other for other in self._left if not other.closed]
-        if seat is not None:
-            seat.leave()
-            self._left.append(seat)
+        if managed is not None:
+            managed.release()
+            self._left.append(managed)
 
-    async def _leave_all(self) -> None:
+    async def _release_all(self) -> None:
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
         self.looked.set()
-        for seat in (self._configured, self._local, self._copilot):
-            self._leave(seat)
+        for managed in (self._configured, self._local, self._copilot):
+            self._release(managed)
 
     def _has_to_look(self) -> bool:
         settings = self.settings
@@ -249,16 +249,16 @@ class ProviderPool:
             return not settings.model
         return not settings.configured and not settings.fake
 
-    async def _look_at_configured(self, seat: ManagedProvider, settings: ProviderSettings) -> None:
-        if not settings.provider_url or settings.model or seat.known:
+    async def _look_at_configured(self, managed: ManagedProvider, settings: ProviderSettings) -> None:
+        if not settings.provider_url or settings.model or managed.known:
             return
         url = urls.base_url(settings.provider_url)
         if await is_served_by_worker(url, self._worker_serves):
             return
         models = await local_servers.list_models(url, api_key=settings.api_key, within=_LISTING_SECONDS)
-        if models and isinstance(seat.provider, OpenAIServer):
-            seat.known = models
-            seat.provider.model = _FALLBACK_MODEL if _FALLBACK_MODEL in models else models[0]
+        if models and isinstance(managed.provider, OpenAIServer):
+            managed.known = models
+            managed.provider.model = _FALLBACK_MODEL if _FALLBACK_MODEL in models else models[0]
 
     async def _watch(self) -> None:
         while True:
@@ -267,8 +267,8 @@ class ProviderPool:
                 await self.look()
             finally:
                 self.looked.set()
-            seat = self.first
-            settled = seat is not None and seat is not self._copilot and bool(seat.known)
+            managed = self.first
+            settled = managed is not None and managed is not self._copilot and bool(managed.known)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if settled else self.settings.probe_every):
                     await self._wake.wait()

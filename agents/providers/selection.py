@@ -1,4 +1,4 @@
-"""Which provider thinks, and the offline brain in its stead when it fails (architecture, "Thinking")."""
+"""Chooses the provider for each model round; the offline brain takes over when it fails (architecture, "Thinking")."""
 
 from __future__ import annotations
 
@@ -87,24 +87,24 @@ class ProviderSelector:
         self.meter = Meter()
         self._offline = offline
         self._remember = remember
-        self._seating = ProviderPool(settings, clock, worker_serves)
+        self._pool = ProviderPool(settings, clock, worker_serves)
         self._take(settings)
 
     @property
     def name(self) -> str:
-        """Who thinks at present, as screens show it."""
-        seat = self._seating.first
-        if seat is not None:
-            return seat.provider.name
+        """The present provider, as screens show it."""
+        managed = self._pool.first
+        if managed is not None:
+            return managed.provider.name
         return self._fake.name if self._fake else self._offline.name
 
     @property
     def current(self) -> str:
         """The model asked for at present."""
-        seat = self._seating.first
-        if seat is not None:
-            offered = not seat.known or self._chosen in seat.known
-            return self._chosen if self._chosen and offered else seat.provider.model
+        managed = self._pool.first
+        if managed is not None:
+            offered = not managed.known or self._chosen in managed.known
+            return self._chosen if self._chosen and offered else managed.provider.model
         return self._fake.model if self._fake else self._offline.model
 
     @property
@@ -114,37 +114,37 @@ class ProviderSelector:
     @property
     def login(self) -> GitHubLogin:
         """Signing in to GitHub; a new token is used from then on."""
-        return self._seating.login
+        return self._pool.login
 
     @property
     def copilot_state(self) -> str:
         """For ``/health``: ``""`` without a GitHub token, else ``"✓"``, ``"pending"`` or ``"no_access"``."""
-        return self._seating.sessions.state if self._seating.github.known else ""
+        return self._pool.sessions.state if self._pool.github.known else ""
 
     @property
     def offered(self) -> LocalServer | None:
         """A model server of this machine that answers and waits for the operator's yes."""
-        return self._seating.offered
+        return self._pool.offered
 
     @property
     def refused(self) -> tuple[str, ...]:
         """Labels of servers that are never used: worker processes listen there."""
-        return self._seating.refused
+        return self._pool.refused
 
     async def complete(self, request: ModelRequest) -> Completion:
         """Always an answer: by the model, or without it. ``request.model`` comes before the chosen one."""
         self.meter.rounds += 1
         if self._fake is not None:
             return await self._fake.complete(request)
-        if not self._seating.looked.is_set():
-            await self._seating.looked.wait()
-        seat = self._seating.first
-        if seat is None:
+        if not self._pool.looked.is_set():
+            await self._pool.looked.wait()
+        managed = self._pool.first
+        if managed is None:
             completion = await self._offline.complete(request)
-        elif _is_without(request) or not seat.breaker.lets():
-            completion = await self._without(request, seat.problem)
+        elif _is_without(request) or not managed.breaker.lets():
+            completion = await self._without(request, managed.problem)
         else:
-            completion = await self._with(seat, request)
+            completion = await self._with(managed, request)
         self.meter.input_tokens += completion.input_tokens
         self.meter.output_tokens += completion.output_tokens
         if completion.input_tokens or completion.output_tokens:
@@ -153,8 +153,8 @@ class ProviderSelector:
 
     @property
     def has_model(self) -> bool:
-        """Whether something other than the offline brain thinks at present."""
-        return self._fake is not None or self._seating.first is not None
+        """True when something other than the offline brain thinks at present."""
+        return self._fake is not None or self._pool.first is not None
 
     async def model_turn(self, request: ModelRequest) -> Completion:
         """One answer by a model, never by the offline brain. Raises ModelUnavailableError."""
@@ -165,9 +165,9 @@ class ProviderSelector:
 
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name", "available"?}]`` of the provider in use."""
-        seat = self._seating.first
-        if seat is not None:
-            return await seat.listing()
+        managed = self._pool.first
+        if managed is not None:
+            return await managed.listing()
         return [{"id": self.current, "name": self.name}]
 
     async def set_model(self, model: str) -> dict[str, Any]:
@@ -187,42 +187,42 @@ class ProviderSelector:
         return {"model": model}
 
     def describe(self) -> ProviderDescription:
-        """Who thinks, with what, where, and whether it answers."""
-        seat = self._seating.first
-        if seat is not None:
-            if seat.breaker.closed:
-                return ProviderDescription(self.name, self.current, seat.where, "ready")
-            do = seat.problem.do if seat.problem else ""
-            return ProviderDescription(self.name, self.current, seat.where, "doesn't answer", do)
+        """Provider, model, address, and whether it answers."""
+        managed = self._pool.first
+        if managed is not None:
+            if managed.breaker.closed:
+                return ProviderDescription(self.name, self.current, managed.where, "ready")
+            do = managed.problem.do if managed.problem else ""
+            return ProviderDescription(self.name, self.current, managed.where, "doesn't answer", do)
         if self._fake is not None:
             return ProviderDescription(self.name, self.current, "this machine", "ready")
-        if not self._seating.looked.is_set():
+        if not self._pool.looked.is_set():
             return ProviderDescription(self.name, "", "this machine", "looking")
-        do = _OFFERED_DO if self.offered else self._seating.refusal or _NO_MODEL_DO
+        do = _OFFERED_DO if self.offered else self._pool.refusal or _NO_MODEL_DO
         return ProviderDescription(self.name, "", "this machine", "no model", do)
 
     def start(self) -> None:
         """Begins to look for a model in the background: at once, then every 30 s while there is none."""
-        self._seating.start()
+        self._pool.start()
 
     async def first_look(self, within: float) -> None:
         """Waits until servers of this machine were looked for once, ``within`` seconds at most."""
-        if self._seating.settings.local_servers:
+        if self._pool.settings.local_servers:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
-                    await self._seating.looked.wait()
+                    await self._pool.looked.wait()
 
     async def look(self) -> None:
         """Looks once, now, for local servers and a GitHub token."""
-        await self._seating.look()
+        await self._pool.look()
 
     async def configure(self, settings: ProviderSettings) -> None:
         """Takes other settings at once; answers under way end with the provider they began with."""
-        await self._seating.configure(settings)
+        await self._pool.configure(settings)
         self._take(settings)
 
     async def close(self) -> None:
-        await self._seating.close()
+        await self._pool.close()
         await self._offline.close()
 
     def _take(self, settings: ProviderSettings) -> None:
@@ -235,26 +235,26 @@ class ProviderSelector:
         if self._remember is not None:
             await self._remember(model)
 
-    async def _with(self, seat: ManagedProvider, request: ModelRequest) -> Completion:
+    async def _with(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
         try:
-            async with seat.used():
-                model = await self._offered(seat, request.model, self._chosen)
-                if seat.configured or request.everyday is None:
-                    completion = await seat.provider.complete(replace(request, model=model))
+            async with managed.in_use():
+                model = await self._offered(managed, request.model, self._chosen)
+                if managed.configured or request.everyday is None:
+                    completion = await managed.provider.complete(replace(request, model=model))
                 else:
-                    completion = await seat.provider.complete(replace(request.everyday(), model=model))
-                completion.unconfigured = not seat.configured
+                    completion = await managed.provider.complete(replace(request.everyday(), model=model))
+                completion.unconfigured = not managed.configured
                 return completion
         except ModelUnavailableError as raised:
             problem = raised
         if not problem.upstream_status:
-            self._seating.silent(seat)
+            self._pool.report_silent(managed)
         return await self._without(request, problem)
 
-    async def _offered(self, seat: ManagedProvider, *wanted: str) -> str:
+    async def _offered(self, managed: ManagedProvider, *wanted: str) -> str:
         """The first model that is wanted and offered; ``""`` is the provider's default."""
         for model in wanted:
-            if model and await seat.has(model):
+            if model and await managed.has(model):
                 return model
         return ""
 
@@ -272,7 +272,7 @@ class ProviderSelector:
 
 
 def _is_without(request: ModelRequest) -> bool:
-    """Whether the offline brain has taken this turn over: the calls being answered are its own."""
+    """True when the offline brain has taken this turn over: the calls being answered are its own."""
     if not request.round:
         return False
     for message in reversed(request.messages):

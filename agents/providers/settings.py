@@ -1,4 +1,4 @@
-"""What can be said about thinking in a configuration (RAPP v1 §9 and rappd's own keys)."""
+"""Provider settings of a configuration (RAPP v1 §9 and rappd's own keys)."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class ProviderSettings:
 
     @property
     def configured(self) -> bool:
-        """Whether the operator named a model server."""
+        """True when the operator named a model server."""
         return bool(self.provider_url or (self.azure_endpoint and self.azure_deployment))

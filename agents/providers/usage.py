@@ -1,4 +1,4 @@
-"""What model rounds used, and what that costs at the prices the owner set."""
+"""Tokens that model rounds used, and their cost at the prices the owner set."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Usage(msgspec.Struct):
         self.unpriced |= other.unpriced
 
     def stated(self) -> dict[str, Any]:
-        """What is told of it: nothing where no tokens were counted, no cost where a price is missing."""
+        """The fields that are reported: none where no tokens were counted, no cost where a price is missing."""
         if not (self.input_tokens or self.output_tokens):
             return {}
         told: dict[str, Any] = {

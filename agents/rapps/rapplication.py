@@ -64,12 +64,12 @@ class Rapplication(msgspec.Struct, frozen=True):
 
     @property
     def has_ui(self) -> bool:
-        """Whether it brings a page."""
+        """True when it brings a page."""
         return any(file.path == f"rapps/{self.id}/ui/index.html" for file in self.files)
 
     @property
     def has_service(self) -> bool:
-        """Whether it answers under ``/api/<id>``."""
+        """True when it answers under ``/api/<id>``."""
         return any(file.path.startswith("services/") for file in self.files)
 
 
@@ -109,7 +109,7 @@ def read_rapplication(path: Path) -> Rapplication:
 
 
 def _target(name: str, ident: str) -> str | None:
-    """Where a file of the bundle goes in the workspace; None for what stays behind."""
+    """The place of a bundle's file in the workspace; None for files that are not placed."""
     path = PurePosixPath(name)
     folder = path.parts[0] if len(path.parts) > 1 else "."
     if name == "manifest.json":

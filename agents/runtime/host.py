@@ -1,4 +1,4 @@
-"""What a worker holds: one workspace's agents and services, loaded when first needed."""
+"""Holds one workspace's agents and services inside a worker, loaded when first needed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class WorkerHost:
         return answer
 
     def _go_by(self, held: Holds) -> None:
-        """What was refused may be allowed now, and what was loaded be held: then all begins anew."""
+        """Goes by a new list of held code. Refused code may be allowed now, and loaded code held: then all is reloaded."""
         refused = self._held.refusals > 0
         if not self._held.know(held):
             return

@@ -43,7 +43,7 @@ class QuarantineImportHook:
         return True
 
     def why(self, file: str) -> str:
-        """Why the file must not run as it is now; "" when it may."""
+        """The reason why the file must not run as it is now; "" when it may."""
         real = os.path.realpath(file)
         by_hash = self._held.get(real)
         if not by_hash:
@@ -54,7 +54,7 @@ class QuarantineImportHook:
             return ""
 
     def holds_any(self, files: Iterable[str]) -> bool:
-        """Whether one of these must not run."""
+        """True when one of these must not run."""
         return any(map(self.why, files))
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:

@@ -15,7 +15,7 @@ from agents.slosh.slush import outcome
 
 
 class Invocation(NamedTuple):
-    """What perform returned, as it returned it; the ``data_slush`` in it, of whatever type; the context."""
+    """The return value of perform; the ``data_slush`` in it, of whatever type; the context."""
 
     value: Any
     data_slush: Any
@@ -70,7 +70,7 @@ def invoke(
 
 
 def as_text(value: Any) -> str:
-    """What perform returned, as text for a model: JSON for dicts and lists, "" for None.
+    """The return value of perform as text for a model: JSON for dicts and lists, "" for None.
 
     The text can always be encoded as UTF-8.
     """

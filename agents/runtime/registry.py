@@ -83,7 +83,7 @@ class AgentRegistry:
         return list(self._states.values())
 
     def outcome(self, origin: Origin, rel: str) -> list[Change]:
-        """What the refresh that saw this version of a file first found of it, whoever asked for that one."""
+        """The changes that the refresh which saw this version of a file first found, whoever asked for that one."""
         state = self._states.get((origin, rel))
         return _changes(state) if state is not None else []
 
@@ -92,7 +92,7 @@ class AgentRegistry:
         return [state.file.rel for state in self._states.values() if state.failures and not state.agents]
 
     def goes_by(self, held: object) -> bool:
-        """Whether this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
+        """True when this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
         return held is self._held_seen
 
     async def refresh(self) -> list[Change]:
@@ -143,7 +143,7 @@ class AgentRegistry:
             for key, file in found.items()
             if self._is_new(key, file)
             or self._states[key].lacks
-            or (others_held and self._states[key].held != bool(self._describer.why_held(key, file)))
+            or (others_held and self._states[key].held != bool(self._describer.quarantine_reason(key, file)))
             or (other_origins and self._states[key].code_origin != self._describer.code_origin(key, file))
         ]
 

@@ -26,7 +26,7 @@ OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class AgentResult(msgspec.Struct, frozen=True):
-    """What an agent call came to. ``result`` is the agent's text, or what went wrong."""
+    """The result of an agent call. ``result`` is the agent's text, or the error."""
 
     ok: bool
     result: str
@@ -35,7 +35,7 @@ class AgentResult(msgspec.Struct, frozen=True):
 
 
 class Limits(Protocol):
-    """What one call may take, read at each call."""
+    """Limits of one call, read at each call."""
 
     call_seconds: float
 
@@ -173,7 +173,7 @@ class AgentRunner:
         return AgentResult(True, found["result"], found.get("data_slush"), time.monotonic() - started)
 
     async def system_contexts(self, agents: Iterable[Agent], user_guid: str) -> list[str]:
-        """What agents add to the system text, in the roster's order; a failing one adds nothing."""
+        """Texts that agents add to the system text, in the registry's order; a failing one adds nothing."""
         speaking = [agent for agent in agents if agent.has_context]
         if not speaking:
             return []

@@ -1,4 +1,4 @@
-"""Which file answers under which service name, for the daemon: read from the text, nothing is run."""
+"""Maps service names to files, for the daemon: read from the text, nothing is run."""
 
 from __future__ import annotations
 

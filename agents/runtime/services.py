@@ -37,7 +37,7 @@ class ServiceFailedError(AgentError):
 
 @dataclass(slots=True, frozen=True)
 class ServiceReply:
-    """What a service answered: status, headers, body."""
+    """The answer of a service: status, headers, body."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)

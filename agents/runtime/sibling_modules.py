@@ -44,7 +44,7 @@ class SiblingModules:
         self._newest = next(reversed(sys.modules))
 
     def forget_if_changed(self) -> bool:
-        """Whether one of them changed on disk. Then all are forgotten, to be imported anew."""
+        """True when one of them changed on disk. Then all are forgotten, to be imported anew."""
         if all(_stamp(file) == stamp for file, stamp in self._stamps.values()):
             return False
         self.forget()

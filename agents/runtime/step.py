@@ -22,7 +22,7 @@ Answer = tuple[Any, BaseException | None]
 
 
 class StepOutcome(NamedTuple):
-    """How a step went. ``result`` is the parsed result, None when the agent raised or ran out of time;
+    """The outcome of a step. ``result`` is the parsed result, None when the agent raised or ran out of time;
     ``error`` is "" unless the step failed, which a returned ``{"status": "error"}`` is too."""
 
     result: dict[str, Any] | None
@@ -55,7 +55,7 @@ def run_step(name: str, agent: Any, arguments: dict[str, Any], timeout_ms: float
 
 
 def as_result(value: Any) -> dict[str, Any]:
-    """What perform returned as a dict: itself, its JSON, or ``{"status": "success", "raw": value}``."""
+    """The return value of perform as a dict: itself, its JSON, or ``{"status": "success", "raw": value}``."""
     found = parsed(value) if isinstance(value, str) else value
     if isinstance(found, Mapping):
         return dict(found)

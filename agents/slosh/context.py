@@ -16,7 +16,7 @@ MOST_BREADCRUMBS = 5
 
 
 class View:
-    """How layers are shown: hidden ones as defaults, a hint put first, private values withheld."""
+    """Display rules of layers: hidden ones as defaults, a hint put first, private values withheld."""
 
     __slots__ = ("hidden", "hint", "privacy")
 

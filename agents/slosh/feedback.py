@@ -1,4 +1,4 @@
-"""What an agent said about the usefulness of its signals, fading with every call."""
+"""Feedback of an agent on the usefulness of its signals, fading with every call."""
 
 from __future__ import annotations
 

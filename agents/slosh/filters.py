@@ -1,4 +1,4 @@
-"""Which layers an agent wants, and which of them first."""
+"""Selects and orders the layers that an agent wants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def priority(preferences: Mapping[str, Any] | None) -> str | None:
 
 
 def default_of(name: str) -> Any:
-    """What a layer shows when it is hidden: the shape it has when nothing is known."""
+    """The value of a hidden layer: the shape it has when nothing is known."""
     if name in ("memory_echoes", "breadcrumbs"):
         return []
     return Layer(deepcopy(_DEFAULTS.get(name, {})))

@@ -1,4 +1,4 @@
-"""Who is being invoked with which context: sloshing an agent, and finding its context again."""
+"""Sloshes an agent for one invocation, and finds its context again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.slosh.privacy import privacy_of
 from agents.slosh.query_layer import query_text
 
 MOST_USERS = 64
-"""How many users' feedback and breadcrumbs an agent keeps; the longest known goes first."""
+"""The number of users whose feedback and breadcrumbs an agent keeps; the longest known goes first."""
 
 
 class Invocation:
@@ -117,7 +117,7 @@ def context_of(instance: Any) -> Context:
 
 
 class _Traces:
-    """What calls of one user left with an agent. Replaced whole, never changed in place: calls may
+    """Feedback and breadcrumbs of one user's calls. Replaced whole, never changed in place: calls may
     run in several threads."""
 
     __slots__ = ("scores", "trail")

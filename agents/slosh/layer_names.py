@@ -1,4 +1,4 @@
-"""What the parts of a context are called: the published names, and those of the RAPP v1 text."""
+"""Names of the parts of a context: the published ones, and those of the RAPP v1 text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MemoryReader = Callable[[str | None], Mapping[str, Any]]
 
 
 class Layers:
-    """What a query, a moment and a memory amount to, before filters and privacy.
+    """The layers of a query, a moment and a memory, before filters and privacy.
 
     ``when`` is in seconds since the epoch. The memory is read at most once, when one of the layers
     that need it is, and not kept.

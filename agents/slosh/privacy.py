@@ -1,4 +1,4 @@
-"""What an agent must not see in its context: layers switched off, values removed or made unreadable."""
+"""Withholds parts of a context from an agent: layers switched off, values removed or made unreadable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent hands on to the next one: reading it from a result, and making it (RAPP v1 §5.4)."""
+"""Data that an agent hands on to the next one: reading it from a result, and making it (RAPP v1 §5.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose memory is where: one file for all, and one for each user."""
+"""Partitions of the memory: one file for all, and one for each user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.storage.safe_fs import SafeTree
 log = logging.getLogger(__name__)
 
 DEFAULT_MARKER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
-"""Who nobody in particular is: no valid GUID, on purpose (RAPP v1 §8). Never fix it."""
+"""The user GUID for nobody in particular: no valid GUID, on purpose (RAPP v1 §8). Never fix it."""
 
 SHARED_FOLDER = "shared_memories"
 SHARED_FILE = "memory.json"
@@ -26,7 +26,7 @@ _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Partition(NamedTuple):
-    """Where memories are kept. ``guid`` is None for the shared ones; ``accepted`` is False when a
+    """The place of memories. ``guid`` is None for the shared ones; ``accepted`` is False when a
     GUID was given that is none."""
 
     folder: str

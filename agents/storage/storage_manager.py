@@ -151,7 +151,7 @@ class StorageManager:
 
     @otherwise(list, "list a folder")
     def list_files(self, directory_name: Any = "", auto_create: bool = False) -> list[ListedName]:
-        """What is in a folder, by name. ``auto_create`` makes the folder when it is missing."""
+        """The names in a folder. ``auto_create`` makes the folder when it is missing."""
         parts = parts_of(directory_name)
         if auto_create:
             self._tree.make_folder(parts)

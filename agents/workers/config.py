@@ -1,4 +1,4 @@
-"""What a pool's workers are started with."""
+"""Configuration of a worker pool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_WORKERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker may use: bytes of address space, seconds of processor time over its whole life (a
+    """Limits of one worker: bytes of address space, seconds of processor time over its whole life (a
     backstop; calls have their own deadlines), open files, and processes including all it starts."""
 
     memory: int = 2 * GIB
@@ -58,7 +58,7 @@ class PoolConfig:
 
     @property
     def most_workers(self) -> int:
-        """How many workers may run at a time."""
+        """The most workers at a time."""
         return 1 if self.one_worker else max(1, min(self.max_workers, _MOST_WORKERS))
 
     def encoded(self) -> bytes:

@@ -1,4 +1,4 @@
-"""How a worker ended, in words."""
+"""Describes in words how a worker ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CRASHES = {
 
 
 def describe_exit(status: int | None, cpu: float = 0.0, cpu_limit: float = float("inf")) -> str:
-    """What happened to a worker that ended with ``status`` (an exit code, or minus a signal) after
+    """Describes the end of a worker with ``status`` (an exit code, or minus a signal) after
     ``cpu`` seconds of processor time; None when nobody saw it end."""
     if status is None:
         return "is gone"

@@ -1,4 +1,4 @@
-"""How much a worker may use: memory, processor time, files, processes."""
+"""Sets the limits of a worker process: memory, processor time, files, processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def apply(limits: dict[str, Any], *, shared_account: int | None) -> None:
 
 
 def processes_of_account() -> int:
-    """How many processes and threads this account has now; counted anew every 10 seconds at most."""
+    """The number of processes and threads of this account; counted anew every 10 seconds at most."""
     global _counted
     now = time.monotonic()
     if now - _counted[0] > _COUNT_SECONDS:

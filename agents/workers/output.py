@@ -1,4 +1,4 @@
-"""What a worker prints: one pipe, read line by line, without letting a flood through."""
+"""Reads what a worker prints: one pipe, line by line, without letting a flood through."""
 
 from __future__ import annotations
 

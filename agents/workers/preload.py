@@ -1,4 +1,4 @@
-"""What the zygote loads once, so that no worker pays for it: the standard library's usual parts."""
+"""Modules that the zygote loads once, so that no worker has to: the usual parts of the standard library."""
 
 from __future__ import annotations
 

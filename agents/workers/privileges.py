@@ -1,4 +1,4 @@
-"""What a process gives up: rights for its workers, being readable for the daemon."""
+"""Drops privileges: those of workers, and the daemon's readability by other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which process descends from which, read from /proc: who is a worker, what a worker has started."""
+"""Descent of processes, read from /proc: which are workers, and which did a worker start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 def is_worker_process(pid: int, zygote_pid: int) -> bool:
-    """Whether ``pid`` is the zygote, a worker, or anything one of them started, orphans included.
+    """True when ``pid`` is the zygote, a worker, or anything one of them started, orphans included.
 
     A process that cannot be looked up counts as one: whoever asks grants something to the others.
     (Orphans of workers are adopted by the worker or the zygote, so they keep descending from it. On

@@ -1,4 +1,4 @@
-"""What shuts a worker in: the strongest way this machine allows, found out once by trying."""
+"""Chooses the strongest sandbox that this machine allows, found out once by trying."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Sandbox:
 
     @property
     def own_processes(self) -> bool:
-        """Whether all processes of a worker end with it, whatever they did to hide."""
+        """True when all processes of a worker end with it, whatever they did to hide."""
         return bool(self.namespaces & CLONE_NEWPID)
 
     @property
     def own_account(self) -> bool:
-        """Whether the kernel counts a worker's processes apart from the rest of the account's."""
+        """True when the kernel counts a worker's processes apart from the rest of the account's."""
         return self.account is not None
 
     @property
@@ -117,7 +117,7 @@ def _kernel() -> tuple[int, ...]:
 
 
 def _probe(candidate: Sandbox) -> str:
-    """Why ``candidate`` does not work here; "" when it does."""
+    """The reason why ``candidate`` does not work here; "" when it does."""
     root = Path(tempfile.mkdtemp(prefix="rappd-probe-")).resolve()
     out, into = os.pipe()
     before = _PID_MAX.read_text()

@@ -47,7 +47,7 @@ class SpawnRequest:
 
 @dataclass(frozen=True, slots=True)
 class Spawner:
-    """What the zygote knows and every worker needs.
+    """State of the zygote that every worker needs.
 
     ``life`` is the reading end of a pipe whose other end, ``alive``, only the zygote keeps open.
     """

@@ -133,7 +133,7 @@ def prctl(option: int, value: int, third: int = 0) -> int:
 
 
 def thread_number_address() -> int:
-    """Where the C library keeps the calling thread's number, 0 when the kernel does not tell."""
+    """The address at which the C library keeps the calling thread's number, 0 when the kernel does not tell."""
     address = ctypes.c_void_p(0)
     where = ctypes.cast(ctypes.byref(address), ctypes.c_void_p).value or 0
     if _libc.prctl(PR_GET_TID_ADDRESS, where, 0, 0, 0) < 0:

@@ -157,7 +157,7 @@ class WorkerHandle:
                 raise
             finally:
                 os.close(output_in)
-        self._stream = FrameSocket(self._loop, ours, self._heard, self._end_of_stream)
+        self._stream = FrameSocket(self._loop, ours, self._on_frame, self._on_stream_end)
 
     def give_up(self, why: str) -> None:
         """Report an order that failed."""
@@ -230,7 +230,7 @@ class WorkerHandle:
             if self._queue is not None:
                 self._queue.end()
             self._stream.finish()
-            self._loop.call_later(_GRACE, self._lingers, "did not end and was stopped")
+            self._loop.call_later(_GRACE, self._force_end, "did not end and was stopped")
 
     def reply(self, worked: bool, value: Any) -> None:
         """Answer its open callback. Raises TypeError for what is not JSON."""
@@ -282,20 +282,20 @@ class WorkerHandle:
 
     # told by the stream
 
-    def _heard(self, content: bytes) -> None:
+    def _on_frame(self, content: bytes) -> None:
         try:
             kind, ident, value = orjson.loads(content)
-            self._take(kind, ident, value)
+            self._handle_frame(kind, ident, value)
         except (ValueError, TypeError, LookupError, AttributeError):
             self.terminate("answered something unreadable and was stopped")
 
-    def _end_of_stream(self, reset: bool) -> None:
+    def _on_stream_end(self, reset: bool) -> None:
         self._reset = reset
         self._stream_ended = True
         self._owner.on_ending(self)
         self._settle_end()
 
-    def _take(self, kind: Any, ident: Any, value: Any) -> None:
+    def _handle_frame(self, kind: Any, ident: Any, value: Any) -> None:
         """One frame. Raises one of several errors when it makes no sense."""
         self._spoke = True
         call = self.call
@@ -377,9 +377,9 @@ class WorkerHandle:
         elif self._told_end:
             self._loop.call_later(_GRACE, self._finish_end)
         else:
-            self._loop.call_later(_GRACE, self._lingers, "closed its line to the daemon and was stopped")
+            self._loop.call_later(_GRACE, self._force_end, "closed its line to the daemon and was stopped")
 
-    def _lingers(self, sentence: str) -> None:
+    def _force_end(self, sentence: str) -> None:
         if not self._told_end:
             self.terminate(sentence)
             self._loop.call_later(_GRACE, self._finish_end)

@@ -15,7 +15,7 @@ class LimitedPool(Protocol):
 
     @property
     def waiting_since(self) -> float:
-        """When its oldest unassigned call came; ``inf`` for none."""
+        """The time when its oldest unassigned call came; ``inf`` for none."""
         ...
 
     def idle_since(self) -> float:

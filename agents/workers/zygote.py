@@ -84,7 +84,7 @@ class Zygote:
         adopts = LINUX and not chosen.own_processes
         helper = self._groups.helper if self._groups is not None else 0
         ready = {**chosen.report(), **note}
-        self._tell({"ready": ready, "missing": missing, "adopts": adopts, "helper": helper})
+        self._send({"ready": ready, "missing": missing, "adopts": adopts, "helper": helper})
 
     def run(self) -> None:
         """Until the daemon hangs up; then end every worker."""
@@ -102,7 +102,7 @@ class Zygote:
                         self._reap()
                     elif fd == self._watch.fd:
                         self._end_all(self._watch.replaced())
-                    elif not self._obey():
+                    elif not self._handle_request():
                         return
                 if LINUX and time.monotonic() >= look_at:
                     self._end_all({**self._watch.over_limit(), **self._watch.replaced()})
@@ -113,7 +113,7 @@ class Zygote:
             for pid in self._workers:
                 self._end(pid)
 
-    def _obey(self) -> bool:
+    def _handle_request(self) -> bool:
         packet, fds, _, _ = socket.recv_fds(self._channel, _PACKET_BYTES, _ORDER_FDS, _KEEP_CLOSED_ON_EXEC)
         if not packet:
             return False
@@ -134,10 +134,10 @@ class Zygote:
             pid = self._spawn(told, plan, list(read_only))
             self._watch.add(pid, plan, read_only)
         except OSError as problem:
-            self._tell({"refused": order["spawn"], "why": problem.strerror or str(problem)})
+            self._send({"refused": order["spawn"], "why": problem.strerror or str(problem)})
         else:
             self._workers.add(pid)
-            self._tell({"spawned": order["spawn"], "pid": pid})
+            self._send({"spawned": order["spawn"], "pid": pid})
         for fd in fds:
             os.close(fd)
         return True
@@ -175,7 +175,7 @@ class Zygote:
         if ended:
             self._end_leftovers()
         for pid, code, cpu in gone:
-            self._tell({"gone": pid, "status": code, "cpu": cpu, "why": self._why.pop(pid, "")})
+            self._send({"gone": pid, "status": code, "cpu": cpu, "why": self._why.pop(pid, "")})
 
     def _end_all(self, condemned: dict[int, str]) -> None:
         for pid, why in condemned.items():
@@ -191,7 +191,7 @@ class Zygote:
         _signal(pid, signal.SIGKILL)
 
     def _end_leftovers(self) -> None:
-        """What ended workers left behind is ours now, unless their process namespace ended it."""
+        """Ends processes that ended workers left behind, unless their process namespace ended them."""
         if self._spawner.sandbox.own_processes or not LINUX:
             return
         helpers = {self._groups.helper} if self._groups is not None else set()
@@ -213,7 +213,7 @@ class Zygote:
             return {"memory": "each worker with all it starts, counted every quarter of a second"}
         return {"memory": "each process by itself"}
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         self._channel.send(orjson.dumps(message))
 
 

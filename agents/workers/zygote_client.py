@@ -39,7 +39,7 @@ class ZygoteSettings(msgspec.Struct, frozen=True):
 
 
 class SpawnListener(Protocol):
-    """Whoever ordered a worker; told what became of the order. ``gone`` comes last, with None for a
+    """Callbacks for the requester of a worker. ``on_exit`` comes last, with None for a
     status nobody saw; ``why`` is why the zygote ended it, as what follows "the worker "."""
 
     def on_started(self, pid: int) -> None: ...
@@ -86,7 +86,7 @@ class ZygoteClient:
         self.pid = self._process.pid
         self._socket = ours
         ours.setblocking(False)
-        self._loop.add_reader(ours.fileno(), self._hear)
+        self._loop.add_reader(ours.fileno(), self._on_readable)
         first = {
             "daemon": os.getpid(),
             "follow": threading.current_thread() is threading.main_thread(),
@@ -197,7 +197,7 @@ class ZygoteClient:
                 os.close(fd)
         self._loop.remove_writer(self._socket.fileno())
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         while not self.ended:
             try:
                 packet = self._socket.recv(_PACKET_BYTES)
@@ -206,11 +206,11 @@ class ZygoteClient:
             except OSError:
                 packet = b""
             if packet:
-                self._told(orjson.loads(packet))
+                self._handle_message(orjson.loads(packet))
             else:
                 self.end()
 
-    def _told(self, message: dict[str, Any]) -> None:
+    def _handle_message(self, message: dict[str, Any]) -> None:
         if "ready" in message:
             self.adopts = message["adopts"]
             self.helper = message["helper"]

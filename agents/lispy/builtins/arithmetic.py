@@ -31,7 +31,7 @@ def number_of(state: State, name: str, value: Any) -> Number:
 
 
 def _checked(state: State, name: str, operation: Callable[..., Number], *numbers: Number) -> Number:
-    """What the operation gives, if that is a number of the language."""
+    """Returns the result of the operation, if that is a number of the language."""
     try:
         result = operation(*numbers)
     except ZeroDivisionError:

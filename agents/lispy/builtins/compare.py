@@ -1,4 +1,4 @@
-"""What is equal, what comes first, and what kind a value is."""
+"""Equality, order and kinds of values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _same(state: State, arguments: list[Any]) -> bool:
 
 
 def _ordered(name: str, comes_before: Callable[[Any, Any], bool]) -> Callable[[State, list[Any]], bool]:
-    """Whether each of the arguments, all numbers or all strings, stands so to the next."""
+    """True when each of the arguments, all numbers or all strings, stands so to the next."""
 
     def compare(state: State, arguments: list[Any]) -> bool:
         is_text = type(arguments[0]) is str

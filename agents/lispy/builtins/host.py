@@ -51,7 +51,7 @@ def _runtime_info(state: State, arguments: list[Any]) -> Any:
 
 
 def _capabilities(state: State, arguments: list[Any]) -> Any:
-    """What of the world a program may touch: nothing."""
+    """The host of a program that may touch nothing outside of itself."""
     return state.made([])
 
 

@@ -161,7 +161,7 @@ def _zip(state: State, arguments: list[Any]) -> Any:
 
 
 def _flatten(state: State, arguments: list[Any]) -> Any:
-    """What lists in lists hold, in order; a step for each thing that is no list."""
+    """The items of nested lists, in order; counts a step for each item that is no list."""
     flat: list[Any] = []
     waiting = items_of(state, "flatten", arguments[0])[::-1]
     looked = 0

@@ -15,7 +15,7 @@ SPACES = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-"""What counts as blank: the characters that ``str.isspace`` knows, named because other runtimes differ."""
+"""Characters that count as blank: those that ``str.isspace`` knows, listed because other runtimes differ."""
 
 
 def text_of(state: State, name: str, value: Any) -> str:

@@ -46,7 +46,7 @@ def starting_globals(*, with_input: bool) -> Scope:
 
 
 def is_unchanged(name: Symbol, value: Any) -> bool:
-    """Whether a global still is what a program starts with."""
+    """True when a global still is what a program starts with."""
     found = INPUT_BUILTINS.get(name)
     if found is not None:
         return value is found

@@ -1,4 +1,4 @@
-"""Whether a frame from an image is one that a machine can have made."""
+"""True when a frame from an image is one that a machine can have made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SPECIAL = frozenset({IF, COND, DEFINE, SET, LET, LET_STAR, AND, OR, WHEN, UNLES
 
 
 def is_sound(frame: list[Any]) -> bool:
-    """Whether lengths and places in the frame go together. The types of its fields are right already."""
+    """True when lengths and places in the frame go together. The types of its fields are right already."""
     kind = frame[0]
     if kind in _SPECIAL:
         form = frame[1]

@@ -240,7 +240,7 @@ def _written(param: Param, utterance: Utterance) -> Found | None:
 
 
 def _travels(name: str, value: Any) -> bool:
-    """Whether the argument survives being written as JSON: no infinities, no integers beyond 64 bits."""
+    """True when the argument survives being written as JSON: no infinities, no integers beyond 64 bits."""
     try:
         return bool(orjson.loads(orjson.dumps({name: value})) == {name: value})
     except orjson.JSONEncodeError:

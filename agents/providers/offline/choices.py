@@ -45,7 +45,7 @@ def choose(param: Param, utterance: Utterance, profile: Profile) -> Choice | Non
 
 
 def switch(param: Param, utterance: Utterance, profile: Profile) -> Choice | None:
-    """Whether a yes-or-no parameter is mentioned: true, or false after "no", "without" and the like."""
+    """True when a yes-or-no parameter is mentioned: true, or false after "no", "without" and the like."""
     wanted = [stem(word) for word in name_words(param.name) if word not in _HELPERS]
     if not wanted:
         return None
@@ -107,7 +107,7 @@ def _on_or_off(value: str, utterance: Utterance) -> Choice | None:
 
 
 def _leads(choice: Choice, utterance: Utterance) -> bool:
-    """Whether the sentence begins with the word: "put milk on the list" adds, whatever else it names."""
+    """True when the sentence begins with the word: "put milk on the list" adds, whatever else it names."""
     opening = next((word for word in utterance.words if word.text not in _POLITE), None)
     return bool(choice.said) and choice.said[0] is opening
 
@@ -123,7 +123,7 @@ def _number(value: Any, utterance: Utterance) -> Choice | None:
 
 
 def _in_name(word: Word, utterance: Utterance, profile: Profile) -> bool:
-    """Whether the word only spells the agent's name: ``list`` in "my todo list"."""
+    """True when the word only spells the agent's name: ``list`` in "my todo list"."""
     if word.stem not in profile.name_stems or len(profile.name_stems) < 2:
         return False
     place = utterance.words.index(word)

@@ -1,4 +1,4 @@
-"""What the offline brain does with a conversation: one agent call, or an honest answer."""
+"""Decides the next step of a conversation without a model: one agent call, or an honest answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_ANSWER = 12  # words of a message that may complete the one before
 
 
 def decide(messages: Sequence[Message], tools: Sequence[Tool], number: int) -> Decision | str:
-    """What to do in round ``number``: call an agent (the decision is ready), or say the text."""
+    """The step of round ``number``: call an agent (the decision is ready), or say the text."""
     found = _results(messages)
     if found:
         if nobody := _nobody_shown(messages, found):

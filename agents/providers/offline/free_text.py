@@ -1,4 +1,4 @@
-"""Which stretch of a sentence is an argument: after a telling preposition, or all that is left over."""
+"""Finds the stretch of a sentence that is an argument: after a telling preposition, or all that is left over."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def listed(param: Param, utterance: Utterance, profile: Profile, taken: list[Fou
 
 
 def remainder(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> Found | None:
-    """What is left when the words that chose the agent, the values taken and the polite words are gone."""
+    """The rest when the words that chose the agent, the values taken and the polite words are gone."""
     tokens = _Tokens(utterance, profile, taken)
     after_colon = _after_colon(utterance, tokens) if param.kind in ("text", "slot", "array") else None
     if after_colon is not None:
@@ -143,7 +143,7 @@ class _Tokens:
         return Utterance.inside(self.all[place], self.taken)
 
     def is_trigger(self, place: int) -> bool:
-        """Whether the token is a word of the agent's name or first sentence, or stands for one."""
+        """True when the token is a word of the agent's name or first sentence, or stands for one."""
         return self._is_name(place) or any(
             self._points(word, self.profile.lead) for word in self._words(place)
         )

@@ -1,4 +1,4 @@
-"""Which agents the words point to: an index over the loaded tools, and the scores it gives."""
+"""Finds the agents that the words point to: an index over the loaded tools, and the scores it gives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SAYING = re.compile(r'["“]([^"“”\n]{2,60})["”]')
 
 @dataclass(slots=True)
 class Evidence:
-    """How far the words point to one agent, and which words did."""
+    """A score of one agent, and the words that gave it."""
 
     score: float = 0.0
     places: set[int] = field(default_factory=set)
@@ -91,7 +91,7 @@ class Index:
         return number if number is not None and self.profiles[number].name == name else None
 
     def is_called(self, spoken: str, text: str) -> bool:
-        """Whether an agent goes by a spoken name, and ``text`` writes it as the agent does."""
+        """True when an agent goes by a spoken name, and ``text`` writes it as the agent does."""
         number = self._names.get(compact(spoken))
         return number is not None and self.profiles[number].name in text
 
@@ -100,7 +100,7 @@ class Index:
         return self._sayings.get(_bare(text)) if len(text) <= _LONGEST_SAYING else None
 
     def evidence(self, utterance: Utterance) -> dict[int, Evidence]:
-        """What the words, and the shapes of the values in them, say for each agent."""
+        """The score that the words, and the shapes of the values in them, give each agent."""
         found: dict[int, Evidence] = {}
         said = utterance.words[:_MOST_WORDS]
         seen: set[str] = set()
@@ -210,7 +210,7 @@ def coverage(utterance: Utterance, evidence: Evidence, explained: Iterator[tuple
 
 
 def _together(said: list[Word], place: int) -> Iterator[tuple[tuple[int, int], Sequence[tuple[str, float]]]]:
-    """What the word at ``place`` means with the one after it: spelled as one word, or as a known phrase."""
+    """The meaning of the word at ``place`` with the one after it: spelled as one word, or as a known phrase."""
     word = said[place]
     for beyond in range(place + 1, min(place + 4, len(said))):
         near = said[beyond]

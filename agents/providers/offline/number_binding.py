@@ -1,4 +1,4 @@
-"""Which number in the text belongs to which parameter."""
+"""Assigns the numbers in a text to parameters."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Addressed:
 
 
 def addressed(text: str, tool: Tool, *, told: bool = False) -> Addressed | None:
-    """What ``tool`` (the one that asks machines) is to ask; None when the sentence names no known machine.
+    """The question for ``tool`` (the one that asks machines); None when the sentence names no known machine.
 
     A sentence that only tells something (``told``) is for a machine when it begins with that, not by "… on desk".
     """
@@ -58,7 +58,7 @@ def _names(tool: Tool) -> tuple[str, ...]:
 
 @dataclass(slots=True, frozen=True)
 class _Forms:
-    """What stands before a question, what stands after it, and the names by how they are spoken."""
+    """The words before a question, those after it, and the names by how they are spoken."""
 
     before: re.Pattern[str]
     after: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""What the brain says when it calls nothing: what it can do, what is missing, that nothing fits."""
+"""Replies when no agent is called: abilities, missing arguments, nothing that fits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def listing(tools: Sequence[Tool]) -> str:
 
 
 def nothing_fits(tools: Sequence[Tool], *, besides: str = "") -> str:
-    """That no agent does what was asked, and what the agents do. ``besides``: a name that is no twin's either."""
+    """Says that no agent fits, and lists the agents. ``besides``: a name that is no twin's either."""
     known = _known(tools)
     if not known:
         return listing(tools)
@@ -57,7 +57,7 @@ def nothing_fits(tools: Sequence[Tool], *, besides: str = "") -> str:
 
 
 def needs(decision: Decision, tools: Sequence[Tool]) -> str:
-    """Which arguments the agent meant still needs, and an example that has them."""
+    """Names the arguments that the agent meant still needs, with an example that has them."""
     assert decision.tool is not None
     profile = profile_of(raw(decision.tool))
     assert profile is not None
@@ -70,7 +70,7 @@ def needs(decision: Decision, tools: Sequence[Tool]) -> str:
 
 
 def unclear(decision: Decision) -> str:
-    """That several agents fit equally well."""
+    """Says that several agents fit equally well."""
     names = [_short(plain_line(name), _LONGEST_NAME) for name in decision.rivals]
     return (
         f"{NO_MODEL}{_joined(names)} could both do that. Say which: use {names[0]}"
@@ -85,7 +85,7 @@ def _known(tools: Sequence[Tool]) -> list[tuple[Tool, Profile]]:
 
 
 def _clause(profile: Profile) -> str:
-    """What the agent does in a few words, or else its name."""
+    """A short description of the agent, or else its name."""
     told = imperative(_CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
     return told if told and len(told) <= _LONGEST_CLAUSE else f"use {_name(profile)}"
 

@@ -1,4 +1,4 @@
-"""What agents returned, as text a person can read."""
+"""Results of agents as text for people."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _parsed(text: str) -> Any:
 
 
 def _failure(value: dict[str, Any]) -> str | None:
-    """What went wrong, if the object reports an error."""
+    """The error message, if the object reports an error."""
     told = next((value[key] for key in _ERRORS if value.get(key)), None)
     failed = value.get("success") is False or value.get("ok") is False
     status = value.get("status")
@@ -154,7 +154,7 @@ def _line(value: Any) -> str:
 
 
 def _said(value: Any, parts: list[str]) -> bool:
-    """Whether the text so far already tells ``value``, so that it need not be repeated."""
+    """True when the text so far already tells ``value``, so that it need not be repeated."""
     if not parts or isinstance(value, bool):
         return False
     if isinstance(value, dict):

@@ -52,7 +52,7 @@ class Decision:
 
     @property
     def ready(self) -> bool:
-        """Whether the tool can be called as it is."""
+        """True when the tool can be called as it is."""
         return self.tool is not None and not self.missing
 
 
@@ -110,7 +110,7 @@ def _for_a_machine(
 
 
 def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
-    """What is wanted of a twin by its name. Where the sentence does not say that it is about a twin, it has no
+    """Routes a sentence that names a twin. Where the sentence does not say that it is about a twin, it has no
     score: it only counts when no other agent is meant."""
     number = index.named(DOING)
     deed = twin_deed(text) if number is not None else None
@@ -123,7 +123,7 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
 
 
 def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Whether an agent takes what the one that is shipped under its name would."""
+    """True when an agent takes what the one that is shipped under its name would."""
     return fits(arguments, tool["function"].get("parameters"))
 
 

@@ -85,12 +85,12 @@ class Param:
 
     @property
     def named(self) -> bool:
-        """Whether its value is what something is called, so only a name fits."""
+        """True when its value is what something is called, so only a name fits."""
         return any(word in _NAMED for word in name_words(self.name))
 
     @property
     def topical(self) -> bool:
-        """Whether its value is what something is about."""
+        """True when its value is what something is about."""
         return any(word in _ABOUT for word in name_words(self.name))
 
     def human(self) -> str:
@@ -100,7 +100,7 @@ class Param:
 
 @dataclass(slots=True, frozen=True)
 class Profile:
-    """What is known of one tool. ``weights`` maps each stem to how strongly the tool stands for it."""
+    """A tool as it was read. ``weights`` maps each stem to how strongly the tool stands for it."""
 
     name: str
     compact: str
@@ -128,7 +128,7 @@ def raw(tool: Tool) -> bytes:
 
 
 def parsed(content: bytes) -> Any:
-    """What ``raw`` gave ``content`` for, as far as it is JSON; None otherwise."""
+    """The result of ``raw`` for ``content``, as far as it is JSON; None otherwise."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:

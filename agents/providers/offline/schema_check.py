@@ -1,4 +1,4 @@
-"""Whether a value is one that its schema allows. What is written wrongly in a schema allows everything."""
+"""Checks values against a schema. A part of a schema that is malformed allows everything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def fits(value: Any, schema: Any, depth: int = 0) -> bool:
-    """Whether ``schema`` allows ``value``, as far as it says so by what a value is, by what it is equal to, and by
+    """True when ``schema`` allows ``value``, as far as it says so by what a value is, by what it is equal to, and by
     bounds, lengths, patterns, items and properties."""
     if schema is False:
         return False
@@ -108,7 +108,7 @@ def _fits_properties(value: dict[str, Any], schema: dict[str, Any], depth: int) 
 
 
 def _matches(pattern: str, value: str) -> bool:
-    """Whether a pattern is found. One that is none, or that might take long, is not asked: strangers write them."""
+    """True when a pattern is found. One that is none, or that might take long, is not asked: strangers write them."""
     if (
         len(pattern) > _LONGEST_PATTERN
         or len(value) > _LONGEST_MATCHED

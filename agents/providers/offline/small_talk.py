@@ -1,4 +1,4 @@
-"""What needs no agent: greetings, thanks, questions about the brain itself, orders not to do something."""
+"""Sentences that need no agent: greetings, thanks, questions about the brain itself, orders not to do something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words people say for the words that agents are described by."""
+"""Synonyms of the words that agents are described by."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
     ("lineage", "lineage family the show what", rf"{_SHOW}(?:lineage|family)\s+of\s+{_WHO}"),
     ("overview", "show who how describe", rf"(?:show(?:\s+me)?|who\s+is|how\s+is|describe)\s+{_WHO}"),
 )
-"""What is done, the words that such a sentence opens with, and the sentence."""
+"""Each action with the words that such a sentence opens with, and the sentence."""
 _ONLY_TOLD = frozenset({"who", "how", "describe"})
-"""What is asked of anybody: only "the twin …" makes these about a twin."""
+"""Actions that anybody can be asked for: only "the twin …" makes these about a twin."""
 
 
 _OPENINGS: dict[str, list[int]] = {}
@@ -72,14 +72,14 @@ def _pattern(number: int) -> re.Pattern[str]:
 
 @dataclass(slots=True, frozen=True)
 class TwinDeed:
-    """What the twins' agent is to do. ``plainly``: the sentence says that it is about a twin."""
+    """A command for the twins' agent. ``plainly``: the sentence says that it is about a twin."""
 
     arguments: dict[str, Any]
     plainly: bool
 
 
 def twin_deed(text: str) -> TwinDeed | None:
-    """What a sentence wants of a twin; None when it wants nothing of that kind.
+    """Reads a command about a twin from a sentence; None when there is none.
 
     "yes, purge Rose" is the yes to what has to be confirmed.
     """

@@ -1,4 +1,4 @@
-"""What a person typed, with the typed values in it: numbers, dates, addresses, codes, quotes."""
+"""A sentence as typed, with the typed values in it: numbers, dates, addresses, codes, quotes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Utterance:
 
     @cached_property
     def head_end(self) -> int:
-        """Where what is asked ends and what it is asked about begins: a colon, a line end, a quote."""
+        """The end of the question and the start of its subject: a colon, a line end, a quote."""
         ends = [self.quoted[0].start] if self.quoted else []
         for mark in re.finditer(r"[:：](?=\s)|\n", self._near[:_LONGEST_HEAD]):
             ends.append(mark.start())
