@@ -25,7 +25,7 @@ Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
 Used = Callable[[Completion], None]
 
 
-class CallbackRefused(AgentError):
+class CallbackDeniedError(AgentError):
     """Worker code asked for something that it may not have."""
 
     code = "callback_refused"
@@ -58,7 +58,7 @@ class Callbacks:
             if operation == "llm":
                 turns += 1
                 if turns > self._model_calls:
-                    raise CallbackRefused(
+                    raise CallbackDeniedError(
                         f"{agent.name} used its {self._model_calls} model calls.",
                         do="Raise agents.model_calls.",
                     )
@@ -67,7 +67,7 @@ class Callbacks:
                 return self._status()
             if operation == "host":
                 return await self._host(agent, operator, arguments, reach)
-            raise CallbackRefused(f'There is no callback "{operation[:40]}".')
+            raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
 
         return answer
 
@@ -75,7 +75,7 @@ class Callbacks:
         """Services get no callbacks: they answer whoever reaches the door."""
 
         async def answer(operation: str, arguments: dict[str, Any]) -> Any:
-            raise CallbackRefused("Services may not ask the daemon for anything.")
+            raise CallbackDeniedError("Services may not ask the daemon for anything.")
 
         return answer
 
@@ -128,7 +128,7 @@ class Callbacks:
             return await self._perform(operation, {**arguments, "twin": self._tenant.name})
         if not agent.trusted:
             log.warning("security: %s asked for %s and is not approved", agent.file.rel, operation)
-            raise CallbackRefused(
+            raise CallbackDeniedError(
                 f"{agent.name} may not change this machine's agents.",
                 do=f"rappd agents approve {agent.file.rel}",
             )
@@ -138,10 +138,10 @@ class Callbacks:
                 return await reach(operation, arguments)
             except Problem as problem:  # the agent is told the text alone
                 advice = f" — {problem.do}" if problem.do else "."
-                raise CallbackRefused(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
+                raise CallbackDeniedError(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
         if not operator:
             log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
-            raise CallbackRefused("Only this machine's operator can do that.", do="rappd open")
+            raise CallbackDeniedError("Only this machine's operator can do that.", do="rappd open")
         log.info("%s: %s", agent.name, operation)
         return await self._perform(operation, arguments)
 
@@ -149,4 +149,4 @@ class Callbacks:
         try:
             return await self._tenant.perform(operation, arguments)
         except Problem as problem:
-            raise CallbackRefused(str(problem), do=problem.do) from problem
+            raise CallbackDeniedError(str(problem), do=problem.do) from problem

@@ -90,7 +90,7 @@ LONGEST = (
     "agents/library/test_learn_new.py",
     "rappd/cli/test_cli_cartridge.py",
     "rappd/cli/test_cli_call.py",
-    "agents/room/test_held_code.py",
+    "agents/room/test_import_guard.py",
     "twins/eggs/archive/test_archive_hostile.py",
     "rappd/cli/test_cli_widths.py",
     "rappd/test_surface_memory.py",

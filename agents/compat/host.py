@@ -13,6 +13,6 @@ from agents.workers.channel import call
 def request(operation: str, /, **arguments: Any) -> Any:
     """Has the daemon perform ``operation``; returns its answer.
 
-    Raises ``CallbackRefused`` with the daemon's reason: this agent may not, or the operation failed.
+    Raises ``CallbackRefusedError`` with the daemon's reason: this agent may not, or the operation failed.
     """
     return call("host", {**arguments, "operation": operation})

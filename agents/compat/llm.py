@@ -19,7 +19,7 @@ Messages = str | Sequence[Mapping[str, Any]]
 def call_llm(messages: Messages, model: str | None = None, **_: Any) -> str:
     """The model's text for ``messages`` (a list of ``{role, content}``, or one question).
 
-    Further options of other providers are taken and left aside. Raises ``CallbackRefused`` with the
+    Further options of other providers are taken and left aside. Raises ``CallbackRefusedError`` with the
     reason when no model turn is to be had.
     """
     return str(chat(messages, model=model).get("content") or "")

@@ -11,7 +11,7 @@ _ahead: dict[str, tuple[bytes, CodeType]] = {}
 
 def compile_library() -> None:
     """Takes the code of every shipped agent file, from the interpreter's own cache where that has it."""
-    for path in sorted((Path(__file__).parent / "library").glob("*_agent.py")):
+    for path in sorted((Path(__file__).parents[1] / "library").glob("*_agent.py")):
         content = path.read_bytes()  # first: should the file change now, its code counts for no content
         code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
         if code is not None:

@@ -71,7 +71,7 @@ class WorkerChannel:
                 return bytes(received[FRAME.size :])  # the daemon sends one, then waits
 
     def ask(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """Have the daemon perform ``operation`` for the current call. Raises CallbackRefused."""
+        """Have the daemon perform ``operation`` for the current call. Raises CallbackRefusedError."""
         if os.getpid() != self._owner:
             raise CallbackRefusedError("only the worker itself can call back, not a process it started")
         with self._asking:  # replies come in the order of the questions
@@ -100,7 +100,7 @@ _channel: WorkerChannel | None = None
 def call(operation: str, arguments: dict[str, Any]) -> Any:
     """Wait for the daemon to perform ``operation``, such as a model turn; returns its JSON answer.
 
-    Raises CallbackRefused when nobody handles callbacks of the current call, when none is being
+    Raises CallbackRefusedError when nobody handles callbacks of the current call, when none is being
     performed, or with the daemon's own words when the operation failed there.
     """
     if _channel is None:

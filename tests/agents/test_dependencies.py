@@ -136,7 +136,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 _AS_IF_SAFE = (
-    "from agents import programs; programs._is_usable = lambda path: True; "
+    "from agents.runtime import programs; programs._is_usable = lambda path: True; "
     "from agents.packages.package_installer import main; main()  # {path}"
 )
 

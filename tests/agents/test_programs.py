@@ -102,7 +102,7 @@ def test_find_refuses_homes_and_temporary_folders(folder: Path, monkeypatch: pyt
 
 def test_find_as_ordinary_user_takes_only_what_others_own(nobody_python: Path) -> None:
     code = (
-        "import os, tempfile; from agents import programs; from pathlib import Path\n"
+        "import os, tempfile; from agents.runtime import programs; from pathlib import Path\n"
         "own = Path(tempfile.mkdtemp()) / 'ls'; own.write_text('#!/bin/sh'); own.chmod(0o555)\n"
         "own.parent.chmod(0o555)\n"
         "programs.SYSTEM_FOLDERS = (str(own.parent),); programs.writable_folders = lambda: []\n"

@@ -30,14 +30,14 @@ def test_the_fake_model_and_an_unasked_server_load_nothing_either():
     out = run(
         """
         import asyncio, sys
-        from agents.providers.selection import Thinking, ProviderSettings
+        from agents.providers.selection import ProviderSelector, ProviderSettings
         from agents.providers.fake import FakeModel
         from agents.providers.provider import ModelRequest
 
         async def main():
-            idle = Thinking(ProviderSettings(provider_url="127.0.0.1:9/v1"), FakeModel())
+            idle = ProviderSelector(ProviderSettings(provider_url="127.0.0.1:9/v1"), FakeModel())
             idle.describe()
-            fake = Thinking(ProviderSettings(fake=True), FakeModel())
+            fake = ProviderSelector(ProviderSettings(fake=True), FakeModel())
             fake.start()
             await fake.complete(ModelRequest([{"role": "user", "content": "hi"}], [], None))
 
@@ -53,7 +53,7 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
         """
         import asyncio, sys, threading
         import orjson, uuid, base64
-        from agents.providers.selection import Thinking, ProviderSettings
+        from agents.providers.selection import ProviderSelector, ProviderSettings
         from agents.providers.fake import FakeModel
         from agents.providers.provider import ModelRequest
 
@@ -85,7 +85,7 @@ def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
             port = server.sockets[0].getsockname()[1]
             url = f"http://127.0.0.1:{port}"
             settings = ProviderSettings(local_servers=(url,), use_local=True, probe_timeout=20, github_gh=False)
-            thinking = Thinking(settings, FakeModel())
+            thinking = ProviderSelector(settings, FakeModel())
 
             async def prompt():
                 return ""

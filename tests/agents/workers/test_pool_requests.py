@@ -187,7 +187,7 @@ async def test_a_worker_may_call_back(pool: WorkerPool) -> None:
 async def test_a_callback_without_handler_is_refused(pool: WorkerPool) -> None:
     with pytest.raises(AgentRaisedError) as caught:
         await pool.request("ask", {"operation": "model", "arguments": {}}, timeout=10)
-    assert caught.value.kind == "CallbackRefused"
+    assert caught.value.kind == "CallbackRefusedError"
     assert "nobody here answers 'model'" in caught.value.message
 
 

@@ -168,7 +168,7 @@ def test_what_a_worker_started_ends_with_it_and_is_recognised(play: Play) -> Non
             await until(lambda: len(descendants(supervisor.zygote_pid)) >= 4)
             pids = descendants(supervisor.zygote_pid)
             recognised = all(is_worker_process(pid, supervisor.zygote_pid) for pid in pids)
-            await supervisor.dismiss("a")
+            await supervisor.remove("a")
             await until(lambda: all(is_gone(pid) for pid in pids))
             return recognised, True
     """)

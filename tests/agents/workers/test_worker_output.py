@@ -28,13 +28,13 @@ async def test_lines_arrive_with_pool_and_process(
 async def test_worker_gets_calls_once_its_process_is_known(
     pool: WorkerPool, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    born = WorkerHandle.born
+    started = WorkerHandle.on_started
     late = asyncio.Event()
 
-    def born_late(link: WorkerHandle, pid: int) -> None:
-        asyncio.get_running_loop().call_later(0.2, lambda: (born(link, pid), late.set()))
+    def start_late(link: WorkerHandle, pid: int) -> None:
+        asyncio.get_running_loop().call_later(0.2, lambda: (started(link, pid), late.set()))
 
-    monkeypatch.setattr(WorkerHandle, "born", born_late)
+    monkeypatch.setattr(WorkerHandle, "on_started", start_late)
     await pool.request("talk", {"lines": 3, "text": "early"}, timeout=20)
     assert late.is_set()
     await until(lambda: len(home.printed) == 3)

@@ -331,16 +331,16 @@ for _ in range(40):
     if os.fork() == 0:
         os._exit(0)
 time.sleep(0.3)
-looked, told, children = [], [], zygote.ancestry.children
-zygote.ancestry.children = lambda pid: looked.append(pid) or children(pid)
-house = object.__new__(zygote.Template)
-house._workers = {children(os.getpid())[0]}
-house._spawner = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
-house._groups, house._why = None, {}
-house._watch = SimpleNamespace(remove=lambda pid, killed: "")
-house._tell = told.append
-house._reap()
-print(len(looked), len(told), len(children(os.getpid())), len(house._workers))
+looked, told, children = [], [], zygote.process_tree.children
+zygote.process_tree.children = lambda pid: looked.append(pid) or children(pid)
+made = object.__new__(zygote.Zygote)
+made._workers = {children(os.getpid())[0]}
+made._spawner = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))
+made._groups, made._why = None, {}
+made._watch = SimpleNamespace(remove=lambda pid, killed: "")
+made._send = told.append
+made._reap()
+print(len(looked), len(told), len(children(os.getpid())), len(made._workers))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1", "0", "0"]

@@ -104,7 +104,7 @@ async def test_the_rest_of_the_machine_is_there(pool: WorkerPool, tmp_path: Path
 
 
 async def test_the_program_itself_can_be_read_and_not_changed(pool: WorkerPool) -> None:
-    victim = PROJECT / "agents" / "worker" / "new.py"
+    victim = PROJECT / "agents" / "workers" / "new.py"
     assert await run(pool, f"answer = open({str(victim)!r}, 'w').write('x')") in (
         "OSError",
         "PermissionError",

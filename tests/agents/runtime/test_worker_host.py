@@ -190,7 +190,7 @@ async def test_an_agent_asks_the_house_and_hears_why_not(collection: Any) -> Non
         "arguments": {},
         "user_guid": "",
     }
-    with pytest.raises(AgentRaisedError, match="CallbackRefused"):
+    with pytest.raises(AgentRaisedError, match="CallbackRefusedError"):
         await collection.ask("perform", body, refuse)
 
     async def allow(operation: str, arguments: dict[str, Any]) -> Any:
