@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.keys import IdentityKey
-from twins.checkpoints import Checkpoints
 from twins.eggs.frames import Frame
-from twins.eggs.packing.forms import Maker
-from twins.going_back import go_back, look_back
-from twins.importer.holding import Held
-from twins.places import TwinPlaces
-from twins.twin import Twin, mint
-from twins.workspace import Workspace
+from twins.eggs.writers.formats import Maker
+from twins.installer.quarantine import Held
+from twins.workspace.checkpoint_restore import go_back, look_back
+from twins.workspace.checkpoints import Checkpoints
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import Workspace
 
 MEMORIES = 200
 MEMORY_BYTES = 1 << 20

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from twins.eggs.archive.deflate import CODEC
-from twins.eggs.archive.extracting import extract
-from twins.eggs.archive.reading import Archive
-from twins.eggs.archive.writing import ArchiveWriter
+from twins.zip.deflate import CODEC
+from twins.zip.extracting import extract
+from twins.zip.reader import Archive
+from twins.zip.writer import ArchiveWriter
 
 TREE_BYTES = 200_000_000
 LARGE_BYTES = 2_000_000_000
@@ -152,9 +152,9 @@ def _child(root: Path, script: str) -> tuple[float, float]:
     whole = f"""
 import json, time
 from pathlib import Path
-from twins.eggs.archive.extracting import extract
-from twins.eggs.archive.reading import Archive
-from twins.eggs.archive.writing import ArchiveWriter
+from twins.zip.extracting import extract
+from twins.zip.reader import Archive
+from twins.zip.writer import ArchiveWriter
 root = Path({str(root)!r})
 began = time.perf_counter()
 {script}

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from benchmarks.packing import _twin
 from envelopes.keys import IdentityKey
-from twins.eggs.opening.inspecting import look_at
-from twins.eggs.opening.sniffing import open_egg
-from twins.eggs.packing.pack import pack
-from twins.importer.holding import Held
-from twins.importer.importer import Importer
-from twins.importer.signers import Signers
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.readers.inspect import look_at
+from twins.eggs.writers.pack import pack
+from twins.installer.installer import Importer
+from twins.installer.quarantine import Held
+from twins.installer.signers import Signers
 
 _AT = datetime(2026, 11, 22, tzinfo=UTC)
 _ROUNDS = 5

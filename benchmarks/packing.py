@@ -18,12 +18,12 @@ from pathlib import Path
 import orjson
 
 from envelopes.keys import IdentityKey
-from twins.eggs.packing.forms import Form
-from twins.eggs.packing.pack import pack
-from twins.eggs.packing.secret_scan import SecretScan
-from twins.places import TwinPlaces
-from twins.twin import mint
-from twins.workspace import Workspace
+from twins.eggs.writers.formats import Form
+from twins.eggs.writers.pack import pack
+from twins.eggs.writers.secret_scan import SecretScan
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import mint
+from twins.workspace.workspace import Workspace
 
 _AT = datetime(2026, 11, 22, tzinfo=UTC)
 _MB = 1_000_000

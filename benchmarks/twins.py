@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from twins.forking import fork
-from twins.importer.holding import Held
-from twins.lineage import Families
-from twins.listing import MemoryCounter, find, list_twins
-from twins.places import TwinPlaces
-from twins.rappid import Rappid
-from twins.twin import mint
+from twins.installer.quarantine import Held
+from twins.workspace.fork import fork
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.lineage import Families
+from twins.workspace.listing import MemoryCounter, find, list_twins
+from twins.workspace.rappid import Rappid
+from twins.workspace.twin import mint
 
 TWINS = 1000
 MEMORIES = 131
@@ -76,7 +76,7 @@ def run() -> list[tuple[str, str]]:
 
 def _alone(home: Path) -> float:
     code = (
-        "import sys, time, pathlib; from twins.listing import list_twins; from twins.places import TwinPlaces;"
+        "import sys, time, pathlib; from twins.workspace.listing import list_twins; from twins.workspace.layout import TwinPlaces;"
         "began = time.perf_counter(); rows = list_twins(TwinPlaces(pathlib.Path(sys.argv[1]))).rows;"
         "print((time.perf_counter() - began) * 1e3)"
     )

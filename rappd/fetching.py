@@ -15,9 +15,9 @@ import orjson
 from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, RappdError
 from rappd.settings.load import Settings
-from twins.agent_files import proper_name
-from twins.portable_names import folded
-from twins.sources import Offered
+from twins.fs.portable_names import folded
+from twins.workspace.agent_files import proper_name
+from twins.workspace.sources import Offered
 
 MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000

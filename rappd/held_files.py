@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappd.errors import Ambiguous
-from twins.importer.holding import Held
-from twins.workspace import Workspace
+from twins.installer.quarantine import Held
+from twins.workspace.workspace import Workspace
 
 _ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envelopes.keys import IdentityKey
 from rappd.errors import Conflict
-from twins.workspace import write_atomically
+from twins.workspace.workspace import write_atomically
 
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
 

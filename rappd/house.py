@@ -46,10 +46,10 @@ from rappd.transcript.frames import RestoredConversations
 from rappd.unheard import Unheard
 from rappd.upgrading import settle_in
 from rappd.workplace import sandbox_wish
-from twins.importer.holding import Held
+from twins.installer.quarantine import Held
 from twins.lifecycle.trash import told
-from twins.rappid import label
-from twins.workspace import Workspace
+from twins.workspace.rappid import label
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class House:
 
     def _tell_of_links(self) -> None:
         """Homes of earlier versions may hold links that were followed then."""
-        from twins.refused_links import refused_links_of_home
+        from twins.fs.refused_links import refused_links_of_home
 
         for link in refused_links_of_home(self.home.root, self.host.workspace):
             log.warning("%s. %s", link.text, link.do)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rappd.errors import NotFound
 from rappd.home import Home
 from rappd.settings.load import Settings
-from twins.workspace import Workspace
+from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from agents.runtime.registry import AgentRegistry
@@ -85,9 +85,9 @@ def _with_workers(
     from agents.workers.supervisor import WorkerSupervisor
     from rappd.quarantine import Quarantine
     from rappd.workplace import LIBRARY, folders_of, pool_config, sandbox_wish, trusted_plan
-    from twins.importer.code_origins import CodeOrigins
-    from twins.importer.holding import Held
-    from twins.sources import Sources
+    from twins.installer.code_origins import CodeOrigins
+    from twins.installer.quarantine import Held
+    from twins.workspace.sources import Sources
 
     settings = Settings.load(home)
     home.create()

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from twins.errors import BadFile
-from twins.importer.holding import Held
-from twins.workspace import Workspace
+from twins.installer.quarantine import Held
+from twins.workspace.workspace import Workspace
 
 _DAMAGED = object()
 

@@ -16,7 +16,7 @@ from agents.rapps.rapplication import Rapplication, read_rapplication
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 from rappd.errors import Conflict, NotFound
-from twins.workspace import Workspace
+from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant

@@ -12,10 +12,10 @@ from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, NotFound
 from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
-from twins.agent_files import sha256
 from twins.errors import BadFile
-from twins.workspace_env import FILE as ENV_FILE
-from twins.workspace_env import masked
+from twins.workspace.agent_files import sha256
+from twins.workspace.workspace_env import FILE as ENV_FILE
+from twins.workspace.workspace_env import masked
 
 if TYPE_CHECKING:
     from rappd.tenant import Tenant

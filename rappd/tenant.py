@@ -43,12 +43,12 @@ from rappd.workplace import (
     pool_config,
     trusted_plan,
 )
-from twins.agent_files import AgentFiles, sha256
-from twins.cartridges.nest import is_buddy
-from twins.importer.code_origins import CodeOrigins
-from twins.importer.holding import Held
-from twins.sources import Sources
-from twins.workspace import Workspace
+from twins.cartridges.buddy_store import is_buddy
+from twins.installer.code_origins import CodeOrigins
+from twins.installer.quarantine import Held
+from twins.workspace.agent_files import AgentFiles, sha256
+from twins.workspace.sources import Sources
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from rappd.tenant import Tenant
 from rappd.unheard import failed_later
 from rappd.wakes import Wakes
 from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.finding import active_one
-from twins.lifecycle.ledger import is_body
-from twins.listing import Presence
-from twins.places import TwinPlaces
-from twins.twin import Twin
-from twins.workspace import Workspace
+from twins.lifecycle.lookup import active_one
+from twins.lifecycle.state_index import is_body
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import Presence
+from twins.workspace.twin import Twin
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

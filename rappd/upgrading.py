@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rappd.version import __version__
-from twins.bonds import record_bond
-from twins.identity_file import FILE
-from twins.twin import adopt
-from twins.workspace import Workspace, write_atomically
+from twins.workspace.bonds import record_bond
+from twins.workspace.identity_file import FILE
+from twins.workspace.twin import adopt
+from twins.workspace.workspace import Workspace, write_atomically
 
 log = logging.getLogger(__name__)
 

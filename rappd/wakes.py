@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rappd.home import Home
-from twins.workspace import write_atomically
+from twins.workspace.workspace import write_atomically
 
 
 class Wakes:

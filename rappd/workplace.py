@@ -16,9 +16,9 @@ from agents.workers.sandbox import MOUNT_NAMESPACE
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings, check, worker_environment
 from rappd.workspace_variables import worker_variables
-from twins.cartridges.nest import is_buddy
-from twins.sources import Sources
-from twins.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
+from twins.cartridges.buddy_store import is_buddy
+from twins.workspace.sources import Sources
+from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
     from agents.packages import dependencies

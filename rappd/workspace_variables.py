@@ -6,10 +6,10 @@ import logging
 from typing import NamedTuple
 
 from rappd.quarantine import Quarantine
-from twins import workspace_env
-from twins.agent_files import sha256
 from twins.errors import BadFile
-from twins.workspace import Workspace
+from twins.workspace import workspace_env
+from twins.workspace.agent_files import sha256
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from neighborhoods.discovery.addresses import DOOR, BadAddress, is_loopback, joi
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.sightings import Rung
 from neighborhoods.errors import BadPeersFile
-from twins.workspace import write_atomically
+from twins.workspace.workspace import write_atomically
 
 MOST_OCTETS = 4 << 20
 

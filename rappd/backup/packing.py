@@ -24,9 +24,9 @@ from rappd.errors import Conflict
 from rappd.store.catching_up import catch_up
 from rappd.version import __version__
 from twins.eggs import integrity
-from twins.eggs.archive.names import safe_path
-from twins.eggs.archive.writing import ArchiveWriter
-from twins.eggs.packing.staged_file import settled, staged_file
+from twins.fs.atomic_file import settled, staged_file
+from twins.zip.names import safe_path
+from twins.zip.writer import ArchiveWriter
 
 SCHEMA = "rappd-backup/1.0"
 MANIFEST, SEALED, HOME = "manifest.json", "sealed.json", "home/"

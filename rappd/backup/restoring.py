@@ -19,9 +19,9 @@ from rappd.backup.secrets import unseal
 from rappd.errors import Conflict, Refused
 from rappd.store.anchor_file import AnchorFile
 from twins.eggs import integrity
-from twins.eggs.archive.extracting import extract
-from twins.eggs.archive.reading import Archive
 from twins.errors import BadEgg
+from twins.zip.extracting import extract
+from twins.zip.reader import Archive
 
 Progress = Callable[[int, int], None]
 _MANIFEST_BYTES = 4 << 20

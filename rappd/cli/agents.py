@@ -31,8 +31,8 @@ from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 
 if TYPE_CHECKING:
-    from twins.agent_files import AgentFiles
-    from twins.workspace import Workspace
+    from twins.workspace.agent_files import AgentFiles
+    from twins.workspace.workspace import Workspace
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
@@ -185,15 +185,15 @@ def _workspace(home: Home) -> Workspace:
 
 
 def _files(home: Home) -> AgentFiles:
-    from twins.agent_files import AgentFiles
+    from twins.workspace.agent_files import AgentFiles
 
     return AgentFiles(_workspace(home), approvals=home.approvals)
 
 
 def _place(home: Home, filename: str, content: bytes, reason: str) -> str:
     """Puts a file in its place; what its owner brings in himself is approved by that."""
-    from twins.agent_files import sha256
-    from twins.importer.holding import Held
+    from twins.installer.quarantine import Held
+    from twins.workspace.agent_files import sha256
 
     files = _files(home)
     name, staged = files.stage(filename, content)

@@ -17,8 +17,8 @@ from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.held_files import HeldFile
-    from twins.importer.holding import Held
-    from twins.workspace import Workspace
+    from twins.installer.quarantine import Held
+    from twins.workspace.workspace import Workspace
 
 
 class _Whose(NamedTuple):
@@ -92,7 +92,7 @@ def _unheld(home: Home, whose: _Whose, name: str) -> str:
 
 
 def _approve_here(home: Home, workspace: Workspace, path: str, held: HeldFile | None) -> dict[str, Any]:
-    from twins.agent_files import AgentFiles, sha256
+    from twins.workspace.agent_files import AgentFiles, sha256
 
     if held is not None:
         _held(home).release(held.file, held.sha256)
@@ -133,8 +133,8 @@ def _row(one: HeldFile) -> dict[str, Any]:
 
 
 def _everybody(home: Home) -> list[_Whose]:
-    from twins.listing import scan
-    from twins.places import TwinPlaces
+    from twins.workspace.layout import TwinPlaces
+    from twins.workspace.listing import scan
 
     twins = scan(TwinPlaces(home.root)).twins
     return [_whose(home, ""), *(_Whose(twin.key, twin.name, twin.workspace) for twin in twins)]
@@ -144,8 +144,8 @@ def _whose(home: Home, twin: str) -> _Whose:
     from rappd.home import machine_name
     from rappd.offline import workspace_of
     from rappd.settings.load import Settings
-    from twins.listing import find
-    from twins.places import TwinPlaces
+    from twins.workspace.layout import TwinPlaces
+    from twins.workspace.listing import find
 
     if twin:
         found = find(TwinPlaces(home.root), twin)
@@ -158,6 +158,6 @@ def _whose(home: Home, twin: str) -> _Whose:
 
 
 def _held(home: Home) -> Held:
-    from twins.importer.holding import Held
+    from twins.installer.quarantine import Held
 
     return Held(home.held, home.root)

@@ -56,8 +56,8 @@ def pack(
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem."""
     from rappd.operations.egg_packing import Order
-    from twins.eggs.packing.secret_scan import SecretsFound
-    from twins.eggs.packing.unread_kinds import NEVER_READ, in_words
+    from twins.eggs.writers.secret_scan import SecretsFound
+    from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
 
     order = Order(
         twin=name,
@@ -121,8 +121,8 @@ def verify(file: Path, as_json: bool) -> None:
 @JSON
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """What differs between two eggs, file by file."""
-    from twins.eggs.opening.comparing import compare
-    from twins.eggs.opening.sniffing import open_egg
+    from twins.eggs.readers.detect import open_egg
+    from twins.eggs.readers.diff import compare
 
     with open_egg(egg_at(before)) as old, open_egg(egg_at(after)) as new:
         found = compare(old, new)
@@ -152,8 +152,8 @@ def extract(file: Path, folder: Path, as_json: bool) -> None:
 @JSON
 def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None:
     """A short text that stands for AGENTS of a registry."""
+    from twins.eggs.egg_strings import decode
     from twins.eggs.registry_clone import RegistryClone
-    from twins.eggs.strings import decode
 
     text = RegistryClone.open(registry_at(registry)).forge(agents)
     if as_json:
@@ -170,8 +170,8 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
     from rappd.operations.egg_answers import seen
     from rappd.operations.signer_standing import standing
-    from twins.eggs.opening.inspecting import lines, look_at, verdict
-    from twins.eggs.opening.sniffing import open_egg
+    from twins.eggs.readers.detect import open_egg
+    from twins.eggs.readers.inspect import lines, look_at, verdict
 
     opening: Callable[[Path], Any] = open_egg if check else look_at
     with opening(egg_at(file)) as opened:

@@ -87,7 +87,7 @@ def _registry_set() -> str:
 
 
 def _is_egg_string(text: str) -> bool:
-    from twins.eggs.strings import decode
+    from twins.eggs.egg_strings import decode
     from twins.errors import BadEgg
 
     try:

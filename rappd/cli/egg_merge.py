@@ -61,9 +61,9 @@ def _merge_eggs(
     from rappd.operations.merging import merge_eggs
     from rappd.settings.load import Settings
     from rappd.version import __version__
-    from twins.eggs.packing.forms import Maker
-    from twins.eggs.packing.secret_scan import SecretsFound
-    from twins.importer.signers import Signers
+    from twins.eggs.writers.formats import Maker
+    from twins.eggs.writers.secret_scan import SecretsFound
+    from twins.installer.signers import Signers
 
     base, ours, theirs = _three(files)
     home = Home.here()
@@ -153,8 +153,8 @@ def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None
 def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:
     """Canonical JSON: sorted keys, no spaces, one line; on stdout or in a file."""
     from rappd.errors import Conflict
-    from twins.cartridges.documents import canonical
-    from twins.workspace import write_atomically
+    from twins.cartridges.json_documents import canonical
+    from twins.workspace.workspace import write_atomically
 
     octets = canonical(document) + b"\n"
     if into is not None:
@@ -178,7 +178,7 @@ def _three(files: tuple[Path, ...]) -> tuple[Path | None, Path, Path]:
 
 
 def _short(value: Any) -> str:
-    from twins.cartridges.documents import canonical
+    from twins.cartridges.json_documents import canonical
 
     text = canonical(value).decode()
     return text if len(text) <= 60 else f"{text[:57]}…"

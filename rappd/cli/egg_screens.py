@@ -34,7 +34,7 @@ _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 def show_plan(plan: dict[str, Any], *, file: str) -> None:
     """The screen of ``rappd egg plan``: who packed it, whether whole, and what would become of its files."""
-    from twins.eggs.opening.families import spoken
+    from twins.eggs.readers.formats import spoken
 
     egg, seal = plan["egg"], plan["seal"]
     packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
@@ -155,8 +155,8 @@ def _kept(group: dict[str, Any]) -> str:
 
 def _options(files: Iterable[dict[str, Any]]) -> str:
     """What ``--overwrite`` takes to have these replaced; "" when nothing does."""
-    from twins.eggs.opened import Role
-    from twins.importer.rules import category_of
+    from twins.eggs.parsed_egg import Role
+    from twins.installer.rules import category_of
 
     found = {category_of(one["path"], Role(one["role"])) for one in files}
     return ",".join(one for one in _OPTIONS if one in {category.value for category in found if category})

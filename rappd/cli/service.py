@@ -13,7 +13,7 @@ from rappd.cli.verbs import Verbs
 from rappd.errors import RappdError
 from rappd.home import Home
 from rappd.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
-from twins.workspace import write_atomically
+from twins.workspace.workspace import write_atomically
 
 _SECONDS = 120.0
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -119,7 +119,7 @@ def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
     """One conversation as JSONL or Markdown."""
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
-    from twins.workspace import write_atomically
+    from twins.workspace.workspace import write_atomically
 
     found, events = _thread(thread)
     content = (

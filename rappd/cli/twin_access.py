@@ -45,8 +45,8 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.settings.load import Settings
     from rappd.store.reading import Reader
     from rappd.wakes import Wakes
-    from twins.importer.holding import Held
-    from twins.places import TwinPlaces
+    from twins.installer.quarantine import Held
+    from twins.workspace.layout import TwinPlaces
 
     def last_talks() -> dict[str, float]:
         with Reader(home.database) as record:

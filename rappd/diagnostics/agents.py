@@ -20,10 +20,10 @@ from rappd.offline import workspace_of
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings
 from rappd.workspace_variables import env_file_state
-from twins.importer.holding import Held
-from twins.listing import scan
-from twins.places import TwinPlaces
-from twins.workspace import Workspace
+from twins.installer.quarantine import Held
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import scan
+from twins.workspace.workspace import Workspace
 
 
 def check_agents(visit: Visit) -> Iterator[Finding]:

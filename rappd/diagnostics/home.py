@@ -20,8 +20,8 @@ from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.catching_up import catch_up
 from rappd.store.schema import VERSION, version_of
-from twins.refused_links import refused_links_of_home
-from twins.workspace import Workspace
+from twins.fs.refused_links import refused_links_of_home
+from twins.workspace.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
 _FROM_BACKUP = "stop rappd and put rappd.db back from a backup"

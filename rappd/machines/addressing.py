@@ -14,7 +14,7 @@ from rappd.passage import Caller
 from rappd.tenant import HOST, Tenant
 from rappd.tenants import Tenants
 from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.finding import active_one
+from twins.lifecycle.lookup import active_one
 
 log = logging.getLogger(__name__)
 

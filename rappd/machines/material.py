@@ -11,8 +11,8 @@ from envelopes.introduction import Introduction, introduce
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import TlsFiles
 from rappd.home import Home
-from twins.eggs.sealing import make_sealing_key, recipient_of
-from twins.workspace import write_atomically
+from twins.eggs.encryption import make_sealing_key, recipient_of
+from twins.workspace.workspace import write_atomically
 
 
 @dataclass(slots=True, frozen=True)

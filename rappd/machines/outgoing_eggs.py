@@ -12,7 +12,7 @@ from pathlib import Path
 
 from envelopes.record import is_uuid
 from rappd.errors import Mistyped, NotFound
-from twins.importer.errors import from_disk
+from twins.installer.errors import from_disk
 
 MOST_BYTES = 8 << 30
 """What a peer takes."""
@@ -45,7 +45,7 @@ class OutgoingEggs:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = self.path(id)
         if recipient:
-            from twins.eggs.sealing import seal_file
+            from twins.eggs.encryption import seal_file
 
             seal_file(source, target, recipient)
         else:

@@ -25,8 +25,8 @@ from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.sealed_eggs import unsealed
 from rappd.operations.waiting_eggs import WaitingEggs, new_file
 from rappd.store.egg_rows import EggRows
-from twins.importer.errors import from_disk
-from twins.workspace import write_atomically
+from twins.installer.errors import from_disk
+from twins.workspace.workspace import write_atomically
 
 log = logging.getLogger(__name__)
 

@@ -11,20 +11,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.errors import Conflict, Mistyped
-from twins import souls
-from twins.cartridges import acting, life
-from twins.cartridges.buddy_words import NAMELESS
-from twins.cartridges.documents import Document
-from twins.cartridges.effects import Action
-from twins.cartridges.glance import glimpse
-from twins.cartridges.nest import KIND, Nest, is_buddy
+from twins.cartridges import buddy_actions, buddy_state
+from twins.cartridges.buddy_effects import Action
+from twins.cartridges.buddy_schema import NAMELESS
+from twins.cartridges.buddy_status_cache import glimpse
+from twins.cartridges.buddy_store import KIND, Nest, is_buddy
+from twins.cartridges.json_documents import Document
 from twins.errors import TwinConflict, TwinError
-from twins.identity_file import BadName
-from twins.lifecycle.finding import active_one
-from twins.listing import scan
-from twins.places import TwinPlaces
-from twins.twin import Twin, rename
-from twins.workspace import Workspace
+from twins.lifecycle.lookup import active_one
+from twins.workspace import souls
+from twins.workspace.identity_file import BadName
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import scan
+from twins.workspace.twin import Twin, rename
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +93,8 @@ class BuddyVerbs:
     def _status(self, selector: str) -> dict[str, Any]:
         twin = _buddy(active_one(self._places, selector))
         nest, now = Nest(twin.workspace), datetime.now(UTC)
-        found = life.egg(now, name=twin.name) if nest.is_empty() else nest.read()
-        lived = acting.act(found, Action.STATUS, now)
+        found = buddy_state.egg(now, name=twin.name) if nest.is_empty() else nest.read()
+        lived = buddy_actions.act(found, Action.STATUS, now)
         return {**_told(twin, lived.document), "action": "status", "done": True, "message": lived.said}
 
     def _act(self, selector: str, action: Action, text: str, kind: str) -> dict[str, Any]:

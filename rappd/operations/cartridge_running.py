@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from rappd.errors import Mistyped
-from twins.cartridges import acting, life
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document, canonical, same
-from twins.cartridges.effects import Action
-from twins.cartridges.glance import glimpse
+from twins.cartridges import buddy_actions, buddy_state
+from twins.cartridges.buddy_effects import Action
+from twins.cartridges.buddy_status_cache import glimpse
+from twins.cartridges.json_documents import Document, canonical, same
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked
 from twins.errors import BadCartridge
 
@@ -27,11 +27,11 @@ def run_lispy(
 ) -> tuple[Document, dict[str, Any]]:
     """Frames of a LisPy agent: the cartridge as it is then, and what is told of it."""
     from agents.lispy.limits import Limits
-    from twins.cartridges import lispy_run
+    from twins.cartridges import lispy_runner
 
     limits = Limits() if fuel is None else Limits(max_steps=fuel)
-    ran = lispy_run.run(document, frames=frames, steps=steps, inputs=inputs, limits=limits, now=now)
-    return ran.document, {**ran.as_json(), "next": lispy_run.inspect(ran.document)}
+    ran = lispy_runner.run(document, frames=frames, steps=steps, inputs=inputs, limits=limits, now=now)
+    return ran.document, {**ran.as_json(), "next": lispy_runner.inspect(ran.document)}
 
 
 def overruled(document: Document) -> list[str]:
@@ -71,12 +71,12 @@ def live(
     told: list[dict[str, Any]] = []
     entropy = hashlib.sha256(canonical(document)).digest()[:2]
     for action, given in actions:
-        lived = acting.act(buddy, action, now, entropy=entropy, **given)
+        lived = buddy_actions.act(buddy, action, now, entropy=entropy, **given)
         buddy = lived.document
         told.append(
             {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said}
         )
-    back = convert(life.exported(buddy, now), shape)
+    back = convert(buddy_state.exported(buddy, now), shape)
     checked(back, name=name)
     return back, {
         "status": "done",

@@ -17,13 +17,13 @@ from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 from rappd.operations.cartridge_showing import name_of
 from rappd.operations.signer_standing import standing
-from twins.cartridges.loading import Loaded, load_with_bytes, loaded, signer_of
+from twins.cartridges.cartridge_io import Loaded, load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridge
-from twins.identity_file import utc
-from twins.listing import scan
-from twins.places import TwinPlaces
-from twins.workspace import Workspace
+from twins.workspace.identity_file import utc
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import scan
+from twins.workspace.workspace import Workspace
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

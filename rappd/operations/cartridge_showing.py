@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from twins.cartridges import life, lispy_file
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document
-from twins.cartridges.glance import glimpse
-from twins.cartridges.loading import Loaded
+from twins.cartridges import buddy_state, lispy_file
+from twins.cartridges.buddy_status_cache import glimpse
+from twins.cartridges.cartridge_io import Loaded
+from twins.cartridges.json_documents import Document
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
 from twins.errors import BadCartridge
 
@@ -32,7 +32,7 @@ def name_of(document: Document, shape: Shape | None) -> str:
 
 def about_lispy(document: Document) -> dict[str, Any]:
     """What a LisPy agent holds, and where it was frozen."""
-    from twins.cartridges import lispy_run
+    from twins.cartridges import lispy_runner
 
     continuation = document.get("continuation", {})
     programs = document.get("programs", {})
@@ -50,7 +50,7 @@ def about_lispy(document: Document) -> dict[str, Any]:
         "echoes": document.get("echoes", [])[-1:],
         "exported_at": document["_meta"].get("exported_at"),
         "frozen": continuation.get("image") is not None,
-        "next": lispy_run.inspect(document),
+        "next": lispy_runner.inspect(document),
     }
 
 
@@ -59,7 +59,7 @@ def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
     assert found.shape is not None
     buddy = convert(found.document, Shape.BUDDY)
     buddy["_meta"].pop("as_of", None)  # in a file no time passes
-    buddy = life.at(buddy, now)
+    buddy = buddy_state.at(buddy, now)
     organism = buddy["organism"]
     return {
         "buddy": {

@@ -18,9 +18,9 @@ from rappd.operations.cartridge_running import live, overruled, run_lispy
 from rappd.operations.cartridge_showing import about_buddy, about_lispy, name_of, whose
 from rappd.operations.signer_standing import standing
 from twins.cartridges import lispy_file
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document
-from twins.cartridges.loading import load, save
+from twins.cartridges.cartridge_io import load, save
+from twins.cartridges.json_documents import Document
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
 from twins.errors import BadFile
 
@@ -100,7 +100,7 @@ class CartridgeVerbs:
 
     def diff(self, before: Path, after: Path, *, force: bool = False) -> dict[str, Any]:
         """What leads from one cartridge to another: ``edits``, the same in ``lines``, and ``notes``."""
-        from twins.cartridges.comparing import compare
+        from twins.cartridges.diff import compare
 
         old, new = load(before, force=force), load(after, force=force)
         found = compare(old.document, new.document)
@@ -129,7 +129,7 @@ class CartridgeVerbs:
     ) -> dict[str, Any]:
         """A LisPy cartridge of program files, each called as its file is. Raises ``BadFile`` for one that
         cannot be read, naming the line."""
-        from twins.rappid import label
+        from twins.workspace.rappid import label
 
         sources: dict[str, str] = {}
         for program in programs:
@@ -164,9 +164,9 @@ class CartridgeVerbs:
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
         from rappd.operations.buddies import nest_of
-        from twins.listing import find
-        from twins.places import TwinPlaces
-        from twins.rappid import label
+        from twins.workspace.layout import TwinPlaces
+        from twins.workspace.listing import find
+        from twins.workspace.rappid import label
 
         twin = find(TwinPlaces(self._home.root), selector)
         buddy = nest_of(twin).export(now=self._moment())

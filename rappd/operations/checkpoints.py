@@ -12,16 +12,16 @@ from rappd.home import Home
 from rappd.operations.living import Living
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
-from twins.checkpoints import Checkpoints
-from twins.eggs.packing.forms import Maker
-from twins.importer.holding import Held
-from twins.lifecycle.finding import active_one
-from twins.places import TwinPlaces
-from twins.twin import Twin
-from twins.workspace import Workspace
+from twins.eggs.writers.formats import Maker
+from twins.installer.quarantine import Held
+from twins.lifecycle.lookup import active_one
+from twins.workspace.checkpoints import Checkpoints
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin
+from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from twins.going_back import WentBack
+    from twins.workspace.checkpoint_restore import WentBack
 
 Flush = Callable[[], Awaitable[object]]
 """Returns once all that was said is in the record."""
@@ -99,14 +99,14 @@ class CheckpointVerbs:
     # In threads from here on.
 
     def _look_back(self, twin: Twin, checkpoint: str) -> WentBack:
-        from twins import going_back  # brings all of the importer along
+        from twins.workspace import checkpoint_restore  # brings all of the importer along
 
-        return going_back.look_back(self._checkpoints, twin, checkpoint)
+        return checkpoint_restore.look_back(self._checkpoints, twin, checkpoint)
 
     def _go_back(self, twin: Twin, checkpoint: str) -> WentBack:
-        from twins import going_back
+        from twins.workspace import checkpoint_restore
 
-        return going_back.go_back(
+        return checkpoint_restore.go_back(
             self._checkpoints, self._places, twin, checkpoint, held=self._held, host=self._host
         )
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from rappd.home import Home
 from rappd.operations.signer_standing import standing
-from twins.eggs.opened import Opened, Role
-from twins.importer.importer import Hatched
-from twins.importer.planning import Action, Plan
+from twins.eggs.parsed_egg import Opened, Role
+from twins.installer.installer import Hatched
+from twins.installer.planning import Action, Plan
 
 
 def seen(opened: Opened, home: Home) -> dict[str, Any]:
     """What an egg is, and what whoever signed it is to this home."""
-    from twins.eggs.opening.inspecting import inspect
+    from twins.eggs.readers.inspect import inspect
 
     egg = inspect(opened)["egg"]
     found = standing(home, egg["signer"])

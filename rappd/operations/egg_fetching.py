@@ -14,7 +14,7 @@ import orjson
 from rappd.errors import Mistyped, RappdError
 from rappd.operations.waiting_eggs import WaitingEggs, new_file
 from twins.errors import BadEgg
-from twins.importer.errors import from_disk
+from twins.installer.errors import from_disk
 
 MAX_BYTES = 2 << 30
 _CHUNK = 1 << 20

@@ -16,13 +16,13 @@ from rappd.errors import Mistyped
 from rappd.home import Home
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
-from twins.amounts import amount
-from twins.eggs.packing.forms import Form, Maker, Packed
-from twins.importer.holding import Held
-from twins.listing import find
-from twins.places import TwinPlaces
-from twins.twin import adopt
-from twins.workspace import Workspace
+from twins.byte_sizes import amount
+from twins.eggs.writers.formats import Form, Maker, Packed
+from twins.installer.quarantine import Held
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import find
+from twins.workspace.twin import adopt
+from twins.workspace.workspace import Workspace
 
 Progress = Callable[[int, int], None]
 """(bytes done, bytes in all), as often as there is something to tell."""
@@ -60,7 +60,7 @@ class EggPacking:
 
         Code that is quarantined stays behind: this house signs nothing that nobody has read.
         """
-        from twins.eggs.packing.pack import pack  # brings the archive writer along
+        from twins.eggs.writers.pack import pack  # brings the archive writer along
 
         form = _form(order)
         workspace, name = self._workspace(order)
@@ -87,8 +87,8 @@ class EggPacking:
 
     def lay_before_bond(self, root: Path) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
-        from twins.eggs.packing.pack import pack
-        from twins.eggs.packing.secret_scan import SecretsFound
+        from twins.eggs.writers.pack import pack
+        from twins.eggs.writers.secret_scan import SecretsFound
 
         is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
         if is_host:

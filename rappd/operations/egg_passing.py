@@ -21,7 +21,7 @@ from rappd.operations.egg_packing import Order
 from rappd.operations.living_eggs import LivingEggs
 from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
 from rappd.store.egg_rows import EggRows
-from twins.bonds import record_event
+from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0
 """So long who sends an egg waits for its turn behind others to the same machine."""
@@ -114,7 +114,7 @@ class EggPassing(ArrivedEggs):
             return  # one agent has no life of its own to write into
         workspace = m.tenants.host.workspace
         if order.twin:
-            from twins.lifecycle.finding import active_one
+            from twins.lifecycle.lookup import active_one
 
             workspace = active_one(m.tenants.places, order.twin).workspace
         note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"

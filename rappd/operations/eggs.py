@@ -15,13 +15,13 @@ from rappd.home import Home
 from rappd.operations.egg_answers import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, Order, Progress
 from twins.eggs.frames import ConversationSink
-from twins.eggs.opened import Destination, Opened
-from twins.importer.ground import ground_for
-from twins.importer.holding import Held
-from twins.importer.importer import Importer
-from twins.importer.rules import Category
-from twins.importer.signers import Signers
-from twins.workspace import Workspace
+from twins.eggs.parsed_egg import Destination, Opened
+from twins.installer.installer import Importer
+from twins.installer.quarantine import Held
+from twins.installer.rules import Category
+from twins.installer.signers import Signers
+from twins.installer.target import ground_for
+from twins.workspace.workspace import Workspace
 
 
 class EggVerbs:
@@ -62,7 +62,7 @@ class EggVerbs:
 
     def inspect(self, path: Path) -> dict[str, Any]:
         """What an egg is, quickly whatever its size."""
-        from twins.eggs.opening.inspecting import look_at
+        from twins.eggs.readers.inspect import look_at
 
         with look_at(path) as opened:
             return seen(opened, self._home)
@@ -74,7 +74,7 @@ class EggVerbs:
 
     def diff(self, before: Path, after: Path) -> dict[str, Any]:
         """What differs between two eggs, file by file."""
-        from twins.eggs.opening.comparing import compare
+        from twins.eggs.readers.diff import compare
 
         with _opened(before) as old, _opened(after) as new:
             return compare(old, new).as_json()
@@ -176,6 +176,6 @@ def categories(names: Iterable[str]) -> list[Category]:
 
 
 def _opened(path: Path, *, check_up_to: int | None = None) -> Opened:
-    from twins.eggs.opening.sniffing import open_egg  # a start must not wait for it
+    from twins.eggs.readers.detect import open_egg  # a start must not wait for it
 
     return open_egg(path, check_up_to=check_up_to)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rappd.errors import NotRunning
 from rappd.wakes import Wakes
-from twins.listing import Presence
+from twins.workspace.listing import Presence
 
 
 class Living(Protocol):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envelopes.keys import IdentityKey
-from twins.cartridges.documents import MAX_BYTES, Document, parse
-from twins.eggs.opened import Destination
-from twins.eggs.opening.sniffing import open_egg
-from twins.eggs.packing.forms import Form, Maker
+from twins.cartridges.json_documents import MAX_BYTES, Document, parse
+from twins.eggs.parsed_egg import Destination
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.writers.formats import Form, Maker
 from twins.errors import BadCartridge, NoSuchFile
-from twins.importer.signers import Signers
+from twins.installer.signers import Signers
 
 if TYPE_CHECKING:
     from twins.merge.deltas import Added
@@ -40,8 +40,8 @@ def merge_eggs(
     whole, unsigned, and its code is read before it runs. Raises ``TwinConflict`` for two beings, ``BadEgg``,
     ``SecretsFound``; nothing is written then.
     """
-    from twins.eggs.packing.pack import pack  # brings the archive writer along
-    from twins.merge.eggs import merge
+    from twins.eggs.writers.pack import pack  # brings the archive writer along
+    from twins.merge.egg_merge import merge
 
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     trusted = [key.fingerprint, *(one.fingerprint for one in signers.listing())]
@@ -81,7 +81,7 @@ def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Docume
 
     Raises ``BadCartridge`` for what is no object, ``TwinConflict`` for two beings.
     """
-    from twins.merge.records import merge
+    from twins.merge.json_merge import merge
 
     joined = merge(None if base is None else _document(base), _document(ours), _document(theirs))
     return joined.document, [{"at": at, "lost": lost} for at, lost in joined.contradictions]

@@ -8,7 +8,7 @@ from pathlib import Path
 from rappd.errors import NotFound
 from rappd.home import Home
 from rappd.operations.waiting_eggs import WaitingEggs
-from twins.eggs.sealing import is_sealed, open_file, seal_file
+from twins.eggs.encryption import is_sealed, open_file, seal_file
 
 SUFFIX = ".age"
 _CHUNK = 1 << 20

@@ -7,7 +7,7 @@ from rappd.home import Home
 
 def standing(home: Home, fingerprint: str) -> dict[str, str]:
     """``standing`` of a key (unsigned, self, trusted, unknown) and the ``name`` that it goes by here, "" for none."""
-    from twins.importer.signers import Signers
+    from twins.installer.signers import Signers
 
     if not fingerprint:
         return {"standing": "unsigned", "name": ""}

@@ -8,16 +8,16 @@ from typing import Any
 
 from agents.contract.file_discovery import find_sense_files, find_service_files
 from rappd.operations.living import Living
-from twins import souls
-from twins.cartridges.glance import Glances
-from twins.cartridges.nest import KIND as BUDDY
+from twins.cartridges.buddy_status_cache import Glances
+from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.errors import NoSuchTwin
-from twins.lifecycle.finding import active_one
-from twins.lineage import Families
-from twins.listing import MemoryCounter, Presence, find, list_twins
-from twins.places import TwinPlaces
-from twins.twin import Twin
-from twins.workspace import Workspace
+from twins.lifecycle.lookup import active_one
+from twins.workspace import souls
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.lineage import Families
+from twins.workspace.listing import MemoryCounter, Presence, find, list_twins
+from twins.workspace.twin import Twin
+from twins.workspace.workspace import Workspace
 
 LastTalks = Callable[[], Mapping[str, float]]
 """When each workspace last talked, in seconds since 1970; blocks on the record."""

@@ -15,11 +15,11 @@ from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.living import Living
 from rappd.operations.twin_reading import who_is
 from rappd.operations.twins import TwinVerbs, number
-from twins.identity_file import proper_name
-from twins.lifecycle.finding import active_one
+from twins.lifecycle.lookup import active_one
 from twins.lifecycle.selection import Selection
-from twins.places import TwinPlaces
-from twins.twin import Twin
+from twins.workspace.identity_file import proper_name
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin
 
 
 class TwinRequests:

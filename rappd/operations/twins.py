@@ -10,18 +10,18 @@ from rappd.errors import Mistyped
 from rappd.operations.buddies import BuddyVerbs
 from rappd.operations.living import Living
 from rappd.operations.twin_reading import LastTalks, TwinReading, who_is
-from twins import souls
-from twins.cartridges.nest import KIND as BUDDY
-from twins.cartridges.nest import Nest
-from twins.forking import fork
-from twins.identity_file import DEFAULT_KIND
-from twins.importer.holding import Held
-from twins.lifecycle.finding import active_one
+from twins.cartridges.buddy_store import KIND as BUDDY
+from twins.cartridges.buddy_store import Nest
+from twins.installer.quarantine import Held
 from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.lookup import active_one
 from twins.lifecycle.selection import Selection
-from twins.listing import scan
-from twins.places import TwinPlaces
-from twins.twin import Twin, mint, rename
+from twins.workspace import souls
+from twins.workspace.fork import fork
+from twins.workspace.identity_file import DEFAULT_KIND
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import scan
+from twins.workspace.twin import Twin, mint, rename
 
 
 class TwinVerbs:

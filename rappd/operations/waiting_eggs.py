@@ -18,8 +18,8 @@ from typing import BinaryIO
 
 from rappd.errors import NotFound
 from twins.errors import BadEgg, BadFile, NoSuchFile
-from twins.importer.errors import from_disk
-from twins.portable_names import why_no_component
+from twins.fs.portable_names import why_no_component
+from twins.installer.errors import from_disk
 
 _KEEP_SECONDS = 24 * 3600
 _CHUNK = 1 << 20

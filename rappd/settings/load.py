@@ -152,7 +152,7 @@ SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if sett
 
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables
-    as ``twins.workspace_env`` let them pass."""
+    as ``twins.workspace.workspace_env`` let them pass."""
     return {**{key: text for key, text in environment.items() if key not in SECRET_VARIABLES}, **own}
 
 

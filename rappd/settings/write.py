@@ -8,7 +8,7 @@ from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 from rappd.settings.load import check
 from rappd.settings.table import BY_NAME, BY_VARIABLE, Setting
-from twins.workspace import write_atomically
+from twins.workspace.workspace import write_atomically
 
 
 def find(name: str) -> Setting:

@@ -35,7 +35,7 @@ from envelopes.record import HELLO, Envelope, new_id
 from neighborhoods.discovery.announcement import Announcement
 from neighborhoods.pairing.pairings import Pairings
 from rappd.machines import stranger
-from twins.eggs.sealing import make_sealing_key
+from twins.eggs.encryption import make_sealing_key
 
 KEY = IdentityKey.generate()
 SHOWN: TlsMaterial = make_certificate(KEY, now=datetime.now(UTC))

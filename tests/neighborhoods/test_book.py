@@ -15,7 +15,7 @@ from envelopes.keys import IdentityKey
 from neighborhoods.book import PeerBook
 from neighborhoods.errors import KeyChanged, NoSuchPeer, PeerConflict
 from neighborhoods.peer import FRIEND, MINE, Peer
-from twins.eggs.sealing import make_sealing_key
+from twins.eggs.encryption import make_sealing_key
 
 
 class Records:

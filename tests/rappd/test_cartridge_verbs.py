@@ -16,8 +16,8 @@ from envelopes.problem import Problem
 from rappd.home import Home
 from rappd.operations.cartridges import SHAPES, CartridgeVerbs
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values
-from twins.cartridges.fields import STAGES
-from twins.cartridges.loading import load
+from twins.cartridges.cartridge_io import load
+from twins.cartridges.field_specs import STAGES
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
 sources = st.sampled_from(

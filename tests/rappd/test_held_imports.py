@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
 
-from twins.eggs.packing.pack import pack
-from twins.importer.holding import Held
-from twins.places import TwinPlaces
-from twins.twin import mint
-from twins.workspace import write_atomically
+from twins.eggs.writers.pack import pack
+from twins.installer.quarantine import Held
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import mint
+from twins.workspace.workspace import write_atomically
 
 WHY = "It came in an egg of kitchen."
 OVEN = (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from daemon_under_test import RunningDaemon, agent_source
 
-from twins.importer.holding import Held
+from twins.installer.quarantine import Held
 
 SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
 

@@ -14,7 +14,7 @@ import pytest
 from daemon_under_test import RunningDaemon
 from loopback_server import FakeModel, says
 
-from twins.importer.holding import Held
+from twins.installer.quarantine import Held
 
 MOOD = """name = "mood"
 delimiter = "|||MOOD|||"

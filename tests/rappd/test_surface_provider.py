@@ -13,7 +13,7 @@ import pytest
 from daemon_under_test import Answer, RunningDaemon, agent_source
 from loopback_server import FakeModel, calls, says
 
-from twins.workspace import DEFAULT_SOUL
+from twins.workspace.workspace import DEFAULT_SOUL
 
 FAULT = "ValueError: too warm (line 18)"
 GUID = "11111111-2222-4333-8444-555555555555"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from daemon_under_test import RunningDaemon
 
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.readers.detect import open_egg
 
 
 def identity(daemon: RunningDaemon) -> dict[str, object]:

@@ -14,9 +14,9 @@ from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 from rappd.quarantine import Quarantine
 from rappd.settings.table import OTHER_SECRETS, SETTINGS
 from rappd.workspace_variables import env_file_state
-from twins.importer.holding import Held
-from twins.workspace import Workspace
-from twins.workspace_env import is_reserved
+from twins.installer.quarantine import Held
+from twins.workspace.workspace import Workspace
+from twins.workspace.workspace_env import is_reserved
 
 ENV = (
     "WEATHER=sunny\nBASE=http://x\nURL=${BASE}/v1\n"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.agent_files import AgentFiles, proper_name, sha256
 from twins.errors import BadFile, NoSuchFile
-from twins.workspace import Workspace
+from twins.workspace.agent_files import AgentFiles, proper_name, sha256
+from twins.workspace.workspace import Workspace
 
 SOURCE = b"x = 1\n"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from twins.bonds import KINDS, events, record_bond, record_event
 from twins.errors import BadFile, NoSuchTwin
-from twins.places import TwinPlaces
-from twins.twin import Twin, mint
+from twins.workspace.bonds import KINDS, events, record_bond, record_event
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin, mint
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from twins.bonds import events
 from twins.errors import BadFile
-from twins.forking import fork
-from twins.identity_file import BadName
-from twins.importer.holding import Held
-from twins.lineage import Families
-from twins.listing import find, scan
-from twins.places import TwinPlaces
-from twins.souls import edit_soul, read_soul, soul_history
-from twins.twin import Twin, mint
+from twins.installer.quarantine import Held
+from twins.workspace.bonds import events
+from twins.workspace.fork import fork
+from twins.workspace.identity_file import BadName
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.lineage import Families
+from twins.workspace.listing import find, scan
+from twins.workspace.souls import edit_soul, read_soul, soul_history
+from twins.workspace.twin import Twin, mint
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.lineage import Families, Kin
-from twins.places import TwinPlaces
-from twins.rappid import Rappid, widened
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.lineage import Families, Kin
+from twins.workspace.rappid import Rappid, widened
 
 ELSEWHERE = f"rappid:@far/away:{'e' * 64}"
 

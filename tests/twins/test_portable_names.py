@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.portable_names import folded, other_spelling, why_not_portable
+from twins.fs.portable_names import folded, other_spelling, why_not_portable
 
 REFUSED = [
     ("CON.py", "CON.py is the name of a device on Windows"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twins.errors import BadRappid
-from twins.rappid import MAX_SLUG, Rappid, label, same, widened
+from twins.workspace.rappid import MAX_SLUG, Rappid, label, same, widened
 
 HEX32 = "0d51" * 8
 HEX64 = "c0ffee00" * 8

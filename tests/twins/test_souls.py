@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from twins.errors import BadFile, NoSuchFile
-from twins.souls import default_soul, edit_soul, read_soul, read_version, restore_soul, soul_history
-from twins.twin import KINDS
-from twins.workspace import Workspace
+from twins.workspace.souls import default_soul, edit_soul, read_soul, read_version, restore_soul, soul_history
+from twins.workspace.twin import KINDS
+from twins.workspace.workspace import Workspace
 
 NOW = datetime(2026, 11, 21, 9, 40, 5, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from twins.errors import BadFile
-from twins.sources import Offered, Sources
-from twins.workspace import Workspace
+from twins.workspace.sources import Offered, Sources
+from twins.workspace.workspace import Workspace
 
 
 @pytest.fixture

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.bonds import events, record_bond, record_event
 from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinConflict
-from twins.forking import fork
-from twins.identity_file import BadName, Identity, whose
-from twins.importer.holding import Held
-from twins.listing import find, scan
-from twins.places import TwinPlaces, alone
-from twins.souls import edit_soul, read_soul, soul_history
-from twins.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
-from twins.workspace import Workspace
+from twins.installer.quarantine import Held
+from twins.workspace.bonds import events, record_bond, record_event
+from twins.workspace.fork import fork
+from twins.workspace.identity_file import BadName, Identity, whose
+from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.listing import find, scan
+from twins.workspace.souls import edit_soul, read_soul, soul_history
+from twins.workspace.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
+from twins.workspace.workspace import Workspace
 
 BORN = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 HEX64 = "c0ffee00" * 8

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import pyzipper
 
-from twins import voice_file
 from twins.errors import BadFile, TwinError
+from twins.workspace import voice_file
 
 
 def _zipped(name: str, content: bytes) -> bytes:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twins.errors import BadFile
-from twins.workspace_env import MAX_BYTES, decode, is_reserved, masked, parse
+from twins.workspace.workspace_env import MAX_BYTES, decode, is_reserved, masked, parse
 
 RESERVED = [
     *(

@@ -8,11 +8,11 @@ import pytest
 
 from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFile
-from twins.listing import MemoryCounter
-from twins.refused_links import MAX_LINKS, refused_links, refused_links_of_home
-from twins.souls import edit_soul, read_soul, soul_history
-from twins.sources import Sources
-from twins.workspace import Workspace
+from twins.fs.refused_links import MAX_LINKS, refused_links, refused_links_of_home
+from twins.workspace.listing import MemoryCounter
+from twins.workspace.souls import edit_soul, read_soul, soul_history
+from twins.workspace.sources import Sources
+from twins.workspace.workspace import Workspace
 
 SECRET = "the secret"
 

@@ -7,9 +7,9 @@ import hashlib
 import re
 from typing import Any
 
-from twins.cartridges.documents import Document, canonical
+from twins.cartridges.json_documents import Document, canonical
 from twins.errors import BadCartridge
-from twins.rappid import label
+from twins.workspace.rappid import label
 
 ORGANISM_KEYS = ("slug", "species", "instance", "scale", "substrate", "name", "tagline", "population")
 BODY_KEYS = ("kind", "filename", "content", "sha256", "size_bytes")

@@ -21,11 +21,11 @@ from __future__ import annotations
 import copy
 from datetime import UTC, datetime
 
-from twins.cartridges.documents import Document
-from twins.cartridges.fields import COUNT, FLAG, LIST, OBJECT, OBJECTS, TEXT, TEXTS, check, exactly
+from twins.cartridges.field_specs import COUNT, FLAG, LIST, OBJECT, OBJECTS, TEXT, TEXTS, check, exactly
+from twins.cartridges.json_documents import Document
 from twins.errors import BadCartridge
-from twins.identity_file import utc
-from twins.rappid import label
+from twins.workspace.identity_file import utc
+from twins.workspace.rappid import label
 
 TYPE = "lispy-cartridge"
 SCHEMA = "rappd-lispy/1.0"

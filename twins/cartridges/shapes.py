@@ -10,8 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from twins.cartridges.documents import Document
-from twins.cartridges.fields import (
+from twins.cartridges.field_specs import (
     COUNT,
     DIGEST,
     FLAG,
@@ -24,6 +23,7 @@ from twins.cartridges.fields import (
     check,
     exactly,
 )
+from twins.cartridges.json_documents import Document
 from twins.errors import BadCartridge
 
 SEED_SCHEMA = "rappter-egg/1.0"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import orjson
 
-from twins.eggs.archive.names import NameSet, safe_path
-from twins.eggs.opened import Opened
+from twins.eggs.parsed_egg import Opened
 from twins.errors import TwinConflict
-from twins.importer.errors import from_disk
+from twins.installer.errors import from_disk
+from twins.zip.names import NameSet, safe_path
 
 MANIFEST = "manifest.json"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

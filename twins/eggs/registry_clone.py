@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twins.eggs.archive.names import safe_component, safe_path, shown
-from twins.eggs.opened import Destination, Opened, Part, Role, Seal
-from twins.eggs.opening.families import SEEDS
-from twins.eggs.opening.found import part_of, text
-from twins.eggs.opening.strict_json import parse_object
-from twins.eggs.strings import decode, encode
+from twins.eggs.egg_strings import decode, encode
+from twins.eggs.parsed_egg import Destination, Opened, Part, Role, Seal
+from twins.eggs.readers.detected import part_of, text
+from twins.eggs.readers.formats import SEEDS
+from twins.eggs.readers.strict_json import parse_object
 from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
-from twins.identity_file import read_regular
+from twins.workspace.identity_file import read_regular
+from twins.zip.names import safe_component, safe_path, shown
 
 REGISTRY = "registry.json"
 _REGISTRY_BYTES = 64 << 20

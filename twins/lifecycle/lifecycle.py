@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 from envelopes.problem import Problem
 from twins.errors import TwinConflict
-from twins.lifecycle import ledger, moving, tombstones
-from twins.lifecycle.finding import active_one, archived_one
-from twins.lifecycle.measuring import measure
+from twins.lifecycle import state_index, tombstones, transitions
+from twins.lifecycle.lookup import active_one, archived_one
+from twins.lifecycle.recovery import held
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.trash import migrate_trash
-from twins.lifecycle.unfinished import held
-from twins.listing import Presence, scan
-from twins.places import TwinPlaces
-from twins.twin import Twin
+from twins.lifecycle.usage import measure
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import Presence, scan
+from twins.workspace.twin import Twin
 
 PutOff = Callable[[str], bool]
 """Whether the twin of that key is left alone for now; it is only told, under ``put_off``."""
@@ -55,7 +55,7 @@ class Lifecycle:
     of ``moved_to``). A dry run adds ``would_archive: [{hash, name, kind}]`` or ``would_purge``, with ``path``.
 
     ``by`` is ``operator``, ``cron:<rule>`` or ``fleet:archive_estate``; a selector whatever
-    ``twins.listing.find`` takes; ``now`` has an offset, and is now when absent.
+    ``twins.workspace.listing.find`` takes; ``now`` has an offset, and is now when absent.
     """
 
     def __init__(self, places: TwinPlaces, runner: Runner) -> None:
@@ -77,7 +77,7 @@ class Lifecycle:
         async with self._turn:
             twin = await asyncio.to_thread(self._active, selector)
             if put_off(twin.key):
-                await asyncio.to_thread(moving.refuse_taken, self._places, twin.key, twin.name)
+                await asyncio.to_thread(transitions.refuse_taken, self._places, twin.key, twin.name)
                 return {**_result("archive", []), "put_off": [_who(twin)]}
             done = await self._archive(twin, reason=reason, by=by, now=now)
         return _result("archive", [done])
@@ -122,8 +122,8 @@ class Lifecycle:
         """Brings one archived twin back among the active. It is not booted."""
         async with self._turn:
             key = await asyncio.to_thread(self._archived, selector, " already")
-            record, _ = await asyncio.to_thread(ledger.archived_entry, self._places, key)
-            place = await asyncio.to_thread(moving.unarchive_body, self._places, key)
+            record, _ = await asyncio.to_thread(state_index.archived_entry, self._places, key)
+            place = await asyncio.to_thread(transitions.unarchive_body, self._places, key)
         return _result("unarchive", [{**_recorded(record), "moved_to": str(place)}])
 
     async def purge(
@@ -139,12 +139,12 @@ class Lifecycle:
         tombstones.proper_by(by)
         async with self._turn:
             key = await asyncio.to_thread(self._archived, selector, "; archive first")
-            record, _ = await asyncio.to_thread(ledger.archived_entry, self._places, key)
+            record, _ = await asyncio.to_thread(state_index.archived_entry, self._places, key)
             who = _recorded(record)
             if not confirm:
                 return _dry_run("purge", [{**who, "path": str(self._places.archived(key))}])
             place = await asyncio.to_thread(
-                moving.purge_body,
+                transitions.purge_body,
                 self._places,
                 key,
                 at=now or datetime.now(UTC),
@@ -155,11 +155,11 @@ class Lifecycle:
 
     async def list_archived(self) -> list[dict[str, Any]]:
         """Each archived twin's ``archived.json`` and its ``path``."""
-        return await asyncio.to_thread(ledger.list_archived, self._places)
+        return await asyncio.to_thread(state_index.list_archived, self._places)
 
     async def list_purged(self) -> list[dict[str, Any]]:
         """Every tombstone."""
-        return await asyncio.to_thread(ledger.list_purged, self._places)
+        return await asyncio.to_thread(state_index.list_purged, self._places)
 
     async def recover(self) -> list[str]:
         """At start-up: finishes or undoes what a crash cut off; a sentence for each."""
@@ -172,7 +172,7 @@ class Lifecycle:
             return await asyncio.to_thread(migrate_trash, self._places, now=now or datetime.now(UTC))
 
     async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
-        await asyncio.to_thread(moving.refuse_taken, self._places, twin.key, twin.name)
+        await asyncio.to_thread(transitions.refuse_taken, self._places, twin.key, twin.name)
         async with self._runner.apart(twin.key):
             return await self._move(twin, reason=reason, by=by, now=now)
 
@@ -190,7 +190,7 @@ class Lifecycle:
             reason=tombstones.proper_reason(reason),
             last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
         )
-        place = await asyncio.to_thread(moving.archive_body, self._places, twin.workspace.root, record)
+        place = await asyncio.to_thread(transitions.archive_body, self._places, twin.workspace.root, record)
         if self._runner.presence(twin.key).awake:  # somebody woke it between its end and its move
             await self._stop(twin)
         return {**_who(twin), "moved_to": str(place)}

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from twins.lifecycle.errors import BadFilter
-from twins.lifecycle.patterns import check_pattern, matching
+from twins.lifecycle.safe_regex import check_pattern, matching
 
 CLAUSES = ("kind", "name_prefix", "name_regex", "stopped_for_days", "exclude_kinds")
 MAX_DAYS = 36_500

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from twins.errors import BadFile
-from twins.identity_file import read_regular
+from twins.workspace.identity_file import read_regular
 
 ARCHIVED_SCHEMA = "rapp-twin-tombstone/1.0"
 PURGED_SCHEMA = "rapp-twin-purged/1.0"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from twins.errors import BadFile, NoSuchTwin, TwinConflict
-from twins.lifecycle.ledger import is_body
-from twins.lifecycle.measuring import measure
-from twins.lifecycle.moving import archive_body
+from twins.lifecycle.state_index import is_body
 from twins.lifecycle.tombstones import archived_record
-from twins.places import TwinPlaces
-from twins.twin import Twin
+from twins.lifecycle.transitions import archive_body
+from twins.lifecycle.usage import measure
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin
 
 REASON = "migrated from .trash convention"
 

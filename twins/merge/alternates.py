@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from twins.cartridges.documents import parse, written
-from twins.cartridges.fields import DIGEST, LIST, TEXT, Is, check, exactly
-from twins.eggs.archive.names import safe_path
+from twins.cartridges.field_specs import DIGEST, LIST, TEXT, Is, check, exactly
+from twins.cartridges.json_documents import parse, written
 from twins.eggs.frames import verified
 from twins.errors import BadCartridge, BadEgg
 from twins.merge.dimensions import Dimension
+from twins.zip.names import safe_path
 
 SCHEMA = "rappd-alternates/1.0"
 FILE = ".brainstem_data/alternates.json"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document
-from twins.cartridges.life import FULL
+from twins.cartridges.buddy_state import FULL
+from twins.cartridges.json_documents import Document
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
-from twins.merge.records import Joined, merge
+from twins.merge.json_merge import Joined, merge
 
 
 def merge_buddies(base: Document | None, ours: Document, theirs: Document) -> Joined:

@@ -22,10 +22,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from twins.cartridges.documents import Document, canonical
-from twins.cartridges.fields import COUNT, LIST, OBJECT, TEXT, Is, check, is_count
-from twins.cartridges.moments import moment
-from twins.eggs.archive.names import safe_component
+from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, Is, check, is_count
+from twins.cartridges.json_documents import Document, canonical
+from twins.cartridges.timestamps import moment
+from twins.zip.names import safe_component
 
 MAX_SNAPSHOTS = 200
 _COMMENT_BODY = 100

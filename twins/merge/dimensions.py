@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twins.cartridges.documents import canonical, same
-from twins.cartridges.moments import moment
+from twins.cartridges.json_documents import canonical, same
+from twins.cartridges.timestamps import moment
 from twins.eggs.frames import Frame
 from twins.errors import BadEgg
 

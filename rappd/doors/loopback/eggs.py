@@ -24,7 +24,7 @@ from rappd.house import House
 from rappd.operations.egg_packing import Order, Progress
 from rappd.operations.living_eggs import whole_path
 from rappd.operations.waiting_eggs import new_file
-from twins.importer.errors import from_disk
+from twins.installer.errors import from_disk
 
 routes = web.RouteTableDef()
 

@@ -15,8 +15,8 @@ from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import tenant_of
 from rappd.house import House
-from twins import voice_file
-from twins.voice_file import WrongPassword
+from twins.workspace import voice_file
+from twins.workspace.voice_file import WrongPassword
 
 routes = web.RouteTableDef()
 

@@ -14,8 +14,8 @@ from rappd.doors.loopback.bodies import Unfit, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 from rappd.errors import NotFound
 from rappd.workplace import origin_of
-from twins.agent_files import proper_name
-from twins.sources import Source
+from twins.workspace.agent_files import proper_name
+from twins.workspace.sources import Source
 
 routes = web.RouteTableDef()
 

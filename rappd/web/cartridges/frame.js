@@ -1,6 +1,6 @@
 /**
  * One frame of a cartridge: its entry program once, on a machine that can be stopped before any step. The same
- * rules and the same bytes as `twins/cartridges/lispy_run.py`.
+ * rules and the same bytes as `twins/cartridges/lispy_runner.py`.
  */
 
 import { BadImage, Fault } from "../lispy/errors.js";

@@ -1,5 +1,5 @@
 /**
- * A cartridge as text, read as strictly and written as exactly as `twins/cartridges/documents.py` does: whole
+ * A cartridge as text, read as strictly and written as exactly as `twins/cartridges/json_documents.py` does: whole
  * numbers are BigInt and others numbers (1 and 1.0 are two things), objects are Maps in the order of their keys.
  */
 

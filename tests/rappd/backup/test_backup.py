@@ -22,8 +22,8 @@ from rappd.home import Home
 from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
 from twins.errors import BadEgg
-from twins.places import TwinPlaces
-from twins.twin import mint
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import mint
 
 PASSPHRASE = "four quiet brown owls"
 

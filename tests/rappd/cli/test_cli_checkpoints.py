@@ -14,8 +14,8 @@ from daemon_under_test import RunningDaemon
 from terminal_under_test import Terminal, on_terminal
 
 from rappd.cli.tables import cells
-from twins.places import TwinPlaces
-from twins.twin import mint
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import mint
 
 UP_OR_DOWN = pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 

@@ -14,7 +14,7 @@ from terminal_under_test import on_terminal
 
 from envelopes.problem import Problem
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
-from twins.eggs.opened import Destination, Family, Opened, Part, Role, Seal
+from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role, Seal
 
 # The plan.
 

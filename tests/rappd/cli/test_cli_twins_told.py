@@ -13,7 +13,7 @@ from terminal_under_test import on_terminal
 from agents.workers.process_tree import descendants
 from rappd.cli.tables import cells
 from tests.rappd.cli.twins_verbs import error, lay, run, told
-from twins.rappid import Rappid
+from twins.workspace.rappid import Rappid
 
 UP_OR_DOWN = pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 

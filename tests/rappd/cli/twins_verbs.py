@@ -8,8 +8,8 @@ from typing import Any
 
 from daemon_under_test import RunningDaemon
 
-from twins.identity_file import Identity
-from twins.rappid import Rappid
+from twins.workspace.identity_file import Identity
+from twins.workspace.rappid import Rappid
 
 BORN = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from typing import Any
 from daemon_under_test import agent_source
 from place_under_test import Place
 
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.readers.detect import open_egg
 
 ENV = "WEATHER=sunny\nGREETING=hello\nPATH=/evil\n"
 SHOW = agent_source(

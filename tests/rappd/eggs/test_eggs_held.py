@@ -8,7 +8,7 @@ from pathlib import Path
 from daemon_under_test import agent_source, on
 from place_under_test import KETTLE, Place
 
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.readers.detect import open_egg
 
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'
 

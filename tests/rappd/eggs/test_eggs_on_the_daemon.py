@@ -19,7 +19,7 @@ from aiohttp import web
 from loopback_server import LoopbackServer, calls
 from place_under_test import KETTLE, Place, lies, without_waiting
 
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.readers.detect import open_egg
 
 # The whole story.
 

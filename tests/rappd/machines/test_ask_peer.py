@@ -12,7 +12,7 @@ from daemon_under_test import agent_source
 from loopback_server import FakeModel, calls, says
 from machines import Machine, pair
 
-from twins.importer.holding import Held
+from twins.installer.quarantine import Held
 
 WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from twins.cartridges import documents, lispy_file, lispy_run
-from twins.cartridges.loading import loaded
+from twins.cartridges import json_documents, lispy_file, lispy_runner
+from twins.cartridges.cartridge_io import loaded
 from twins.errors import BadCartridge
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -80,7 +80,7 @@ def cartridge(program: dict[str, Any]) -> dict[str, Any]:
 
 
 def frozen(document: dict[str, Any], steps: int) -> dict[str, Any]:
-    return lispy_run.run(document, steps=steps, inputs=INPUTS, now=NOW).document
+    return lispy_runner.run(document, steps=steps, inputs=INPUTS, now=NOW).document
 
 
 STATUS = {"done": "done", "error": "failed", "frozen": "paused", "waiting": "waiting"}
@@ -96,8 +96,8 @@ async def test_whatever_becomes_of_a_cartridge_its_file_is_the_one_that_python_w
             (frozen(fresh, 23), 4, []),
             (frozen(fresh, 23), None, [3]),
         ):
-            ran = lispy_run.run(document, steps=steps, inputs=inputs, now=NOW)
-            file = documents.written(document).decode()
+            ran = lispy_runner.run(document, steps=steps, inputs=inputs, now=NOW)
+            file = json_documents.written(document).decode()
             asked.append({"file": file, "steps": steps, "inputs": json.dumps(inputs), "slice": 7})
             wanted.append((program["name"], ran))
     answers = await in_the_page(site, _RUN, asked)
@@ -107,7 +107,7 @@ async def test_whatever_becomes_of_a_cartridge_its_file_is_the_one_that_python_w
         if ran.status == "error":
             assert answer["saved"] is None, name
         else:
-            assert answer["saved"] == documents.written(ran.document).decode(), name
+            assert answer["saved"] == json_documents.written(ran.document).decode(), name
 
 
 async def test_frame_after_frame_it_knows_what_it_knew(site: Any) -> None:
@@ -118,19 +118,21 @@ async def test_frame_after_frame_it_knows_what_it_knew(site: Any) -> None:
     document = lispy_file.new("rose", {"main": source})
     for number in range(7):
         inputs = [f"guest {number}"] if number % 2 else []
-        asked = {"file": documents.written(document).decode(), "inputs": json.dumps(inputs), "slice": 50}
+        asked = {"file": json_documents.written(document).decode(), "inputs": json.dumps(inputs), "slice": 50}
         (answer,) = await in_the_page(site, _RUN, [asked])
-        ran = lispy_run.run(document, inputs=inputs, now=NOW)
-        assert answer["saved"] == documents.written(ran.document).decode(), number
-        document = documents.parse(answer["saved"].encode())
+        ran = lispy_runner.run(document, inputs=inputs, now=NOW)
+        assert answer["saved"] == json_documents.written(ran.document).decode(), number
+        document = json_documents.parse(answer["saved"].encode())
         assert document["continuation"]["frame"] == number + 1
 
 
 async def test_what_was_changed_by_hand_counts_and_is_told(site: Any) -> None:
-    document = lispy_run.run(lispy_file.new("rose", {"main": "(define n 1) n"}), now=NOW).document
+    document = lispy_runner.run(lispy_file.new("rose", {"main": "(define n 1) n"}), now=NOW).document
     document["env"]["n"] = 1.0
     document["programs"]["main"] = "n"
-    (answer,) = await in_the_page(site, _RUN, [{"file": documents.written(document).decode(), "slice": 9}])
+    (answer,) = await in_the_page(
+        site, _RUN, [{"file": json_documents.written(document).decode(), "slice": 9}]
+    )
     assert answer["notes"] == ["n was changed by hand."]
     assert json.loads(answer["saved"])["echoes"][-1]["result"] == "1.0"
 
@@ -181,7 +183,7 @@ async def test_what_python_refuses_is_refused_and_what_it_reads_is_read_alike(si
             lispy_file.checked(document)
         assert "it " in answer["refused"], file
     for file, answer in zip(GOOD, answers[len(HOSTILE) :], strict=True):
-        assert answer["text"] == documents.written(loaded(file, name="it").document).decode(), file
+        assert answer["text"] == json_documents.written(loaded(file, name="it").document).decode(), file
 
 
 async def test_numbers_are_written_as_python_writes_them(site: Any) -> None:
@@ -191,4 +193,4 @@ async def test_numbers_are_written_as_python_writes_them(site: Any) -> None:
     ]
     file = orjson.dumps({"_meta": {"type": "lispy-cartridge"}, "a": numbers})
     (answer,) = await in_the_page(site, _READ, [list(file)])
-    assert answer["text"].encode() == documents.written(documents.parse(file))
+    assert answer["text"].encode() == json_documents.written(json_documents.parse(file))

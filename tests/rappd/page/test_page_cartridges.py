@@ -12,7 +12,7 @@ import pytest
 from daemon_under_test import RunningDaemon
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect, sync_playwright
 
-from twins.cartridges import documents, lispy_file
+from twins.cartridges import json_documents, lispy_file
 
 pytestmark = [
     pytest.mark.browser,
@@ -89,7 +89,7 @@ def written(folder: Path, name: str, source: str, **more: Any) -> Path:
     """A cartridge's file, of one program."""
     document = lispy_file.new(name, {"main": source}, description=f"{name} does one thing.") | more
     file = folder / f"{name.replace('/', '_')}.lispy.json"
-    file.write_bytes(documents.written(document))
+    file.write_bytes(json_documents.written(document))
     return file
 
 
@@ -152,7 +152,7 @@ def test_stopped_in_mid_expression_and_saved_it_goes_on_in_the_terminal(
     expect(desk.locator(".cartridge-next")).to_contain_text("Next: ")
     expect(desk.get_by_text(f"Fuel: {steps} steps of 100,000 used")).to_be_visible()
     begun = saved(desk, tmp_path)
-    at = documents.parse(begun.read_bytes())["_meta"]["exported_at"]
+    at = json_documents.parse(begun.read_bytes())["_meta"]["exported_at"]
     stopped = tmp_path / "stopped.lispy.json"
     in_the_terminal(fake_daemon, "freeze", file, "--after", str(steps), "-o", stopped, "--at", at)
     assert begun.read_bytes() == stopped.read_bytes(), "the file that the terminal writes at the same step"
@@ -176,7 +176,7 @@ def test_stopped_in_the_terminal_it_goes_on_in_the_page(
     button(desk, "Resume").click()
     expect(desk.get_by_text("It came to 42")).to_be_visible()
     page_file = saved(desk, tmp_path)
-    at = documents.parse(page_file.read_bytes())["_meta"]["exported_at"]
+    at = json_documents.parse(page_file.read_bytes())["_meta"]["exported_at"]
     told = in_the_terminal(fake_daemon, "resume", file, "-o", ended, "--at", at)
     expect(output(desk)).to_have_text(told["output"])
     assert page_file.read_bytes() == ended.read_bytes()
@@ -345,7 +345,7 @@ def test_those_beside_the_agents_are_listed_and_open(fake_daemon: RunningDaemon,
         button(page, "Open clock").click()
         button(page, "Run").click()
         expect(page.get_by_text("It came to 1")).to_be_visible()
-        assert documents.parse(file.read_bytes()).get("continuation") is None, "the file stays as it is"
+        assert json_documents.parse(file.read_bytes()).get("continuation") is None, "the file stays as it is"
     finally:
         file.unlink()
         broken.unlink()
@@ -426,7 +426,7 @@ def test_of_much_output_the_end_is_shown_and_all_of_it_saved(
     expect(desk.locator(".cartridge-status")).to_contain_text("Done in")
     expect(desk.get_by_text("Only the end of it is shown")).to_be_visible()
     expect(output(desk)).to_contain_text("\n13999\n")
-    kept = documents.parse(saved(desk, tmp_path).read_bytes())["echoes"][-1]["output"]
+    kept = json_documents.parse(saved(desk, tmp_path).read_bytes())["echoes"][-1]["output"]
     assert kept == "".join(f"{number}\n" for number in range(14000))
 
 

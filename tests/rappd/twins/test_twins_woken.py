@@ -16,8 +16,8 @@ from terminal_under_test import lives
 
 from rappd.doors.twin_door import PORTS
 from rappd.tenants import MOST_OPEN
-from twins.identity_file import Identity
-from twins.rappid import Rappid
+from twins.workspace.identity_file import Identity
+from twins.workspace.rappid import Rappid
 
 
 def wakes_where_it_was(farm: Farm, key: str) -> int:

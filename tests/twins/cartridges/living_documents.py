@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from twins.cartridges import egg_spec
-from twins.cartridges.fields import STAGES
+from twins.cartridges.field_specs import STAGES
 
 Document = dict[str, Any]
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import buddies, seeds
-from twins.cartridges import lispy_file, lispy_run
-from twins.cartridges.comparing import compare
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import Document, same
+from twins.cartridges import lispy_file, lispy_runner
+from twins.cartridges.diff import compare
+from twins.cartridges.json_documents import Document, same
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
 
 BUDDY: Document = {
@@ -71,9 +71,9 @@ def test_what_moves_in_a_list_is_not_told_as_changed() -> None:
 
 def test_a_frozen_machine_is_one_thing() -> None:
     document = lispy_file.new("counter", {"main": "(define n (+ (* 2 3) 4)) n"})
-    early, late = (lispy_run.run(document, steps=steps).document for steps in (2, 5))
+    early, late = (lispy_runner.run(document, steps=steps).document for steps in (2, 5))
     assert compare(early, late).lines() == ["machine: frozen after 2 steps → frozen after 5 steps"]
-    done = lispy_run.run(late).document
+    done = lispy_runner.run(late).document
     lines = compare(late, done).lines()
     assert "machine: frozen after 5 steps → not under way" in lines
     assert "env.n added: 10" in lines

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import objects, values
-from twins.cartridges import documents, edits
-from twins.cartridges.documents import MAX_DEPTH, canonical, parse, same, written
+from twins.cartridges import json_documents, json_patch
+from twins.cartridges.json_documents import MAX_DEPTH, canonical, parse, same, written
 from twins.errors import BadCartridge
 
 
@@ -56,7 +56,7 @@ def test_a_byte_order_mark_and_the_deepest_document_pass(monkeypatch: pytest.Mon
     assert parse(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
     deepest = b'{"a": ' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b"}"
     written(parse(deepest))
-    monkeypatch.setattr(documents, "MAX_BYTES", 10)
+    monkeypatch.setattr(json_documents, "MAX_BYTES", 10)
     with pytest.raises(BadCartridge, match="11 bytes"):
         parse(b'{"a": "12"}')
 
@@ -101,38 +101,38 @@ def test_canonical_json_keeps_letters_and_sorts_keys() -> None:
 @given(values, values)
 @settings(max_examples=400)
 def test_edits_lead_from_any_document_to_any_other(before: object, after: object) -> None:
-    found = edits.between(before, after)
-    assert same(edits.apply(found, before), after)
+    found = json_patch.between(before, after)
+    assert same(json_patch.apply(found, before), after)
     assert bool(found) is not same(before, after)
-    whole = edits.between(before, after, whole=lambda at, one, other: isinstance(one, list))
-    assert same(edits.apply(whole, before), after)
+    whole = json_patch.between(before, after, whole=lambda at, one, other: isinstance(one, list))
+    assert same(json_patch.apply(whole, before), after)
 
 
 def test_an_edit_that_no_longer_fits_gives_way() -> None:
-    found = edits.between({"a": 1, "b": 2, "c": {"d": 3}}, {"a": 10, "c": {"d": 3, "e": 4}})
-    assert edits.apply(found, {"a": 5, "b": 3, "c": {"d": 9}}) == {"a": 5, "b": 3, "c": {"d": 9, "e": 4}}
-    assert edits.apply(found, {"a": 1, "b": 2, "c": "gone"}) == {"a": 10, "c": "gone"}
-    assert edits.apply(found, "something else") == "something else"
+    found = json_patch.between({"a": 1, "b": 2, "c": {"d": 3}}, {"a": 10, "c": {"d": 3, "e": 4}})
+    assert json_patch.apply(found, {"a": 5, "b": 3, "c": {"d": 9}}) == {"a": 5, "b": 3, "c": {"d": 9, "e": 4}}
+    assert json_patch.apply(found, {"a": 1, "b": 2, "c": "gone"}) == {"a": 10, "c": "gone"}
+    assert json_patch.apply(found, "something else") == "something else"
 
 
 def test_what_was_added_to_a_list_comes_in_even_when_the_list_grew() -> None:
-    found = edits.between({"m": ["a"]}, {"m": ["a", "kept"]})
-    assert edits.apply(found, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
-    whole = edits.between({"m": ["a"]}, {"m": ["kept", "a"]}, whole=lambda at, one, other: True)
-    assert edits.apply(whole, {"m": ["a", "new"]}) == {"m": ["a", "new"]}  # the root was another one
-    inner = edits.between({"m": ["a"]}, {"m": ["kept", "a"]}, whole=lambda at, one, other: bool(at))
-    assert edits.apply(inner, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
+    found = json_patch.between({"m": ["a"]}, {"m": ["a", "kept"]})
+    assert json_patch.apply(found, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
+    whole = json_patch.between({"m": ["a"]}, {"m": ["kept", "a"]}, whole=lambda at, one, other: True)
+    assert json_patch.apply(whole, {"m": ["a", "new"]}) == {"m": ["a", "new"]}  # the root was another one
+    inner = json_patch.between({"m": ["a"]}, {"m": ["kept", "a"]}, whole=lambda at, one, other: bool(at))
+    assert json_patch.apply(inner, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
 
 
 def test_edits_read_as_lines() -> None:
     before = {"stats": {"snark": 81}, "memory": ["a"], "code": "x"}
     after = {"stats": {"snark": 99}, "memory": ["a", {"text": "y" * 80}]}
-    assert edits.lines(edits.between(before, after)) == [
+    assert json_patch.lines(json_patch.between(before, after)) == [
         'code removed: "x"',
         'memory[1] added: {"text":"' + "y" * 48 + "…",
         "stats.snark: 81 → 99",
     ]
-    assert edits.lines(edits.between(1, "1")) == ['everything: 1 → "1"']
+    assert json_patch.lines(json_patch.between(1, "1")) == ['everything: 1 → "1"']
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_edits_read_as_lines() -> None:
 )
 def test_what_are_no_edits_is_refused(broken: object) -> None:
     with pytest.raises(ValueError, match="edit"):
-        edits.apply(broken, {})  # type: ignore[arg-type]
+        json_patch.apply(broken, {})  # type: ignore[arg-type]

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import Document, buddies
-from twins.cartridges import life
-from twins.cartridges.acting import act
-from twins.cartridges.documents import parse, same, written
-from twins.cartridges.effects import Action
-from twins.cartridges.fields import STAGES
-from twins.cartridges.life import at
+from twins.cartridges import buddy_state
+from twins.cartridges.buddy_actions import act
+from twins.cartridges.buddy_effects import Action
+from twins.cartridges.buddy_state import at
+from twins.cartridges.field_specs import STAGES
+from twins.cartridges.json_documents import parse, same, written
 from twins.cartridges.shapes import checked
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
@@ -35,13 +35,13 @@ doings = st.lists(
 
 
 def hatched(**organism: Any) -> Document:
-    document = act(life.egg(NOON, name="Fluffy"), Action.FEED, NOON).document
+    document = act(buddy_state.egg(NOON, name="Fluffy"), Action.FEED, NOON).document
     document["organism"] |= organism
     return document
 
 
 def test_an_egg_waits_to_be_fed_and_does_nothing_else() -> None:
-    egg = life.egg(NOON, name="Fluffy")
+    egg = buddy_state.egg(NOON, name="Fluffy")
     assert checked(egg)
     for action in set(Action) - {Action.FEED}:
         lived = act(egg, action, NOON + timedelta(days=3), text="hello")
@@ -71,7 +71,7 @@ def test_an_egg_waits_to_be_fed_and_does_nothing_else() -> None:
     ],
 )
 def test_who_hatches_without_a_name_gets_one(name: str, user: str | None, called: str) -> None:
-    egg = life.egg(NOON, name=name, github_user=user)
+    egg = buddy_state.egg(NOON, name=name, github_user=user)
     assert act(egg, Action.FEED, NOON, entropy=b"\xc0\xde").document["organism"]["name"] == called
 
 
@@ -172,7 +172,7 @@ def test_words_for_people() -> None:
     ],
 )
 def test_moods_have_names(mood: float, name: str) -> None:
-    assert life.mood_name(mood) == name
+    assert buddy_state.mood_name(mood) == name
 
 
 def test_time_makes_hungry_and_sad_by_the_minute() -> None:
@@ -231,9 +231,11 @@ def test_whatever_happens_it_stays_a_buddy(document: Document, happenings: list[
             assert 0 <= organism["energy"] <= 100
             assert 0 <= organism["mood"] <= 100
         assert lived.said
-    document = life.hear(document, "hello", "ada", now)
-    assert len(document["organism"]["context_memory"]) <= max(life.CONTEXT_CAP, len(before_caps(document)))
-    checked(life.exported(document, now))
+    document = buddy_state.hear(document, "hello", "ada", now)
+    assert len(document["organism"]["context_memory"]) <= max(
+        buddy_state.CONTEXT_CAP, len(before_caps(document))
+    )
+    checked(buddy_state.exported(document, now))
 
 
 def before_caps(document: Document) -> list[Any]:
@@ -248,7 +250,7 @@ def test_it_keeps_the_last_hundred_memories_and_has_the_last_ten_sayings_in_mind
     buddy = hatched()
     for number in range(103):
         buddy = act(buddy, Action.REMEMBER, NOON, text=f"day {number}", kind="diary").document
-        buddy = life.hear(buddy, f"line {number}", "ada", NOON)
+        buddy = buddy_state.hear(buddy, f"line {number}", "ada", NOON)
     organism = buddy["organism"]
     assert [organism["long_memory"][index]["text"] for index in (0, -1)] == ["day 3", "day 102"]
     assert len(organism["long_memory"]) == 100
@@ -279,7 +281,7 @@ def test_it_recalls_by_words_the_latest_first() -> None:
 
 
 def test_an_export_is_settled_and_dated_and_holds_nothing_of_this_house() -> None:
-    exported = life.exported(hatched(energy=50), NOON + timedelta(minutes=10))
+    exported = buddy_state.exported(hatched(energy=50), NOON + timedelta(minutes=10))
     assert exported["_meta"]["exported_at"] == "2026-04-12T12:10:00.000Z"
     assert "as_of" not in exported["_meta"]
     assert exported["organism"]["energy"] == 40

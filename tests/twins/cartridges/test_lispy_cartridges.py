@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agents.lispy.limits import Limits
 from tests.twins.cartridges.living_documents import keys, objects, values
-from twins.cartridges import lispy_file, lispy_run
-from twins.cartridges.documents import parse, same, written
-from twins.cartridges.lispy_run import inspect, run
-from twins.eggs.opening.sniffing import open_egg
+from twins.cartridges import lispy_file, lispy_runner
+from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.lispy_runner import inspect, run
+from twins.eggs.readers.detect import open_egg
 from twins.errors import BadCartridge
 
 Document = dict[str, Any]
@@ -350,4 +350,4 @@ def test_the_seam_binds_what_the_convention_names() -> None:
         "tag": "integer",
         "value": "2",
     }
-    assert lispy_run.DONE == "done"
+    assert lispy_runner.DONE == "done"

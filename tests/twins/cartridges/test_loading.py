@@ -9,12 +9,12 @@ import pytest
 
 from envelopes.keys import IdentityKey
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
-from twins import workspace as workspaces
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import written
-from twins.cartridges.loading import load, loaded, save
+from twins.cartridges.cartridge_io import load, loaded, save
+from twins.cartridges.json_documents import written
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
 from twins.errors import BadCartridge, NoSuchFile
+from twins.workspace import workspace as workspaces
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
 KEY = IdentityKey.generate()

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
-from twins import workspace as workspaces
-from twins.cartridges import loading
-from twins.cartridges.documents import parse, same, written
-from twins.cartridges.effects import Action
-from twins.cartridges.nest import Nest
+from twins.cartridges import cartridge_io
+from twins.cartridges.buddy_effects import Action
+from twins.cartridges.buddy_store import Nest
+from twins.cartridges.json_documents import parse, same, written
 from twins.cartridges.shapes import Shape, checked
-from twins.eggs.opened import Destination
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.parsed_egg import Destination
+from twins.eggs.readers.detect import open_egg
 from twins.errors import BadCartridge, BadFile, NoSuchFile, TwinConflict
-from twins.workspace import Workspace
+from twins.workspace import workspace as workspaces
+from twins.workspace.workspace import Workspace
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
 
@@ -77,10 +77,10 @@ def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
     nest.take(FLUFFY, now=NOON)
     for shape in Shape:
         path = tmp_path / f"{shape.name}.json"
-        loading.save(path, nest.export(shape, now=NOON))
+        cartridge_io.save(path, nest.export(shape, now=NOON))
         other = Workspace.at(tmp_path / shape.name)
         other.create()
-        loaded = loading.load(path)
+        loaded = cartridge_io.load(path)
         assert loaded.shape is shape
         arrived = Nest(other)
         arrived.take(loaded.document, now=NOON + timedelta(days=30))
@@ -95,7 +95,7 @@ def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
 def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(nest: Nest, tmp_path: Path, shape: Shape) -> None:
     nest.take(FLUFFY, now=NOON)
     path = tmp_path / "some.file"
-    loading.save(path, nest.export(shape, now=NOON))
+    cartridge_io.save(path, nest.export(shape, now=NOON))
     with open_egg(path) as opened:
         assert opened.destination is Destination.TWIN
         parts = {part.target: part.read() for part in opened.parts}
@@ -113,11 +113,11 @@ def test_load_run_save_load_run_save(nest: Nest, tmp_path: Path) -> None:
     path = tmp_path / "fluffy.rappter.egg"
     for number in range(1, 4):
         nest.act(Action.PET, now=NOON)
-        loading.save(path, nest.export(Shape.SEED, now=NOON))
+        cartridge_io.save(path, nest.export(Shape.SEED, now=NOON))
         nest.path.unlink()
-        nest.take(loading.load(path).document, now=NOON)
+        nest.take(cartridge_io.load(path).document, now=NOON)
         assert nest.read()["organism"]["xp"] == 50 + number
-    home = loading.load(path).document
+    home = cartridge_io.load(path).document
     for key in ("id", "skills", "code", "personality", "memory"):
         assert same(home[key], FLUFFY[key])
     assert home["stats"] == {**FLUFFY["stats"], "xp": 53, "mood": 95}, "and what changed is told beside it"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import Document, buddies, seeds, specs, values
 from twins.cartridges import egg_spec
-from twins.cartridges.crossing import convert
-from twins.cartridges.documents import parse, same, written
+from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked, shape_of
 from twins.errors import BadCartridge
 

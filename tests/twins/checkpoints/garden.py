@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.keys import IdentityKey
-from twins.checkpoints import Checkpoint, Checkpoints
 from twins.eggs.frames import Frame, chained
-from twins.eggs.packing.forms import Maker
-from twins.going_back import WentBack, go_back, look_back
-from twins.importer.holding import Held
-from twins.importer.importer import Importer
-from twins.importer.signers import Signers
-from twins.places import TwinPlaces
-from twins.twin import Twin, mint
-from twins.workspace import Workspace
+from twins.eggs.writers.formats import Maker
+from twins.installer.installer import Importer
+from twins.installer.quarantine import Held
+from twins.installer.signers import Signers
+from twins.workspace.checkpoint_restore import WentBack, go_back, look_back
+from twins.workspace.checkpoints import Checkpoint, Checkpoints
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import Workspace
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
-from twins.checkpoints import MAX_NOTE, NoSuchCheckpoint
-from twins.eggs.opening.sniffing import open_egg
+from twins.eggs.readers.detect import open_egg
 from twins.errors import TwinConflict
+from twins.workspace.checkpoints import MAX_NOTE, NoSuchCheckpoint
 
 
 def test_a_checkpoint_is_an_egg_of_the_twin_with_its_conversations(garden: Garden) -> None:

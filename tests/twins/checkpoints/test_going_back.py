@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
-from twins import souls
-from twins.eggs.opening.sniffing import open_egg
-from twins.eggs.packing.forms import Form
-from twins.eggs.packing.pack import pack
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.writers.formats import Form
+from twins.eggs.writers.pack import pack
 from twins.errors import BadEgg, TwinConflict
-from twins.twin import mint, rename
+from twins.workspace import souls
+from twins.workspace.twin import mint, rename
 
 
 def parts(content: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

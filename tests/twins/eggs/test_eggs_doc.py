@@ -15,19 +15,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from envelopes.keys import IdentityKey
 from twins.eggs import integrity
+from twins.eggs.egg_strings import decode, encode
 from twins.eggs.frames import chained, decoded, verified
-from twins.eggs.opening.families import table
-from twins.eggs.opening.places import in_workspace
-from twins.eggs.opening.provenance import by_lines, by_object
-from twins.eggs.opening.sniffing import open_egg
-from twins.eggs.packing import exclusions, rapp1
-from twins.eggs.packing.forms import Form, Maker
-from twins.eggs.packing.pack import pack
-from twins.eggs.strings import decode, encode
-from twins.importer.rules import Category
-from twins.places import TwinPlaces
-from twins.rappid import Rappid, same, widened
-from twins.twin import Twin, mint
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.readers.formats import table
+from twins.eggs.readers.member_paths import in_workspace
+from twins.eggs.readers.provenance import by_lines, by_object
+from twins.eggs.writers import exclusions, rapp1
+from twins.eggs.writers.formats import Form, Maker
+from twins.eggs.writers.pack import pack
+from twins.installer.rules import Category
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.rappid import Rappid, same, widened
+from twins.workspace.twin import Twin, mint
 
 PAGE = (Path(__file__).parents[3] / "docs" / "eggs.md").read_text()
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

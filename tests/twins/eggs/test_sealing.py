@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelopes import bech32
-from twins.eggs.sealing import is_sealed, make_sealing_key, open_file, recipient_of, seal_file
+from twins.eggs.encryption import is_sealed, make_sealing_key, open_file, recipient_of, seal_file
 from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
-from twins.importer.errors import DiskFull, NotWritable
+from twins.installer.errors import DiskFull, NotWritable
 
 SECRET, RECIPIENT = make_sealing_key()
 OTHER_SECRET, OTHER_RECIPIENT = make_sealing_key()
@@ -183,8 +183,8 @@ def test_no_folder_to_write_to(tmp_path: Path, sealed: Path) -> None:
 _WITH_LITTLE_ROOM = """
 import resource, signal, sys
 from pathlib import Path
-from twins.eggs.sealing import open_file, seal_file
-from twins.importer.errors import DiskFull
+from twins.eggs.encryption import open_file, seal_file
+from twins.installer.errors import DiskFull
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -214,7 +214,7 @@ def test_when_the_disk_is_full_nothing_is_left_behind(tmp_path: Path, sealed: Pa
 _WITH_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
-from twins.eggs.sealing import open_file, seal_file
+from twins.eggs.encryption import open_file, seal_file
 import pyrage
 seal_file(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[4])
 open_file(Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[5])

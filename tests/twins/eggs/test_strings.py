@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.eggs.opened import Destination, Role
+from twins.eggs.egg_strings import decode, encode
+from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.registry_clone import RegistryClone, install_filename
-from twins.eggs.strings import decode, encode
 from twins.errors import BadEgg, BadFile, NoSuchFile
 
 PUBLISHED = [

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from twins import workspace
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.listing import Presence
-from twins.places import TwinPlaces
-from twins.twin import Twin, mint
+from twins.workspace import workspace
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import Presence
+from twins.workspace.twin import Twin, mint
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

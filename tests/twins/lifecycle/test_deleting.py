@@ -14,9 +14,9 @@ import pytest
 
 from agents.storage.locking import lock
 from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.deleting import delete
-from twins.lifecycle.ledger import State, state_of
+from twins.fs.remove_tree import delete
 from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.state_index import State, state_of
 
 
 def test_a_purge_deletes_links_but_not_what_they_point_at(home: Any, tmp_path: Path) -> None:

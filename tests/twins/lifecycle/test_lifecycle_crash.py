@@ -11,8 +11,8 @@ import pytest
 
 from twins.errors import TwinConflict
 from twins.lifecycle import tombstones
-from twins.lifecycle.ledger import State, list_archived, list_purged, state_of
-from twins.listing import scan
+from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
+from twins.workspace.listing import scan
 
 KilledAt = Callable[[int, Callable[[], object]], bool]
 

@@ -15,9 +15,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 
 from twins.errors import NoSuchTwin, TwinConflict
 from twins.lifecycle import tombstones
-from twins.lifecycle.ledger import State, list_archived, list_purged, state_of
 from twins.lifecycle.selection import Selection
-from twins.listing import scan
+from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
+from twins.workspace.listing import scan
 
 KINDS = ("personal", "project", "memorial")
 

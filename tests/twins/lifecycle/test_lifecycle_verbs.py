@@ -14,11 +14,11 @@ import pytest
 
 from twins.errors import BadFile, NoSuchTwin, TwinConflict
 from twins.lifecycle.errors import BadFilter
-from twins.lifecycle.ledger import State, list_archived, state_of
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.lifecycle.moving import archive_body
 from twins.lifecycle.selection import Selection
-from twins.listing import scan
+from twins.lifecycle.state_index import State, list_archived, state_of
+from twins.lifecycle.transitions import archive_body
+from twins.workspace.listing import scan
 
 
 def test_an_archived_twin_lies_whole_in_the_archive_with_its_record(home: Any) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twins.lifecycle.errors import BadFilter
-from twins.lifecycle.patterns import MAX_PATTERN, matching
+from twins.lifecycle.safe_regex import MAX_PATTERN, matching
 from twins.lifecycle.selection import CLAUSES, MAX_DAYS, Selection
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twins.errors import NoSuchTwin
-from twins.listing import scan
+from twins.workspace.listing import scan
 
 
 def test_dot_names_and_folders_without_an_identity_are_never_twins(home: Any) -> None:

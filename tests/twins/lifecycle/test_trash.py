@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from twins.lifecycle.ledger import State, list_archived, state_of
+from twins.lifecycle.state_index import State, list_archived, state_of
 
 KilledAt = Callable[[int, Callable[[], object]], bool]
 

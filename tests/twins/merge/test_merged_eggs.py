@@ -12,18 +12,18 @@ import pytest
 
 from envelopes.keys import IdentityKey
 from tests.twins.merge.parallel_lives import told
-from twins.cartridges.effects import Action
-from twins.cartridges.nest import Nest
+from twins.cartridges.buddy_effects import Action
+from twins.cartridges.buddy_store import Nest
 from twins.eggs.frames import Frame, decoded, verified
-from twins.eggs.opened import Opened, Role
-from twins.eggs.opening.sniffing import open_egg
-from twins.eggs.packing.pack import pack
+from twins.eggs.parsed_egg import Opened, Role
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.writers.pack import pack
 from twins.errors import BadEgg, TwinConflict
 from twins.merge import alternates
-from twins.merge.eggs import MergedEggs, merge
-from twins.places import TwinPlaces
-from twins.twin import mint
-from twins.workspace import Workspace
+from twins.merge.egg_merge import MergedEggs, merge
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.twin import mint
+from twins.workspace.workspace import Workspace
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
 KEY, KITCHEN = IdentityKey.generate(), IdentityKey.generate()

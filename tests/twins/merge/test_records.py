@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.cartridges.documents import canonical, same
+from twins.cartridges.json_documents import canonical, same
 from twins.errors import TwinConflict
-from twins.merge.records import merge
+from twins.merge.json_merge import merge
 
 Document = dict[str, Any]
 RAPPID = "rappid:@ada/gardener:" + "4f2a" * 16

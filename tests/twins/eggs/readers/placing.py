@@ -1,0 +1,18 @@
+"""Where an opened egg's parts would go, and what they are made of."""
+
+from __future__ import annotations
+
+import hashlib
+
+from twins.eggs.parsed_egg import Opened
+
+AGENT = "class A:\n    pass\n"
+
+
+def placed(opened: Opened) -> dict[str, tuple[str, str]]:
+    """name → (role, target)"""
+    return {part.name: (part.role.value, part.target) for part in opened.parts}
+
+
+def sha256(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()

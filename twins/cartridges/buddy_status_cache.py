@@ -1,0 +1,63 @@
+"""Buddies at a glance: how each of them is now. A file that did not change is not read again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from twins.cartridges import buddy_state
+from twins.cartridges.buddy_schema import complete
+from twins.cartridges.buddy_store import Nest
+from twins.cartridges.json_documents import Document
+from twins.errors import TwinError
+from twins.workspace.workspace import Workspace
+
+_SHOWN = ("name", "stage", "mood", "energy", "xp")
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+def glimpse(buddy: Document) -> dict[str, Any]:
+    """How a buddy (in the published shape) is: ``{name, stage, mood, feels, energy, xp}``.
+
+    ``mood`` and ``energy`` go from 0 to 100; ``feels`` is the mood in a word.
+    """
+    organism = buddy["organism"]
+    found = {key: organism[key] for key in _SHOWN}
+    return {**found, "feels": buddy_state.mood_name(organism["mood"])}
+
+
+class Glances:
+    """How the buddies of a home are, one workspace at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[Stamp, Document | None]] = {}
+
+    def of(self, workspace: Workspace, now: datetime) -> dict[str, Any] | None:
+        """The buddy of a workspace as it is at ``now``; an egg that nobody has looked at yet where none
+        lies there; None for one that cannot be read."""
+        nest = Nest(workspace)
+        stamp = (_stamp(nest, nest.path), _stamp(nest, nest.shell))
+        known = self._known.get(nest.path)
+        if known is None or known[0] != stamp:
+            known = self._known[nest.path] = (stamp, _read(nest, now))
+        return None if known[1] is None else glimpse(buddy_state.at(known[1], now))
+
+
+def _read(nest: Nest, now: datetime) -> Document | None:
+    try:
+        found = buddy_state.egg(now) if nest.is_empty() else nest.read()
+        complete(found)
+        shown = {key: found["organism"][key] for key in _SHOWN}
+        return {"_meta": {"as_of": found["_meta"].get("as_of")}, "organism": shown}
+    except TwinError:  # the list goes on; whoever looks at the buddy itself is told what is wrong
+        return None
+
+
+def _stamp(nest: Nest, path: Path) -> tuple[int, int, int]:
+    try:
+        found = nest.files.lstat(path)
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

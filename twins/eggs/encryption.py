@@ -1,0 +1,210 @@
+"""Eggs that one machine alone can open: the file, whole, as an age v1 file for its X25519 key.
+
+Sealing hides an egg from everybody between two machines. It does not say who sealed it; that is what an
+egg's integrity layer, and the connection it came over, are for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from envelopes import bech32
+from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
+from twins.installer.errors import DiskFull, NotWritable
+
+_IDENTITY: Final = "age-secret-key-"  # age's own spelling, which costs a start less than all of age
+_RECIPIENT: Final = "age"
+_MAGIC: Final = b"age-encryption.org/v1\n"
+_HEADER_ENDS: Final = b"\n--- "
+_LONGEST_HEADER: Final = 65536  # four hundred recipients; age reads any length into memory
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_sealing_key() -> tuple[str, str]:
+    """(secret, recipient): ``AGE-SECRET-KEY-1…`` for a file that only its owner reads, ``age1…`` to give away."""
+    key = X25519PrivateKey.generate()
+    return bech32.encode(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
+
+
+def recipient_of(secret: str) -> str:
+    """The ``age1…`` that belongs to a secret. Raises ``BadSealingKey``."""
+    try:
+        kind, octets = bech32.decode(secret.strip())
+    except ValueError:
+        kind, octets = "", b""
+    if kind != _IDENTITY or not secret.isupper() or len(octets) != 32:
+        raise BadSealingKey(
+            "The key that opens sealed eggs cannot be read.", do="Restore keys/ from a backup."
+        )
+    return _recipient(X25519PrivateKey.from_private_bytes(octets))
+
+
+def _recipient(key: X25519PrivateKey) -> str:
+    return bech32.encode(_RECIPIENT, key.public_key().public_bytes_raw())
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a file says, by its first bytes, that it is sealed. Raises ``OSError``."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def seal_file(source: Path, target: Path, recipient: str) -> None:
+    """Writes ``source`` to ``target`` so that only the machine of ``recipient`` can read it.
+
+    Streams, so that size does not matter; run it on a thread. ``target`` (0600) is replaced whole, or stays
+    as it was. Raises ``BadSealingKey``, ``DiskFull``, ``NotWritable``.
+    """
+    from pyrage import EncryptError, RecipientError, encrypt_io, x25519
+
+    try:
+        key = x25519.Recipient.from_str(recipient)
+    except RecipientError as error:
+        raise BadSealingKey(
+            "That machine's key for sealed eggs cannot be read.", do="Revoke it, pair again."
+        ) from error
+    with _reading(source) as plain, _replacing(target) as sealed:
+        try:
+            encrypt_io(plain, sealed, [key])
+        except (EncryptError, OSError) as error:
+            raise _what_happened(plain, sealed) from error
+
+
+def open_file(source: Path, target: Path, secret: str) -> None:
+    """Writes what is sealed in ``source`` to ``target``, like ``seal_file``; every byte was authenticated
+    before ``target`` is there. Raises ``NotForThisMachine``, ``BadEgg`` and what ``seal_file`` raises.
+    """
+    from pyrage import DecryptError, decrypt_io, x25519
+
+    recipient_of(secret)
+    with _reading(source) as sealed, _replacing(target) as plain:
+        _check_header(sealed)
+        try:
+            decrypt_io(sealed, plain, [x25519.Identity.from_str(secret.strip())])
+        except DecryptError as error:
+            if sealed.trouble is None and "matching keys" in str(error):
+                raise NotForThisMachine(
+                    f"{source.name} is sealed for another machine; nothing was written.",
+                    do="Ask for an egg that is sealed for this one.",
+                ) from error
+            raise _what_happened(sealed, plain) from error
+        except OSError as error:
+            raise _what_happened(sealed, plain) from error
+
+
+class _Watched:
+    """A file that remembers why it failed: age tells damage and a full disk apart by text alone.
+
+    It is not buffered, since each read and write lets other threads run; age itself never does.
+    """
+
+    def __init__(self, file: FileIO, name: str) -> None:
+        self.file = file
+        self.name = name
+        self.trouble: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self.file.read(size) or b""
+        except OSError as error:
+            self.trouble = error
+            raise
+
+    def write(self, chunk: bytes) -> int:
+        rest = memoryview(chunk)
+        try:
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        except OSError as error:
+            self.trouble = error
+            raise
+        return len(chunk)
+
+    def flush(self) -> None:
+        """There is no buffer."""
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[_Watched]:
+    try:
+        opened = FileIO(path, opener=_open_at_once)
+    except OSError as error:
+        raise _from_disk(error, path.name) from error
+    with opened as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotWritable(f"{path.name} is not a file; nothing was written.", do="Name an egg's file.")
+        yield _Watched(file, path.name)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe of that name would be waited for without end
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[_Watched]:
+    """A new file that takes the place of ``target`` once it is whole and on the disk, and is gone otherwise."""
+    staged = target.with_name(f".{secrets.token_hex(8)}.sealing.tmp")
+    try:
+        try:
+            with FileIO(os.open(staged, _CREATE, 0o600), "w") as file:
+                yield _Watched(file, target.name)
+                os.fsync(file.fileno())
+            staged.replace(target)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _from_disk(error, target.name) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_header(sealed: _Watched) -> None:
+    try:
+        begins = sealed.file.read(_LONGEST_HEADER) or b""
+        sealed.file.seek(0)
+    except OSError as error:
+        raise _from_disk(error, sealed.name) from error
+    if not begins.startswith(_MAGIC):
+        raise BadEgg(f"{sealed.name} is not sealed; nothing was written.", do="Hatch it as it is.")
+    if _HEADER_ENDS not in begins:
+        raise _damaged(sealed.name)
+
+
+def _what_happened(source: _Watched, target: _Watched) -> TwinError:
+    """What age's error is called outward: a file's trouble if there was one, else the bytes do not hold."""
+    for file in (target, source):
+        if file.trouble is not None:
+            return _from_disk(file.trouble, file.name)
+    return _damaged(source.name)
+
+
+def _damaged(name: str) -> BadEgg:
+    return BadEgg(f"{name} is damaged or cut short; nothing was written.", do="Get it again.")
+
+
+def _from_disk(error: OSError, name: str) -> TwinError:
+    if error.errno in _FULL:
+        return DiskFull(f"The disk is full; {name} was not written, not even half.", do="Make room, rerun.")
+    reason = (error.strerror or str(error) or "it failed").lower()
+    return NotWritable(
+        f"{name}: {reason}; nothing was written.", do="Look at the folder and its permissions."
+    )

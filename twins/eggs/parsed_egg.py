@@ -1,0 +1,131 @@
+"""What every egg is once it is open, whatever family it came from: parts with a role and a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from twins.workspace.rappid import Rappid
+
+
+class Role(StrEnum):
+    """What a part is for. Code has the roles AGENT, SERVICE and SLOT, and only these."""
+
+    IDENTITY = "identity"
+    SOUL = "soul"
+    AGENT = "agent"
+    SERVICE = "service"
+    SLOT = "slot"
+    MEMORY = "memory"
+    CONVERSATIONS = "conversations"
+    ENV = "env"
+    PAGE = "page"
+    ROSTER = "roster"
+    OTHER = "other"
+
+    @property
+    def is_code(self) -> bool:
+        """Whether a part of this role would run here."""
+        return self in (Role.AGENT, Role.SERVICE, Role.SLOT)
+
+
+class Destination(StrEnum):
+    """Where an egg hatches to."""
+
+    TWIN = "twin"
+    """``twins/<key>/``."""
+    HOST = "host"
+    """The host brainstem's workspace: single agents, rapplications, merges."""
+    BRAINSTEM = "brainstem"
+    """An empty home's ``brainstem/``."""
+    INERT = "inert"
+    """``<scale>s/<key>/``, as data that nothing runs."""
+    ANSWER = "answer"
+    """Nowhere: ``Opened.answer`` says where to open it or what to do."""
+
+
+class Part(NamedTuple):
+    """One file of an egg. ``name`` is its name in the egg, ``target`` its path under the destination
+    (``/`` between folders, checked). ``chunks`` streams its bytes and may be called again."""
+
+    name: str
+    role: Role
+    target: str
+    size: int
+    chunks: Callable[[], Iterator[bytes]]
+
+    def read(self) -> bytes:
+        """The whole content; the archive's caps hold."""
+        return b"".join(self.chunks())
+
+
+class Family(msgspec.Struct, frozen=True):
+    """One row of the family table. ``tag`` is the discriminator as published."""
+
+    tag: str
+    kind: str
+    container: str
+    hatches_to: str
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """What an egg says about its own wholeness, and whether that held.
+
+    ``whole``: every member matched a hash that the egg carries (None: it carries none).
+    ``signer``: fingerprint (64 hex) of the key whose signature held, "" without one. A signature says
+    what the files ought to be; only ``checked`` tells that every one of them was read and compared.
+    """
+
+    whole: bool | None
+    signer: str = ""
+    sealed_at: str = ""
+    listed: int = 0
+    """How many files it carries a hash of."""
+    checked: bool = True
+    """False: opened for a look; its files were not read, and ``whole`` is None."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """An egg that was read and checked, and wants to be planned. Writes nothing anywhere."""
+
+    family: Family
+    manifest: dict[str, Any]
+    name: str
+    rappid: Rappid | None
+    destination: Destination
+    key: str
+    """The directory name under the destination; "" where the destination has one place only."""
+    parts: Sequence[Part]
+    seal: Seal
+    digest: str
+    """SHA-256 of the file's bytes."""
+    size: int
+    packed_at: str = ""
+    made_by: str = ""
+    notes: list[str] = field(default_factory=list)
+    """Deviations that were tolerated, each one sentence."""
+    answer: str = ""
+    """For ``Destination.ANSWER``: what to tell the person. Elsewhere what he ought to know besides."""
+    folder: str = ""
+    """Where it hatches to, below the home: ``twins/<key>``, ``brainstem``, ``factories/<key>``; "" for nowhere.
+    The parts of an ``ANSWER`` that is a neighborhood have targets below the home itself."""
+    file: str = ""
+    """The file's name, for what is said about it."""
+    closing: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+
+    def close(self) -> None:
+        """Closes the file. Its parts cannot be read any more."""
+        if self.closing is not None:
+            self.closing()
+            self.closing = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,132 @@
+"""The family table: every kind of egg that is read here, and where it hatches to (RAPP v1 §18.10.1, §18.10.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twins.eggs.parsed_egg import Family
+from twins.errors import UnknownEgg
+from twins.zip.names import shown
+
+ORGANISM = Family("brainstem-egg/2.2-organism", "organism", "ZIP", "a twin")
+RAPPLICATION = Family("brainstem-egg/2.2-rapplication", "rapplication", "ZIP", "the brainstem")
+SESSION = Family("brainstem-egg/2.3-session", "session", "JSON", "opens in a browser")
+OLD_SESSION = Family("rappterbox-cart/0.1", "session", "JSON", "opens in a browser")
+INVITATION = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "JSON", "names a place to join")
+GATE = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "ZIP", "neighborhoods/, as data")
+CUBBY = Family("brainstem-egg/2.3-cubby", "cubby", "ZIP", "cubbies/, as data")
+ESTATE = Family("brainstem-egg/2.3-estate", "estate", "ZIP", "estates/, as data")
+
+SCALES = {
+    kind: Family("rapp-egg/2.0", kind, "ZIP", hatches_to)
+    for kind, hatches_to in (
+        ("agent", "the brainstem's agents"),
+        ("twin", "a twin"),
+        ("brainstem", "an empty home's brainstem"),
+        ("neighborhood", "twins, also elsewhere"),
+        ("swarm", "swarms/, as data"),
+        ("factory", "factories/, as data"),
+        ("industry", "industries/, as data"),
+        ("estate", "estates/, as data"),
+    )
+}
+
+TWIN_2_1 = Family("brainstem-egg/2.1", "twin", "ZIP", "a twin")
+MERGED = {
+    kind: Family("brainstem-egg/2.0", kind, "ZIP", "the brainstem")
+    for kind in ("rapplication", "twin", "snapshot", "swarm")
+}
+BINDER = Family("rapp-egg/1.0", "rapplication", "ZIP", "the brainstem")
+OLD_SWARM = Family("rapp-egg/1.0", "swarm", "ZIP", "swarms/, as data")
+APPLICATION = Family("rapp-egg/1.0", "application", "ZIP", "a twin")
+SEEDS = Family("rapp-egg/1.0", "seeds", "JSON", "agents of a registry")
+
+RAPP1 = {
+    kind: Family("rapp/1-egg", kind, container, hatches_to)
+    for kind, container, hatches_to in (
+        ("organism", "ZIP", "a twin"),
+        ("rapplication", "ZIP", "the brainstem"),
+        ("session", "JSON", "opens in a browser"),
+        ("invite", "JSON", "names a place to join"),
+        ("neighborhood", "ZIP", "neighborhoods/, as data"),
+        ("estate", "ZIP", "estates/, as data"),
+    )
+}
+
+ORGANISM_FILE = Family('_format "egg"', "organism", "JSON", "a buddy, or organisms/")
+BUDDY = Family('_meta.type "rappter.egg"', "buddy", "JSON", "a buddy")
+BUDDY_SEED = Family("rappter-egg/1.0", "buddy", "JSON", "a buddy")
+LISPY = Family('_meta.type "lispy-cartridge"', "lispy", "JSON", "the brainstem's agents")
+PHYLOGENY = Family('_meta.format "phylogeny.v1"', "phylogeny", "JSON", "is read only")
+NEIGHBORHOOD_FILE = Family("neighborhood-egg/1.0", "neighborhood", "JSON", "twins, here")
+GAME = Family("orappter-cartridge/1.0", "game", "JSON", "is read only")
+
+FAMILIES: tuple[Family, ...] = (
+    *SCALES.values(),
+    ORGANISM,
+    RAPPLICATION,
+    SESSION,
+    OLD_SESSION,
+    INVITATION,
+    GATE,
+    CUBBY,
+    ESTATE,
+    TWIN_2_1,
+    *MERGED.values(),
+    BINDER,
+    OLD_SWARM,
+    APPLICATION,
+    SEEDS,
+    *RAPP1.values(),
+    ORGANISM_FILE,
+    BUDDY,
+    BUDDY_SEED,
+    LISPY,
+    PHYLOGENY,
+    NEIGHBORHOOD_FILE,
+    GAME,
+)
+
+
+def table(families: Iterable[Family] = FAMILIES) -> list[str]:
+    """The family table as lines of at most 80 columns, the heading first."""
+    rows = [("SCHEMA", "KIND", "FILE", "HATCHES TO")]
+    rows += [(one.tag, one.kind, one.container, one.hatches_to) for one in families]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+
+
+_SPOKEN = {
+    "lispy": "LisPy cartridge",
+    "game": "game cartridge",
+    "phylogeny": "record of descent",
+    "seeds": "list of agents",
+}
+
+
+def spoken(kind: str) -> str:
+    """A kind as people say it, with its article."""
+    word = _SPOKEN.get(kind, kind)
+    return f"{'an' if word[:1] in 'aeio' else 'a'} {word}"
+
+
+def unknown(file: str, what: str) -> UnknownEgg:
+    """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
+
+    ``what``: a clause that says what was found."""
+    lines = "\n".join(table())
+    return UnknownEgg(
+        f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"
+        f"The cartridge family:\n{lines}",
+        do="Ask whoever packed it for one of these kinds.",
+    )
+
+
+def quoted(value: object) -> str:
+    """A discriminator out of an egg, as it is shown when it is not known."""
+    if value is None:
+        return "none"
+    return f'"{shown(value)}"' if isinstance(value, str) else "that is no text"

@@ -1,0 +1,170 @@
+"""``rapp-egg/2.0``, scale neighborhood, in its two shapes, told apart by what ``members`` is.
+
+An object: a snapshot of this machine (``brainstem/ twins/<hash>/``) and of others (``peers/<peer>/``).
+A list: a roster and the twins of one machine. Targets are below the home; the answer says what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twins.eggs.parsed_egg import Opened, Role
+from twins.eggs.readers.destinations import answering, name_of
+from twins.eggs.readers.detected import Found, inside
+from twins.eggs.readers.formats import SCALES
+from twins.eggs.readers.hash_check import Wholeness
+from twins.eggs.readers.identity import Whose, lenient, said_by, whose
+from twins.eggs.readers.member_paths import Place, in_workspace_of
+from twins.eggs.readers.part_collector import Placing
+from twins.errors import BadRappid
+from twins.workspace.rappid import Rappid, same
+from twins.zip.names import safe_component, shown
+
+_TWINS = ("twins/.archive/", "twins/")
+
+
+def neighborhood(found: Found) -> Opened:
+    """Reads and checks either shape. Hatching one needs the other machines, so it ends in an answer."""
+    members = found.manifest.get("members")
+    if isinstance(members, list):
+        return _roster(found, members)
+    if isinstance(members, dict):
+        return _snapshot(found, members)
+    raise found.damaged("its members are neither a list nor an object")
+
+
+def _snapshot(found: Found, members: dict[str, Any]) -> Opened:
+    wholeness = Wholeness(found)
+    here = _rows(found, inside(members, "local").get("twins", []))
+    peers = _rows(found, members.get("peers", []))
+    for peer in peers:
+        for row in _rows(found, peer.get("twins", [])):
+            _hash(found, row)
+            captured = row.get("captured_path_in_egg")
+            if row.get("captured") and isinstance(captured, str):
+                found.need(captured)
+    if "members.json" in found and found.read_object("members.json") != members:
+        found.notes.append("Its members.json differs from its manifest; the manifest holds.")
+    archived = sum(row.get("lifecycle") == "archived" for row in here)
+    awake = sum(row.get("alive_at_snapshot") is True for row in here)
+    opened = _home(found, wholeness, here)
+    answer = f"A neighborhood of {_count(len(peers) + 1, 'machine')}: {_count(len(here), 'twin')} of its own"
+    answer += f" ({awake} awake, {archived} archived)"
+    for peer in peers:
+        twins = _rows(found, peer.get("twins", []))
+        carried = sum(row.get("captured") is True for row in twins)
+        answer += (
+            f", {carried} of {_count(len(twins), 'twin')} of {shown(str(peer.get('name', 'a machine')))}"
+        )
+    opened.answer = (
+        f"{answer}. Its twins go back to the machines they came from; nothing is written until then."
+    )
+    return opened
+
+
+def _roster(found: Found, members: list[Any]) -> Opened:
+    wholeness = Wholeness(found)
+    rows = _rows(found, members)
+    if "hash" in found.manifest:
+        _hash(found, found.manifest)
+    opened = _home(found, wholeness, rows)
+    opened.answer = (
+        f"A neighborhood of {_count(len(rows), 'twin')}. They hatch together, each to its own place, "
+        "and the neighborhood's roster beside them; nothing is written until then."
+    )
+    return opened
+
+
+def _home(found: Found, wholeness: Wholeness, rows: list[dict[str, Any]]) -> Opened:
+    """Places every file below the home. ``rows`` name the twins that lie under ``twins/``."""
+    who = _own(found)
+    rappid = who.rappid
+    key = rappid.key if rappid else found.seed().hex()
+    own = f"neighborhoods/{key}"
+    announced = {_hash(found, row): row for row in rows}
+    folders = sorted(set(map(_folder_of, found.names)) - {""})
+    keys = {folder: _key_of(found, folder, announced) for folder in folders}
+    placing = Placing(found, unplaced=f"{own}/unplaced")
+    names = [name for name in found.names if name not in wholeness.wrapping]
+    workspace = in_workspace_of(names)
+    placing.put_every(names, lambda name: _place(name, own, keys, workspace))
+    name = name_of(found, who.fields)
+    family = SCALES["neighborhood"]
+    return answering(found, family, wholeness.settle(), "", rappid=rappid, name=name, parts=placing.parts())
+
+
+def _own(found: Found) -> Whose:
+    """Whose neighborhood it is; snapshots carry no rappid of their own."""
+    if "rappid.json" in found:
+        return whose(found, contradiction="refuse")
+    return Whose(lenient(found, said_by(found.manifest)))
+
+
+def _place(
+    name: str, own: str, keys: dict[str, str], workspace: Callable[[str], Place | None]
+) -> Place | None:
+    folder = _folder_of(name)
+    if folder:
+        where = folder.rstrip("/").rpartition("/")[0]
+        return _under(f"{where}/{keys[folder]}", workspace(name.removeprefix(folder)))
+    first, slash, below = name.partition("/")
+    if first == "brainstem" and slash:
+        if below.startswith(("core/", "global_state/")):
+            return Role.OTHER, f"{own}/{name}"
+        return _under("brainstem", workspace(below))
+    if name == "members.json":
+        return Role.ROSTER, f"{own}/{name}"
+    return Role.OTHER, f"{own}/{name}"
+
+
+def _under(folder: str, place: Place | None) -> Place | None:
+    return (place[0], f"{folder}/{place[1]}") if place else None
+
+
+def _folder_of(name: str) -> str:
+    """The twin's folder that a file lies in, with its last ``/``; "" for none."""
+    if not name.startswith("twins/"):
+        return ""
+    for root in _TWINS:
+        if name.startswith(root):
+            folder, slash, _ = name.removeprefix(root).partition("/")
+            return f"{root}{folder}/" if slash and folder != ".archive" else ""
+    return ""
+
+
+def _key_of(found: Found, folder: str, announced: dict[str, dict[str, Any]]) -> str:
+    """The folder that a twin gets here: by its ``rappid.json``, which must be the one that was announced."""
+    tag = folder.rstrip("/").rpartition("/")[2]
+    rappid = _of_twin(found, f"{folder}rappid.json", announced.get(tag, {}).get("rappid"))
+    return rappid.key if rappid else safe_component(tag)
+
+
+def _of_twin(found: Found, member: str, announced: object) -> Rappid | None:
+    said = announced if isinstance(announced, str) and announced else ""
+    given = found.read_object(member).get("rappid") if member in found else said
+    try:
+        rappid = Rappid.parse(given) if isinstance(given, str) and given else None
+        if rappid and said and not same(rappid, Rappid.parse(said)):
+            raise found.damaged(f"{shown(member)} is not of the twin that it announces")
+    except BadRappid as error:
+        raise found.damaged(f"{shown(member)} names no rappid") from error
+    return rappid
+
+
+def _rows(found: Found, value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise found.damaged("its list of members")
+    return value
+
+
+def _hash(found: Found, row: dict[str, Any]) -> str:
+    """A member's ``hash``, which names a folder. Raises ``BadEgg`` without one, ``HostileEgg`` for a path."""
+    tag = row.get("hash")
+    if not isinstance(tag, str):
+        raise found.damaged("a member of it has no hash")
+    return safe_component(tag)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,201 @@
+"""``rapp/1-egg``: six variants. Hard where the specification is, tolerant where every published egg departs.
+
+Published ZIP eggs carry attributes and flags that the exact layout has not: those are noted. Hashes, paths,
+order, stored members and the canonical manifest are demanded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twins.eggs.parsed_egg import Opened, Role, Seal
+from twins.eggs.readers import invitations, sessions
+from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
+from twins.eggs.readers.destinations import answering, data, somebody
+from twins.eggs.readers.detected import Found, text
+from twins.eggs.readers.formats import RAPP1
+from twins.eggs.readers.hash_check import Wholeness
+from twins.eggs.readers.identity import whose
+from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace_of
+from twins.eggs.readers.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
+from twins.eggs.readers.rapplications import in_brainstem, page_place
+from twins.eggs.readers.strict_json import parse_object
+from twins.errors import BadCartridge, BadRappid
+from twins.workspace.rappid import Rappid
+from twins.zip.names import shown
+
+_LONG = 500
+_INNER = {"neighborhood": ("members", "organism"), "estate": ("neighborhoods", "neighborhood")}
+"""Variant to (the payload's one key, the variant of the eggs inside)."""
+
+
+def rapp1(found: Found) -> Opened:
+    """Opens any variant. Raises ``BadEgg`` for a container that the variant does not come in."""
+    manifest = read_manifest(found)
+    family = RAPP1[manifest.variant]
+    if (family.container == "ZIP") != (found.zip is not None):
+        raise found.damaged(f"an egg of the variant {manifest.variant} is {family.container}")
+    if found.zip is None:
+        if manifest.contents:
+            raise found.damaged("its list of files")
+        return _session(found, manifest) if manifest.variant == "session" else _invite(found, manifest)
+    wholeness = _compare_members(found, manifest)
+    if manifest.variant == "organism":
+        return _organism(found, manifest, wholeness)
+    if manifest.variant == "rapplication":
+        return _rapplication(found, manifest, wholeness)
+    return _aggregate(found, manifest, wholeness)
+
+
+def _compare_members(found: Found, manifest: Manifest) -> Wholeness:
+    archive, names = found.archive, found.names
+    if names[0] != "manifest.json":
+        raise found.damaged("its manifest is not the first file")
+    if names[1:] != list(manifest.contents) or archive.folders:
+        raise found.damaged("its files are not those that it lists, in that order")
+    if not all(member.stored for member in archive.members):
+        raise found.damaged("its files are compressed")
+    places = [member.data for member in archive.members]
+    if places != sorted(places):
+        raise found.damaged("its files lie in another order than listed")
+    departures = archive.rapp1_deviations()
+    if departures:
+        found.notes.append("Its layout is not the exact one, as in all published ones.")
+        found.notes += departures
+    wholeness = Wholeness(found, plain=True)
+    wholeness.expect_every(manifest.contents, space=SPACE)
+    wholeness.leave_out("manifest.json")
+    return wholeness
+
+
+def _organism(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+    for name in ("rappid.json", "soul.md"):
+        found.need(name)
+    migrated = "_migrated_from" in manifest.payload
+    who = whose(found, contradiction="note" if migrated else "refuse")
+    names = list(manifest.contents)
+    usual = in_workspace_of(names)
+    if "organism.json" not in manifest.contents or not _holds_buddy(found, "organism.json"):
+        return somebody(found, RAPP1["organism"], who, names, usual, wholeness.settle)
+
+    def place(name: str) -> Place | None:
+        return (Role.MEMORY, BUDDY_FILE) if name == "organism.json" else usual(name)
+
+    return somebody(found, RAPP1["organism"], who, names, place, wholeness.settle, kind="buddy")
+
+
+def _holds_buddy(found: Found, name: str) -> bool:
+    """Other JSON eggs travel as an organism's ``organism.json``."""
+    try:
+        return is_buddy(found.read_object(name))
+    except BadCartridge:
+        return False
+
+
+def _rapplication(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+    for name in ("rappid.json", "agent.py"):
+        found.need(name)
+    rapp = manifest.rappid.slug.replace("-", "_")
+
+    def place(name: str) -> Place | None:
+        if name == "agent.py":
+            return Role.AGENT, f"agents/{rapp.removesuffix('_agent')}_agent.py"
+        if name == "ui.html":
+            return page_place(rapp, "index.html")
+        if name in ("rappid.json", "soul.md"):
+            return in_memory(f"{rapp}/{name}")
+        if name.startswith("state/"):
+            return in_memory(f"{rapp}/{name.removeprefix('state/')}")
+        return in_host(name)
+
+    return in_brainstem(found, RAPP1["rapplication"], rapp, place, wholeness=wholeness)
+
+
+def _session(found: Found, manifest: Manifest) -> Opened:
+    demand_keys(found, manifest.payload, ("runtime", "transcript"))
+    runtime, transcript = manifest.payload["runtime"], manifest.payload["transcript"]
+    if not isinstance(runtime, str):
+        raise found.damaged("its runtime")
+    if not isinstance(transcript, list) or not all(isinstance(event, dict) for event in transcript):
+        raise found.damaged("its transcript")
+    name = manifest.rappid.slug
+    answer = sessions.tell(name, "", manifest.rappid.text, "text", runtime, len(transcript), [])
+    html = runtime.lstrip()[:1] == "<"
+    return answering(
+        found,
+        RAPP1["session"],
+        Seal(None),
+        answer,
+        rappid=manifest.rappid,
+        name=name,
+        parts=sessions.contents(runtime, transcript, html=html),
+    )
+
+
+def _invite(found: Found, manifest: Manifest) -> Opened:
+    demand_keys(found, manifest.payload, ("target_rappid", "target_url", "target_kind"))
+    if not manifest.sig:
+        raise found.damaged("an invite has to be signed")
+    kind = manifest.payload["target_kind"]
+    if kind not in ("neighborhood", "estate"):
+        raise found.damaged("it invites to neither a neighborhood nor an estate")
+    target, url = (
+        text((manifest.payload, "target_rappid"), most=_LONG),
+        text((manifest.payload, "target_url"), most=_LONG),
+    )
+    name = _rappid(found, manifest.payload["target_rappid"]).slug
+    answer = invitations.tell(kind, name, target, url, "")
+    return answering(found, RAPP1["invite"], Seal(None), answer, rappid=manifest.rappid, name=name)
+
+
+def _aggregate(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+    """A neighborhood or an estate: eggs in an egg, each opened and checked like this one."""
+    key, variant = _INNER[manifest.variant]
+    demand_keys(found, manifest.payload, (key,))
+    rows = manifest.payload[key]
+    if not isinstance(rows, list):
+        raise found.damaged("its payload")
+    inner = set()
+    for row in rows:
+        rappid = _rappid(found, row.get("rappid") if isinstance(row, dict) else row)
+        name = f"{rappid.owner}--{rappid.slug}.egg"
+        found.need(name)
+        inner.add(name)
+        _check_inner(found, name, variant, rappid)
+    others = [name for name in found.names[1:] if name not in inner]
+    if others:
+        found.notes.append(f"{shown(others[0])} is not among what its payload names.")
+    answer = f"It holds {len(inner)} eggs. Each hatches by itself: take them out, then hatch them."
+    return data(
+        found,
+        RAPP1[manifest.variant],
+        wholeness.settle(),
+        rappid=manifest.rappid,
+        answer=answer,
+        name=manifest.rappid.slug,
+    )
+
+
+def _check_inner(found: Found, name: str, variant: str, rappid: Rappid) -> None:
+    with found.archive.nested(name) as archive:
+        file = f"{found.file}, {shown(name)}"
+        if "manifest.json" not in archive:
+            raise found.damaged(shown(name))
+        octets = archive.read("manifest.json")
+        manifest = parse_object(octets, file)
+        if manifest.get("schema") != "rapp/1-egg" or manifest.get("variant") != variant:
+            raise found.damaged(f"{shown(name)} is no {variant}")
+        if manifest.get("rappid") != rappid.text:
+            raise found.damaged(f"{shown(name)} is about another than {rappid.text}")
+        size = found.archive.member(name).size
+        rapp1(Found(file, size, "", manifest, octets, found.check, archive))
+
+
+def _rappid(found: Found, given: Any) -> Rappid:
+    try:
+        rappid = Rappid.parse(given)
+    except BadRappid as error:
+        raise found.damaged("a rappid in its payload") from error
+    if not rappid.strict:
+        raise found.damaged("a rappid in its payload")
+    return rappid

@@ -1,0 +1,153 @@
+"""Rapplications as eggs: ``brainstem-egg/2.2-rapplication``, the binder of ``rapp-egg/1.0``, ``brainstem-egg/2.0``.
+
+They come into the brainstem that is there. Its identity and soul are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import orjson
+
+from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role
+from twins.eggs.readers.destinations import plain
+from twins.eggs.readers.detected import Found, component, part_of, text
+from twins.eggs.readers.formats import BINDER, MERGED, RAPPLICATION, quoted, unknown
+from twins.eggs.readers.hash_check import Wholeness
+from twins.eggs.readers.identity import lenient, said_by
+from twins.eggs.readers.member_paths import Place, in_host, in_memory
+from twins.eggs.readers.part_collector import UNPLACED, Placing
+
+_OWN = ("rappid.json", "soul.md")
+
+
+def rapplication(found: Found) -> Opened:
+    """``agents/ organs/ rapp_ui/<id>/** data/<id>/**``; rappid and soul go to the rapplication's memory."""
+    rapp = rapp_id(found, "rapp_id", "id")
+    return in_brainstem(found, RAPPLICATION, rapp, lambda name: _place(name, rapp))
+
+
+def binder(found: Found) -> Opened:
+    """``agent.py service.py ui/** state/**``, named by the manifest; some have ``<id>_agent.py`` instead."""
+    rapp = rapp_id(found, "id")
+    manifest = found.manifest
+    agent = component((manifest, "agent_filename"))
+    service = component((manifest, "service_filename"))
+    page = text((manifest, "ui_filename"))
+
+    def place(name: str) -> Place | None:
+        first, slash, below = name.partition("/")
+        if slash:
+            if first == "ui":
+                return page_place(rapp, below)
+            return in_memory(f"{rapp}/{below}") if first == "state" else in_host(name)
+        if name in ("agent.py", agent) or name.endswith("_agent.py"):
+            told = agent if name in ("agent.py", agent) else ""
+            return Role.AGENT, f"agents/{_file_name(name, told, rapp, '_agent.py')}"
+        if name in ("service.py", service) or name.endswith(("_service.py", "_organ.py")):
+            told = service if name in ("service.py", service) else ""
+            return Role.SERVICE, f"services/{_file_name(name, told, rapp, '_service.py')}"
+        if name == page or name == "ui.html":
+            return page_place(rapp, "index.html")
+        return in_memory(f"{rapp}/{name}") if name in _OWN else None
+
+    return in_brainstem(found, BINDER, rapp, place)
+
+
+def merged(found: Found) -> Opened:
+    """``brainstem-egg/2.0``: ``agents/ services/ rapp_ui/<id>/ data/`` of a whole or a part of a brainstem."""
+    kind = found.manifest.get("type", "rapplication")
+    family = MERGED.get(kind) if isinstance(kind, str) else None
+    if family is None:
+        raise unknown(found.file, f'says schema "brainstem-egg/2.0", type {quoted(kind)}')
+    rapp = rapp_id(found, "id")
+    whole = family.kind in ("twin", "snapshot")
+
+    def place(name: str) -> Place | None:
+        if whole and name in ("soul.md", ".env"):
+            return (Role.SOUL if name == "soul.md" else Role.ENV), name
+        first, _, below = name.partition("/")
+        if first == "rapp_ui" and "/" in below:
+            owner, _, page = below.partition("/")
+            return page_place(owner, page)
+        return in_host(name)
+
+    listed = family.kind == "rapplication"
+    return in_brainstem(found, family, rapp, place, listed=listed, agent_first=listed)
+
+
+def in_brainstem(
+    found: Found,
+    family: Family,
+    rapp: str,
+    place: Callable[[str], Place | None],
+    *,
+    listed: bool = True,
+    agent_first: bool = True,
+    wholeness: Wholeness | None = None,
+) -> Opened:
+    """What every egg for the host has in common. ``listed``: it is shown among the rapplications."""
+    wholeness = wholeness or Wholeness(found)
+    placing = Placing(found, unplaced=f"{UNPLACED}/{rapp}")
+    placing.put_every([name for name in found.names if name not in wholeness.wrapping], place)
+    if agent_first and not placing.holds(Role.AGENT):
+        raise found.damaged("it holds no agent")
+    if listed:
+        placing.made(_listing(found, rapp))
+    return plain(
+        found,
+        family,
+        wholeness.settle(),
+        Destination.HOST,
+        rappid=lenient(found, said_by(found.manifest)),
+        parts=placing.parts(),
+    )
+
+
+def rapp_id(found: Found, *keys: str) -> str:
+    """The id that names folders, from the manifest; the file's name where it has none."""
+    return component(*((found.manifest, key) for key in keys)) or _word(found.file.removesuffix(".egg"))
+
+
+def page_place(rapp: str, below: str) -> Place | None:
+    """Where a rapplication's page is served from."""
+    return (Role.PAGE, f"rapps/{_word(rapp)}/ui/{below}") if below else None
+
+
+def _place(name: str, rapp: str) -> Place | None:
+    if name in _OWN:
+        return in_memory(f"{rapp}/{name}")
+    if name.startswith(f"rapp_ui/{rapp}/"):
+        return page_place(rapp, name.removeprefix(f"rapp_ui/{rapp}/"))
+    if name.startswith("data/") and not name.startswith(f"data/{rapp}/"):
+        return None  # the memory of others
+    return in_host(name)
+
+
+def _file_name(name: str, told: str, rapp: str, suffix: str) -> str:
+    """The name to install a file under: as the manifest tells, as it is, or made from the id."""
+    for one in (told, name):
+        if one.endswith(suffix):
+            return one
+    return f"{_word(rapp)}{suffix}"
+
+
+def _listing(found: Found, rapp: str) -> Part:
+    """``manifest.json`` of an installed rapplication, so that it is listed."""
+    manifest = found.manifest
+    fields = {
+        "schema": "rapp-application/1.0",
+        "id": _word(rapp),
+        **{key: text((manifest, key)) for key in ("name", "version", "publisher", "description", "category")},
+    }
+    target = f"rapps/{_word(rapp)}/manifest.json"
+    return part_of(target, Role.PAGE, target, orjson.dumps(fields, option=orjson.OPT_INDENT_2))
+
+
+@lru_cache(256)
+def _word(text: str) -> str:
+    """An id as rapplications have them."""
+    word = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")[:60]
+    return word if word[:1].isalpha() else f"rapp_{word}".rstrip("_")

@@ -1,0 +1,163 @@
+"""The load of an egg: which file goes in under which name, gathered before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twins.eggs.readers.member_paths import is_code
+from twins.eggs.writers.exclusions import Why
+from twins.eggs.writers.formats import LeftOut
+from twins.errors import BadFile, HostileEgg, TwinConflict
+from twins.fs.source_tree import Tree, Verdict
+from twins.workspace.identity_file import Identity
+from twins.zip.names import folded, safe_path, shown
+
+Content = bytes | Iterator[bytes]
+IsHeld = Callable[[Path, str], bool]
+"""Whether the file at a place must not run with the content of that SHA-256."""
+FIRST = ("rappid.json", "soul.md", ".env")
+"""Members that come before all others, in this order, where the shape leaves the order open."""
+
+
+@dataclass(slots=True, frozen=True)
+class Member:
+    """One file of the egg. ``path`` is its name as a person knows it, ``file`` its place on disk. ``open``
+    gives its content as it is now, small ones as bytes; None when it is gone."""
+
+    name: str
+    path: str
+    size: int
+    open: Callable[[], Content | None] = field(repr=False)
+    file: Path | None = None
+
+    def named(self, name: str) -> Member:
+        """The same file under another name."""
+        return replace(self, name=name)
+
+
+@dataclass(slots=True)
+class Load:
+    """What will be packed. ``identity`` is whose it is, None for what is nobody; ``facts`` are what the
+    form's manifest says besides."""
+
+    name: str
+    identity: Identity | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def put(self, name: str, content: bytes, *, path: str = "") -> None:
+        """Takes in bytes under ``name``."""
+        self.members.append(Member(name, path or name, len(content), lambda: content))
+
+    def put_stream(self, name: str, content: Callable[[], Iterable[bytes]]) -> None:
+        """Takes in what comes piece by piece, of unknown size; nothing when no piece comes."""
+        self.members.append(Member(name, name, 0, lambda: _unless_empty(content())))
+
+    def put_file(self, name: str, tree: Tree, path: str, *, shown_as: str = "") -> bool:
+        """Takes in one file of a tree; False when there is none."""
+        size = tree.size(path)
+        if size is None:
+            return False
+        place = tree.folder / path
+        self.members.append(Member(name, shown_as or path, size, partial(tree.open, path), place))
+        return True
+
+    def put_folder(self, tree: Tree, start: str, verdict: Verdict, rename: Callable[[str], str]) -> None:
+        """Takes in everything below ``start`` that ``verdict`` lets travel, under the names that
+        ``rename`` makes of the paths."""
+        for path, size, why in tree.walk(start, verdict):
+            if why is not None:
+                self.leave(path, why)
+                continue
+            content = partial(tree.open, path)
+            self.members.append(Member(rename(path), path, size, content, tree.folder / path))
+
+    def leave(self, path: str, why: Why) -> None:
+        """Notes that something stays behind."""
+        if why is not Why.ELSEWHERE:
+            self.left_out.append(LeftOut(path, why))
+
+    def leave_held(self, held: IsHeld) -> None:
+        """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
+        kept = []
+        for member in self.members:
+            if member.file is None or not is_code(member.file.name):
+                kept.append(member)
+            elif held(member.file, _sha256(member.open())):
+                self.leave(member.path, Why.HELD)
+            else:
+                kept.append(replace(member, open=partial(_unless_held, member, held)))
+        self.members = kept
+
+    def settle(self) -> None:
+        """Brings the members into their order. Raises ``BadFile`` for a name that no egg may carry, and
+        when two would be one file on some disk."""
+        seen: dict[str, Member] = {}
+        for member in self.members:
+            try:
+                safe_path(member.name)
+            except HostileEgg as error:
+                raise BadFile(
+                    f"{shown(member.path)} has a name that no egg may carry; nothing was packed.",
+                    do="Rename it.",
+                ) from error
+            other = seen.setdefault(folded(member.name), member)
+            if other is not member:
+                raise BadFile(
+                    f"{shown(other.path)} and {shown(member.path)} are one file on some disks; nothing was packed.",
+                    do="Rename one of them.",
+                )
+        self.members.sort(key=lambda member: (_rank(member.name), member.name.encode()))
+        self.left_out.sort(key=lambda left: os.fsencode(left.path))
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Leaves just these members, in this order."""
+        members = {member.name: member for member in self.members}
+        self.members = [members[name] for name in names]
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a member of that name."""
+        return any(member.name == name for member in self.members)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all, as far as they are known."""
+        return sum(member.size for member in self.members)
+
+
+def _unless_held(member: Member, held: IsHeld) -> Content | None:
+    content = member.open()
+    if content is not None and not isinstance(content, bytes):
+        content = b"".join(content)
+    if content is not None and member.file is not None and held(member.file, _sha256(content)):
+        raise TwinConflict(f"{shown(member.path)} changed while it was packed.", do="Try again.")
+    return content
+
+
+def _sha256(content: Content | None) -> str:
+    digest = hashlib.sha256()
+    for piece in (content or b"",) if isinstance(content, bytes | None) else content:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _rank(name: str) -> int:
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
+def _unless_empty(pieces: Iterable[bytes]) -> Iterator[bytes] | None:
+    source = iter(pieces)
+    first = next(source, None)
+    return None if first is None else _rejoined(first, source)
+
+
+def _rejoined(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest

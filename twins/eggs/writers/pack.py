@@ -1,0 +1,168 @@
+"""Packing an egg: gathered, scanned, written beside its place, moved there whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from envelopes.keys import IdentityKey
+from twins.eggs import integrity
+from twins.eggs.frames import ConversationSource
+from twins.eggs.writers import manifests, rapp1
+from twins.eggs.writers.contents import IsHeld, Load
+from twins.eggs.writers.env_values import known_values
+from twins.eggs.writers.exclusions import Why
+from twins.eggs.writers.formats import Form, Maker, Packed
+from twins.eggs.writers.member_filter import Passing, Progress
+from twins.eggs.writers.rapplications import Rapplication
+from twins.eggs.writers.secret_scan import SecretScan
+from twins.eggs.writers.single_agents import one_agent
+from twins.eggs.writers.unread_kinds import unread_kinds
+from twins.eggs.writers.workspaces import in_nfc, whole_workspace
+from twins.errors import BadFile, TwinConflict
+from twins.fs.atomic_file import settled, staged_file
+from twins.fs.portable_names import why_not_portable
+from twins.workspace.identity_file import utc
+from twins.workspace.workspace import Workspace, write_atomically
+from twins.zip.writer import ArchiveWriter
+
+
+def pack(
+    workspace: Workspace,
+    target: Path,
+    *,
+    form: Form = Form.TWIN,
+    item: str = "",
+    at: datetime | None = None,
+    key: IdentityKey | None = None,
+    maker: Maker | None = None,
+    conversations: ConversationSource | None = None,
+    held: IsHeld | None = None,
+    exclude_memory: bool = False,
+    allow: Collection[str] = (),
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Packed:
+    """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
+
+    Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
+    where it is the item itself, that is a ``BadFile``. ``allow`` holds the ids of findings that
+    may travel. ``progress`` is called from this thread. Raises ``SecretsFound``, ``TwinConflict`` (the
+    place is taken, the disk is full, a file changed meanwhile), ``BadFile``, ``NoSuchTwin``,
+    ``NoSuchFile``; then ``target`` is as it was. Blocks on the disk.
+    """
+    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    with ExitStack() as open_trees:
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
+        if held is not None:
+            load.leave_held(held)
+            _check_item(load, form)
+        load.settle()
+        passing = Passing(load, SecretScan(known_values(workspace)), allow, progress)
+        with staged_file(target, overwrite=overwrite) as file:
+            if form.is_rapp1:
+                hashes = _write_rapp1(file, load, passing, form, moment)
+            else:
+                hashes = _write(file, load, passing, form, moment, maker or Maker(), key)
+            size, digest = settled(file)
+    return Packed(
+        path=target,
+        form=form,
+        name=load.name,
+        rappid=load.identity.rappid if load.identity else None,
+        size=size,
+        sha256=digest,
+        files=len(hashes),
+        left_out=tuple(load.left_out),
+        allowed=passing.allowed,
+        signature=_sign_beside(target, digest, moment, key) if form.is_rapp1 else None,
+        unread=unread_kinds(hashes),
+        odd_names={one.path: why for one in load.members if (why := why_not_portable(one.name))},
+    )
+
+
+def _check_item(load: Load, form: Form) -> None:
+    held = [one.path for one in load.left_out if one.why is Why.HELD]
+    if form.needs_item and held:
+        raise BadFile(
+            f"{held[0]} is quarantined; nothing was packed.",
+            do=f"Read it, then: rappd agents approve {held[0].rpartition('/')[2]}",
+        )
+
+
+def _gathered(
+    workspace: Workspace,
+    held: ExitStack,
+    form: Form,
+    item: str,
+    conversations: ConversationSource | None,
+    exclude_memory: bool,
+    is_held: IsHeld | None,
+) -> Load:
+    if form.needs_item != bool(item):
+        raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
+    if form is Form.AGENT:
+        return one_agent(workspace, item, held)
+    if form is Form.RAPPLICATION:
+        return Rapplication(workspace, item, held).organ_shape(exclude_memory=exclude_memory)
+    if form is Form.RAPP1_RAPPLICATION:
+        load = Rapplication(workspace, item, held).rapp1_shape(exclude_memory=exclude_memory)
+        in_nfc(load)
+        return load
+    load = whole_workspace(
+        workspace,
+        held,
+        conversations=conversations,
+        exclude_memory=exclude_memory,
+        published_only=form is Form.ORGANISM,
+        is_held=is_held,
+    )
+    if form is Form.RAPP1_ORGANISM:
+        in_nfc(load)
+        if not load.holds("soul.md"):
+            raise BadFile("A RAPP/1 egg needs a soul, and there is no soul.md.", do="Write one first.")
+    return load
+
+
+def _write(
+    file: BinaryIO,
+    load: Load,
+    passing: Passing,
+    form: Form,
+    at: datetime,
+    maker: Maker,
+    key: IdentityKey | None,
+) -> dict[str, str]:
+    with ArchiveWriter(file, at=at) as writer:
+        hashes = {written.name: written.sha256 for written in passing.into(writer)}
+        manifest = manifests.manifest(form, load, hashes, at=at, maker=maker)
+        listed = {**hashes, manifests.NAME: writer.add(manifests.NAME, manifest).sha256}
+        writer.add(integrity.MEMBER, integrity.seal(listed, at=utc(at), key=key))
+        writer.finish()
+    return hashes
+
+
+def _write_rapp1(file: BinaryIO, load: Load, passing: Passing, form: Form, at: datetime) -> dict[str, str]:
+    assert load.identity is not None
+    contents, expected = passing.hashed()
+    load.keep(rapp1.in_order(contents))
+    variant = form.value.removeprefix("rapp1-")
+    writer = ArchiveWriter(file, stored=True)
+    writer.add(manifests.NAME, rapp1.manifest(variant, load.identity.rappid, contents, at=at))
+    written = {one.name: one.sha256 for one in passing.into(writer)}
+    for name, digest in expected.items():
+        if written.get(name) != digest:
+            raise TwinConflict(f"{name} changed while it was packed.", do="Try again.")
+    writer.finish()
+    return written
+
+
+def _sign_beside(target: Path, digest: str, at: datetime, key: IdentityKey | None) -> Path | None:
+    if key is None:
+        return None
+    beside = target.with_name(target.name + integrity.SIGNATURE_SUFFIX)
+    write_atomically(beside, integrity.seal({target.name: digest}, at=utc(at), key=key), mode=0o644)
+    return beside

@@ -1,0 +1,196 @@
+"""One installed rapplication as the load of an egg: its agent, its page, what it remembers (RAPP v1 §18.8).
+
+Where the two published shapes have no place for a file of it, the file is named among what stays behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import orjson
+
+from agents.contract.file_discovery import SUFFIX
+from twins.eggs.writers import exclusions
+from twins.eggs.writers.contents import Load
+from twins.eggs.writers.exclusions import Why
+from twins.eggs.writers.workspaces import MEMORY, SOUL, agents_of
+from twins.errors import BadFile, NoSuchFile
+from twins.fs.source_tree import Tree
+from twins.workspace.identity_file import FILE as IDENTITY
+from twins.workspace.identity_file import MAX_BYTES, Identity, indented
+from twins.workspace.rappid import Rappid, label
+from twins.workspace.workspace import Workspace
+
+_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PLACED = re.compile(r"(agents|services)/[A-Za-z0-9_][A-Za-z0-9_.-]{0,118}")
+_PUBLISHER = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Rapplication:
+    """An installed one, and how its parts come into a load."""
+
+    def __init__(self, workspace: Workspace, rapp_id: str, held: ExitStack) -> None:
+        """Raises ``NoSuchFile`` when none of that id is installed, ``BadFile`` for a damaged manifest."""
+        self.id = rapp_id
+        self._tree = held.enter_context(Tree(workspace.root))
+        self._agents, self._agents_folder = agents_of(workspace, self._tree, held)
+        known = _ID.fullmatch(rapp_id) is not None
+        content = self._tree.read(f"rapps/{rapp_id}/manifest.json", MAX_BYTES) if known else None
+        if content is None:
+            raise NoSuchFile(f'No rapplication "{rapp_id[:80]}" is installed.', do="rappd rapps list")
+        self.manifest = _object(content, f"rapps/{rapp_id}/manifest.json")
+        self.name = str(self.manifest.get("name") or rapp_id)
+        self.publisher = _publisher(self.manifest.get("publisher"))
+        placed = self._placed()
+        self._agent_files = [path for path in placed if path.startswith("agents/")]
+        self._service_files = [path for path in placed if path.startswith("services/")]
+        self._memory = f"{MEMORY}/{rapp_id}"
+
+    def organ_shape(self, *, exclude_memory: bool) -> Load:
+        """``rappid.json soul.md agents/ organs/ rapp_ui/<id>/** data/<id>/**``."""
+        load = self._begun()
+        for path in self._agent_files:
+            self._put_agent(load, path, path)
+        for path in self._service_files:
+            load.put_file(f"organs{path.removeprefix('services')}", self._tree, path)
+        self._put_folder(load, f"rapps/{self.id}/ui", f"rapp_ui/{self.id}")
+        self._put_memory(load, f"data/{self.id}", exclude_memory, passed_over=(IDENTITY, SOUL))
+        if not exclude_memory:
+            load.put_file(SOUL, self._tree, f"{self._memory}/{SOUL}")
+        main = self._main()
+        load.facts |= {
+            "agent_filename": main,
+            "organ_filename": self._service_files[0].rpartition("/")[2] if self._service_files else None,
+            "has_skin": load.holds(f"rapp_ui/{self.id}/index.html"),
+        }
+        self._check(load, f"agents/{main}")
+        return load
+
+    def rapp1_shape(self, *, exclude_memory: bool) -> Load:
+        """``rappid.json agent.py ui.html state/**`` and nothing else."""
+        load = self._begun()
+        main = self._main()
+        for path in self._agent_files:
+            if path == f"agents/{main}":
+                self._put_agent(load, "agent.py", path)
+            else:
+                load.leave(path, Why.NO_PLACE)
+        for path in self._service_files:
+            load.leave(path, Why.NO_PLACE)
+        page = f"rapps/{self.id}/ui"
+        load.put_file("ui.html", self._tree, f"{page}/index.html")
+        self._leave_folder(load, page, passed_over=f"{page}/index.html")
+        self._put_memory(load, "state", exclude_memory, passed_over=(IDENTITY,))
+        self._check(load, "agent.py")
+        return load
+
+    def _begun(self) -> Load:
+        facts = {
+            "rapp_id": self.id,
+            "version": str(self.manifest.get("version") or ""),
+            "publisher": self.publisher,
+        }
+        load = Load(self.name, facts=facts)
+        stored = self._tree.read(f"{self._memory}/{IDENTITY}", MAX_BYTES)
+        if stored is None:
+            rappid = published_rappid(self.publisher, self.id)
+            stored = indented(
+                {"schema": "rapp/1", "rappid": rappid.text, "kind": "rapplication", "name": self.name}
+            )
+        load.identity = Identity.decode(stored, where=f"{self._memory}/{IDENTITY}")
+        load.put(IDENTITY, stored)
+        return load
+
+    def _main(self) -> str:
+        """The file name of the agent that is the rapplication."""
+        names = [path.rpartition("/")[2] for path in self._agent_files]
+        told = str(self.manifest.get("agent") or "").rpartition("/")[2]
+        wanted = (told, f"{self.id}{SUFFIX}")
+        return next((name for name in wanted if name in names), names[0] if names else wanted[1])
+
+    def _placed(self) -> list[str]:
+        """What its installation placed, as its receipt says; without one, what its id names."""
+        content = self._tree.read(f"rapps/{self.id}/placed.json", MAX_BYTES)
+        try:
+            found = orjson.loads(content) if content is not None else None
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, list):
+            found = [f"agents/{self.id}{SUFFIX}", f"services/{self.id}_service.py"]
+        paths = {path for path in found if isinstance(path, str) and _PLACED.fullmatch(path)}
+        return sorted(path for path in paths if self._may_travel(path))
+
+    def _may_travel(self, path: str) -> bool:
+        if exclusions.in_code(path.rpartition("/")[2]):
+            return False
+        if path.startswith("agents/"):
+            return self._agents.size(self._in_agents(path)) is not None
+        return self._tree.size(path) is not None
+
+    def _in_agents(self, path: str) -> str:
+        return f"{self._agents_folder}/{path.removeprefix('agents/')}".lstrip("/")
+
+    def _put_agent(self, load: Load, name: str, path: str) -> None:
+        load.put_file(name, self._agents, self._in_agents(path), shown_as=path)
+
+    def _put_folder(
+        self, load: Load, folder: str, name: str, verdict: Callable[[str], Why | None] | None = None
+    ) -> None:
+        load.put_folder(
+            self._tree, folder, verdict or _by_last_name, lambda path: f"{name}{path.removeprefix(folder)}"
+        )
+
+    def _put_memory(self, load: Load, name: str, exclude: bool, *, passed_over: tuple[str, ...]) -> None:
+        over = {f"{self._memory}/{one}" for one in passed_over}
+
+        def verdict(path: str) -> Why | None:
+            if path in over:
+                return Why.ELSEWHERE
+            return Why.MEMORY if exclude else _by_last_name(path)
+
+        self._put_folder(load, self._memory, name, verdict)
+        # Some keep a file of their name beside the folder; a reader would put it where they don't look.
+        for ending in (".json", ".jsonl", ".db", ".sqlite"):
+            if self._tree.size(self._memory + ending) is not None:
+                load.leave(self._memory + ending, Why.MEMORY if exclude else Why.NO_PLACE)
+
+    def _leave_folder(self, load: Load, folder: str, *, passed_over: str) -> None:
+        def verdict(path: str) -> Why | None:
+            return Why.ELSEWHERE if path == passed_over else _by_last_name(path)
+
+        for path, _, why in self._tree.walk(folder, verdict):
+            load.leave(path, why or Why.NO_PLACE)
+
+    def _check(self, load: Load, agent: str) -> None:
+        if not load.holds(agent):
+            raise BadFile(f"{self.name} has no agent any more.", do=f"rappd rapps install {self.id}")
+
+
+def published_rappid(publisher: str, rapp_id: str) -> Rappid:
+    """The rappid that every packer gives a rapplication: made from its names alone, so always the same."""
+    digest = hashlib.sha256(f"{publisher}/{rapp_id}".encode()).hexdigest()[:32]
+    return Rappid.parse(f"rappid:v2:rapplication:{publisher}/{rapp_id}:{digest}")
+
+
+def _publisher(told: object) -> str:
+    if isinstance(told, str) and _PUBLISHER.fullmatch(told):
+        return told
+    return label(told, otherwise="local") if isinstance(told, str) else "local"
+
+
+def _by_last_name(path: str) -> Why | None:
+    return exclusions.by_name(path.rpartition("/")[2])
+
+
+def _object(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise BadFile(f"{where} is not JSON: {error}.", do="Install it again.") from error
+    if not isinstance(found, dict):
+        raise BadFile(f"{where} is not a JSON object.", do="Install it again.")
+    return found

@@ -1,0 +1,235 @@
+"""Carrying a plan out: stage everything, say in a journal what goes where, then move it as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+
+from twins.eggs.parsed_egg import Destination
+from twins.errors import BadEgg
+from twins.fs.link_free_walk import Walks, name_of, walks
+from twins.installer import restored_conversations
+from twins.installer.journal import Journal, Move, Spot
+from twins.installer.journal_apply import carry_out
+from twins.installer.metadata import Tree, changes_workspace, check_identity, record
+from twins.installer.planning import Action, Plan, Row
+from twins.installer.quarantine import Held, Hold
+from twins.installer.receipts import PlacedFile, Receipt, Receipts
+from twins.installer.rules import to_threads
+from twins.installer.staging import (
+    Progress,
+    abandon,
+    check_room,
+    hash_of,
+    make_durable,
+    make_staging,
+    new_id,
+    stage_file,
+    stage_parts,
+)
+from twins.workspace.identity_file import utc
+from twins.workspace.layout import alone
+
+PreBond = Callable[[Path], Path]
+"""Packs the workspace at a path before it is touched; returns where the egg lies. What it raises stops
+the hatching."""
+
+_WHY_HELD = "It came in an egg that nobody trusted here signed."
+_FRAMES, _RECEIPT, _TREE = "frames", "receipt", "new"
+
+
+def hatch_plan(
+    plan: Plan,
+    *,
+    home: Path,
+    receipts: Receipts,
+    held: Held,
+    pre_bond: PreBond | None = None,
+    source: str = "",
+    now: datetime | None = None,
+    progress: Progress | None = None,
+) -> Receipt:
+    """Carries ``plan`` out, whole or not at all, and returns its receipt.
+
+    Nothing outside the staging folder is touched before everything is written and checked. Raises what
+    the egg or the disk is to blame for.
+    """
+    at = now or datetime.now(UTC)
+    root = plan.ground.root
+    targets = {row.target for row in plan.placed}
+    parts = [part for part in plan.opened.parts if part.target in targets]
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_room(root.parent, sum(part.size for part in parts), plan.opened.name)
+    ident = new_id(at)
+    staging = make_staging(root.parent, ident)
+    try:
+        tree = Tree(
+            plan, staging / _TREE, at, source, stage_parts(plan.opened, parts, staging / _TREE, progress)
+        )
+        _check_code(tree)
+        check_identity(tree)
+        has_frames = _take_frames(tree, staging)
+        egg = _egg_before(plan, pre_bond)
+        record(tree)
+        receipt = _receipt(tree, ident, egg, home)
+        journal = _Writing(tree, staging, receipt, receipts, held, home).journal(has_frames)
+        make_durable(staging)
+        alone_there: AbstractContextManager[None] = nullcontext()
+        if not plan.ground.new and root.is_dir():
+            alone_there = alone(root)
+        with alone_there:
+            receipt.notes += carry_out(staging, journal, held, home)
+    except BaseException:
+        abandon(staging)
+        raise
+    return receipt
+
+
+def _check_code(tree: Tree) -> None:
+    """What is staged as code is what the plan saw."""
+    for row in tree.plan.placed:
+        if row.new and tree.written[row.target].sha256 != row.new:
+            raise BadEgg(
+                f"{tree.plan.opened.name} changed while it was read; nothing was written.", do="Try again."
+            )
+
+
+def _take_frames(tree: Tree, staging: Path) -> bool:
+    """Checks conversations and takes them out of the tree; whether there are any."""
+    opened = tree.plan.opened
+    row = next((row for row in tree.plan.placed if to_threads(row.role, opened.destination)), None)
+    if row is None:
+        return False
+    staged = tree.root / row.target
+    restored_conversations.check(staged)
+    staged.rename(staging / _FRAMES)
+    del tree.written[row.target]
+    folder = staged.parent
+    while folder != tree.root and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+    return True
+
+
+def _egg_before(plan: Plan, pre_bond: PreBond | None) -> str:
+    # An empty brainstem has nothing to lose, and nobody lives there whom an egg could be of.
+    wanted = changes_workspace(plan) and plan.opened.destination in (Destination.TWIN, Destination.HOST)
+    if pre_bond is None or not wanted or plan.ground.new or not plan.ground.root.exists():
+        return ""
+    return str(pre_bond(plan.ground.root))
+
+
+def _receipt(tree: Tree, ident: str, egg: str, home: Path) -> Receipt:
+    plan, opened = tree.plan, tree.plan.opened
+    return Receipt(
+        id=ident,
+        hatched_at=utc(tree.now),
+        name=opened.name,
+        rappid=opened.rappid.text if opened.rappid else "",
+        schema=opened.family.tag,
+        kind=opened.family.kind,
+        sha256=opened.digest,
+        source=tree.source,
+        packed_at=opened.packed_at,
+        signer=opened.seal.signer,
+        standing=plan.standing.value,
+        destination=opened.destination.value,
+        key=plan.ground.root.name if opened.destination is Destination.TWIN else opened.key,
+        workspace=name_of(plan.ground.root, home),
+        plan=plan.digest,
+        overwrite=sorted(plan.overwrite),
+        whole=plan.ground.new,
+        stayed=[row.target for row in plan.of(Action.KEEP) if not row.same],
+        refused=[{"path": row.target, "why": row.why} for row in plan.of(Action.REFUSE)],
+        notes=[*opened.notes, *tree.notes],
+        pre_bond_egg=egg,
+    )
+
+
+class _Writing:
+    """Writes the journal, and the receipt that tells of the same moves: the last file to be staged."""
+
+    def __init__(
+        self, tree: Tree, staging: Path, receipt: Receipt, receipts: Receipts, held: Held, home: Path
+    ) -> None:
+        self._tree = tree
+        self._ground = tree.plan.ground
+        self._staging = staging
+        self._receipt = receipt
+        self._receipts = receipts
+        self._held = held
+        self._home = home
+
+    def journal(self, has_frames: bool) -> Journal:
+        receipt, journal = self._receipt, Journal(self._receipt.id)
+        for row in self._tree.plan.placed:
+            if row.target in self._tree.written:
+                receipt.files.append(self._placed(row))
+        for target, old in sorted(self._tree.records.items()):
+            staged = hash_of(self._tree.root / target)
+            kept = self._next() if old else ""
+            file = PlacedFile(target, "record", staged.sha256, staged.size, old, kept, "", True)
+            receipt.files.append(file)
+        journal.holds = [
+            Hold(file.held, file.sha256, _WHY_HELD, receipt.name, receipt.hatched_at)
+            for file in receipt.files
+            if file.held
+        ]
+        with walks(self._home) as opened:
+            self._moves(journal, opened)
+        if has_frames:
+            self._move_own(journal, _FRAMES, self._receipts.frames(receipt.id).name)
+        stage_file(self._staging, _RECEIPT, receipt.encode())
+        self._move_own(journal, _RECEIPT, self._receipts.path(receipt.id).name)
+        return journal
+
+    def _moves(self, journal: Journal, opened: Walks) -> None:
+        root, receipt = self._ground.root, self._receipt
+        if self._ground.new:
+            if receipt.files:
+                target = Spot(name_of(root.parent, self._home), root.name)
+                journal.moves.append(Move(target, self._staged(_TREE), folder=True))
+            return
+        made: set[Spot] = set()
+        for file in receipt.files:
+            base, path = self._ground.locate(file.path)
+            target = Spot(name_of(base, self._home), path)
+            aside = self._own(f"{receipt.id}.kept/{file.kept}") if file.old else None
+            source = self._staged(f"{_TREE}/{file.path}")
+            journal.moves.append(Move(target, source, aside, file.old, file.sha256))
+            made |= {Spot(target.base, folder) for folder in opened[target.base].missing_folders(path)}
+        journal.made = sorted(made, key=lambda spot: (spot.base, spot.path))
+        receipt.made = [(spot.base, spot.path) for spot in journal.made]
+        if any(file.kept for file in receipt.files):
+            journal.made.append(self._own(f"{receipt.id}.kept"))
+
+    def _placed(self, row: Row) -> PlacedFile:
+        base, path = self._ground.locate(row.target)
+        staged = self._tree.written[row.target]
+        return PlacedFile(
+            row.target,
+            row.role.value,
+            staged.sha256,
+            staged.size,
+            row.old,
+            self._next() if row.old else "",
+            self._held.key_of(base / path) if row.held else "",
+            moved_to="" if base == self._ground.root else str(base / path),
+        )
+
+    def _next(self) -> str:
+        return f"{len(self._receipt.files):06d}"
+
+    def _move_own(self, journal: Journal, name: str, target: str) -> None:
+        """A file that goes beside the receipts."""
+        journal.moves.append(
+            Move(self._own(target), self._staged(name), new=hash_of(self._staging / name).sha256)
+        )
+
+    def _own(self, path: str) -> Spot:
+        return Spot(name_of(self._receipts.folder, self._home), path)
+
+    def _staged(self, path: str) -> Spot:
+        return Spot(name_of(self._staging, self._home), path)

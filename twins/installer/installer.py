@@ -1,0 +1,235 @@
+"""The importer of one home: plan, hatch, receipts, rollback, recovery. Everything that arrives comes this way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envelopes.problem import Problem
+from twins.eggs.frames import ConversationSink
+from twins.eggs.parsed_egg import Destination, Opened
+from twins.errors import BadEgg
+from twins.installer.errors import PlanChanged, from_disk
+from twins.installer.hatching import PreBond, hatch_plan
+from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
+from twins.installer.quarantine import Held
+from twins.installer.receipts import Receipt, Receipts
+from twins.installer.recovery import Recovered, recover_all
+from twins.installer.restored_conversations import deliver
+from twins.installer.rollback import RolledBack, roll_back
+from twins.installer.rules import Category, is_held_like_code
+from twins.installer.signers import Signers
+from twins.installer.staging import Progress
+from twins.installer.target import Ground, ground_for
+from twins.workspace.layout import alone
+from twins.workspace.workspace import Workspace
+
+
+class Hatched(msgspec.Struct):
+    """What a hatching did. ``receipt`` is None when there was nothing to do, or only an ``answer`` to give.
+
+    ``released``: code that was held and now comes from somebody trusted. ``conversations``: frames that
+    were new to the threads; None while they wait for the daemon, or when there are none.
+    """
+
+    plan: Plan
+    receipt: Receipt | None = None
+    released: list[str] = msgspec.field(default_factory=list)
+    conversations: int | None = None
+    answer: str = ""
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan that was carried out, and what came of it."""
+        return {
+            **self.plan.as_json(),
+            "receipt": self.receipt.id if self.receipt else "",
+            "pre_bond_egg": self.receipt.pre_bond_egg if self.receipt else "",
+            "released": self.released,
+            "conversations": self.conversations,
+            "answer": self.answer,
+            "notes": self.notes,
+        }
+
+
+class Importer:
+    """Puts eggs into one home. Methods block on the disk; two at a time wait for each other."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        held: Held,
+        signers: Signers,
+        fingerprint: str,
+        host: Workspace | None = None,
+        pre_bond: PreBond | None = None,
+        conversations: ConversationSink | None = None,
+    ) -> None:
+        """``fingerprint``: this home's own key. ``host``: the brainstem's workspace, where settings moved
+        it. ``pre_bond`` packs a workspace before an egg touches it. Without ``conversations`` they wait.
+        """
+        self.home = Path(os.path.realpath(home))
+        self.receipts = Receipts(home)
+        self._held = held
+        self._signers = signers
+        self._fingerprint = fingerprint
+        self._host = host or Workspace.at(self.home / "brainstem")
+        self._pre_bond = pre_bond
+        self._conversations = conversations
+
+    def plan(self, opened: Opened, *, overwrite: Iterable[Category | str] = ()) -> Plan:
+        """What hatching ``opened`` would do now. Writes nothing.
+
+        Raises ``HostileEgg``, ``BadEgg``, and ``TwinConflict`` when somebody else lives there, or the twin
+        is archived or was purged.
+        """
+        if opened.destination is Destination.ANSWER:
+            return answer_plan(opened, Ground(self.home, new=False), self._standing(opened))
+        return make_plan(
+            opened,
+            ground_for(opened, self.home, self._host),
+            overwrite=[Category(one) for one in overwrite],
+            standing=self._standing(opened),
+            held=self._held,
+            signer_name=self._signers.name_of(opened.seal.signer),
+        )
+
+    def hatch(
+        self,
+        opened: Opened,
+        *,
+        overwrite: Iterable[Category | str] = (),
+        approved: str = "",
+        source: str = "",
+        now: datetime | None = None,
+        progress: Progress | None = None,
+    ) -> Hatched:
+        """Carries the plan out, whole or not at all.
+
+        ``approved``: the digest of the plan that was said yes to; ``PlanChanged`` when it is another one
+        by now. ``source``: where the egg came from, for the receipts. The twin should not be running.
+        """
+        with self._alone(opened.name, opened.size):
+            if not opened.seal.checked:
+                raise BadEgg(f"{opened.name} was only looked at; nothing was written.", do="Open it whole.")
+            plan = self.plan(opened, overwrite=overwrite)
+            if approved and approved != plan.digest:
+                raise PlanChanged(
+                    f"{opened.name}, or what it would touch, changed since you looked; nothing was written.",
+                    do="Look at the plan again.",
+                )
+            if opened.destination is Destination.ANSWER:
+                return Hatched(plan, answer=opened.answer, notes=list(opened.notes))
+            done = Hatched(plan, notes=list(opened.notes))
+            if plan.placed:
+                done.receipt = hatch_plan(
+                    plan,
+                    home=self.home,
+                    receipts=self.receipts,
+                    held=self._held,
+                    pre_bond=self._pre_bond,
+                    source=source,
+                    now=now,
+                    progress=progress,
+                )
+                done.notes = done.receipt.notes
+            done.released = self._release(plan)
+        if done.receipt is not None:
+            self._hand_over(done)
+            if done.conversations == 0 and not done.receipt.files:
+                self.receipts.forget(done.receipt.id)  # all that was said is here, too: nothing happened
+                done.receipt = None
+        return done
+
+    def rollback(
+        self, selector: str, *, even_if_changed: bool = False, now: datetime | None = None
+    ) -> RolledBack:
+        """Undoes a hatching, named by its receipt's id or the start of it; see ``roll_back``."""
+        with self._alone("the rollback", 0):
+            receipt = self.receipts.find(selector)
+            return roll_back(
+                receipt,
+                home=self.home,
+                receipts=self.receipts,
+                held=self._held,
+                even_if_changed=even_if_changed,
+                now=now,
+            )
+
+    def recover(self) -> list[Recovered]:
+        """To be called at start-up, before any workspace's code runs."""
+        with self._lock():
+            return recover_all(self.home, self._host, self._held)
+
+    def deliver_waiting(self, *, failed: Callable[[str], None] | None = None) -> int:
+        """Hands over conversations of eggs that were hatched while no daemon was there; how many were new.
+
+        With ``failed``, those that cannot be handed over are told to it, and wait on; the others go.
+        """
+        count = 0
+        with self._lock():
+            for ident in self.receipts.waiting():
+                try:
+                    count += self._deliver(ident, self.receipts.read(ident).key) or 0
+                except (OSError, Problem) as error:
+                    if failed is None:
+                        raise
+                    failed(f"The conversations of hatching {ident} wait on: {error}")
+        return count
+
+    def _deliver(self, ident: str, key: str) -> int | None:
+        path = self.receipts.frames(ident)
+        if self._conversations is None or not path.exists():
+            return None
+        return deliver(path, key, self._conversations)
+
+    def _hand_over(self, done: Hatched) -> None:
+        """The egg is hatched by now: should the threads not take its conversations, they wait."""
+        assert done.receipt is not None
+        try:
+            done.conversations = self._deliver(done.receipt.id, done.receipt.key)
+        except (OSError, Problem) as error:
+            done.notes.append(f"Its conversations wait, they could not be restored yet: {error}")
+
+    def _release(self, plan: Plan) -> list[str]:
+        """The same bytes, this time from somebody trusted: they need not wait any longer."""
+        if plan.standing is not Standing.TRUSTED or not plan.trusted:
+            return []
+        released = []
+        for row in plan.of(Action.KEEP):
+            if row.same and is_held_like_code(row.role):
+                base, path = plan.ground.locate(row.target)
+                if self._held.release(base / path, row.old):
+                    released.append(row.target)
+        return released
+
+    def _standing(self, opened: Opened) -> Standing:
+        signer = opened.seal.signer
+        if not signer:
+            return Standing.UNSIGNED
+        if signer == self._fingerprint:
+            return Standing.SELF
+        return Standing.TRUSTED if self._signers.is_trusted(signer) else Standing.UNKNOWN
+
+    @contextmanager
+    def _alone(self, name: str, needs: int) -> Iterator[None]:
+        """Holds the home against other hatchings; what an earlier one left half-way comes to its end first."""
+        try:
+            with self._lock():
+                recover_all(self.home, self._host, self._held)
+                yield
+        except OSError as error:
+            raise from_disk(error, name, needs=needs) from error
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        self.receipts.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone(self.receipts.folder):
+            yield

@@ -1,0 +1,77 @@
+"""What a hatching or a rollback moves where, written down before the first move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec.structs import asdict
+
+from twins.installer.quarantine import Hold
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """One place: a path below a base folder, which is relative to the home or absolute. No link below
+    the base is followed."""
+
+    base: str
+    path: str
+
+
+class Move(msgspec.Struct, frozen=True):
+    """``source`` goes to ``target``; what was there goes ``aside`` first.
+
+    Without ``source`` the target is only taken away. ``old`` and ``new`` are SHA-256 of what was there
+    ("" for nothing) and of what comes; both "" for a ``folder``.
+    """
+
+    target: Spot
+    source: Spot | None = None
+    aside: Spot | None = None
+    old: str = ""
+    new: str = ""
+    folder: bool = False
+
+
+class Journal(msgspec.Struct):
+    """All that has to happen, or to be taken back, as one.
+
+    ``made``: folders that the moves bring into being, outermost first; they go when it is taken back.
+    ``pruned``: folders that go at the end if nothing is in them, outermost first. ``dropped``: folders
+    that go at the end with all they hold. ``holds`` begin before the first move.
+    """
+
+    id: str
+    moves: list[Move] = msgspec.field(default_factory=list)
+    made: list[Spot] = msgspec.field(default_factory=list)
+    pruned: list[Spot] = msgspec.field(default_factory=list)
+    dropped: list[Spot] = msgspec.field(default_factory=list)
+    holds: list[Hold] = msgspec.field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """The journal's file."""
+        return orjson.dumps(self, asdict)
+
+    @classmethod
+    def decode(cls, content: bytes) -> Journal:
+        """Reads what ``encode`` wrote."""
+        found: dict[str, Any] = orjson.loads(content)
+        return cls(
+            id=found["id"],
+            moves=[
+                Move(
+                    Spot(**row["target"]),
+                    Spot(**row["source"]) if row["source"] else None,
+                    Spot(**row["aside"]) if row["aside"] else None,
+                    row["old"],
+                    row["new"],
+                    row["folder"],
+                )
+                for row in found["moves"]
+            ],
+            made=[Spot(**spot) for spot in found["made"]],
+            pruned=[Spot(**spot) for spot in found["pruned"]],
+            dropped=[Spot(**spot) for spot in found["dropped"]],
+            holds=[Hold(**row) for row in found["holds"]],
+        )

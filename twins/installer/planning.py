@@ -1,0 +1,334 @@
+"""The plan: what each part of an egg would do here, and a digest that an approval binds to. Writes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from twins.eggs.parsed_egg import Destination, Opened, Part, Role
+from twins.errors import BadEgg
+from twins.fs.link_free_walk import NOTHING, Kind, Walk, Walks, walks
+from twins.installer.permissions import reaches_for, variables_of
+from twins.installer.quarantine import Held
+from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
+from twins.installer.target import Ground
+from twins.zip.names import NameSet, folded, safe_path
+
+_ROOT = Path("/")
+
+
+class Action(StrEnum):
+    """What happens to one part. A part that is created or replaced may be quarantined besides."""
+
+    CREATE = "create"
+    KEEP = "keep"
+    """What is there stays."""
+    REPLACE = "replace"
+    """What is there is kept aside, for a rollback."""
+    REFUSE = "refuse"
+    """The part stays in the egg."""
+
+
+class Standing(StrEnum):
+    """Who signed an egg, as seen from here."""
+
+    SELF = "self"
+    TRUSTED = "trusted"
+    UNKNOWN = "unknown"
+    """Signed, by a key that is not trusted here."""
+    UNSIGNED = "unsigned"
+
+
+@dataclass(slots=True, frozen=True)
+class Row:
+    """One part of the egg: ``name`` in the egg, ``target`` below the destination.
+
+    ``why`` says so for what is kept or refused. ``held``: it is code, or a ``.env``, that waits for approval. ``same``:
+    the very bytes are there already. ``old``: SHA-256 of what is there; ``new``: of the part, for code.
+    """
+
+    action: Action
+    role: Role
+    name: str
+    target: str
+    size: int
+    why: str = ""
+    held: bool = False
+    same: bool = False
+    old: str = ""
+    new: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the part is placed."""
+        return self.action in (Action.CREATE, Action.REPLACE)
+
+    def as_json(self) -> dict[str, Any]:
+        """The row for a screen."""
+        return {
+            "path": self.target,
+            "role": self.role.value,
+            "size": self.size,
+            **({"why": self.why} if self.why else {}),
+        }
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """What hatching would do. ``digest`` changes when the egg, the options or any touched file does.
+
+    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
+    """
+
+    opened: Opened = field(repr=False)
+    ground: Ground
+    overwrite: frozenset[Category]
+    rows: tuple[Row, ...] = field(repr=False)
+    standing: Standing
+    signer_name: str
+    digest: str
+    reaches: dict[str, list[str]]
+    variables: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def of(self, action: Action) -> list[Row]:
+        """The rows of one action."""
+        return [row for row in self.rows if row.action is action]
+
+    @property
+    def placed(self) -> list[Row]:
+        """The rows that write: created and replaced."""
+        return [row for row in self.rows if row.writes]
+
+    @property
+    def quarantined(self) -> list[Row]:
+        """The placed rows that do not run until they are approved."""
+        return [row for row in self.rows if row.held]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the egg's code may run at once: whole, and signed by this home or somebody trusted."""
+        return _is_trusted(self.opened, self.standing)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the command line and the page: one key per action with count, counts per role and files."""
+        opened = self.opened
+        groups = {action.value: _group(self.of(action)) for action in Action}
+        groups["quarantine"] = _group(self.quarantined)
+        return {
+            "egg": {
+                "name": opened.name,
+                "rappid": opened.rappid.text if opened.rappid else "",
+                "schema": opened.family.tag,
+                "kind": opened.family.kind,
+                "size": opened.size,
+                "sha256": opened.digest,
+                "packed_at": opened.packed_at,
+                "packed_by": opened.made_by,
+            },
+            "seal": {
+                "whole": opened.seal.whole,
+                "signer": opened.seal.signer,
+                "signer_name": self.signer_name,
+                "standing": self.standing.value,
+            },
+            "destination": opened.destination.value,
+            "workspace": str(self.ground.root),
+            "exists": not self.ground.new,
+            "overwrite": sorted(self.overwrite),
+            **groups,
+            "permissions": [{"path": path, "wants": wants} for path, wants in self.reaches.items() if wants],
+            "variables": [{"path": path, **found} for path, found in self.variables.items()],
+            "notes": list(opened.notes),
+            "answer": opened.answer,
+            "digest": self.digest,
+        }
+
+
+def make_plan(
+    opened: Opened,
+    ground: Ground,
+    *,
+    overwrite: Iterable[Category],
+    standing: Standing,
+    held: Held,
+    signer_name: str = "",
+) -> Plan:
+    """The plan for an egg on its ground. Raises ``HostileEgg`` or ``BadEgg`` for the egg as a whole."""
+    if opened.seal.whole is False:
+        raise BadEgg(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
+    _check_names(opened.parts)
+    chosen = frozenset(overwrite)
+    maker = _Rows(opened, ground, chosen, standing, held)
+    with walks(_ROOT) as opened_walks:
+        rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
+    digest = _digest(opened, ground, chosen, standing, rows)
+    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
+
+
+def answer_plan(opened: Opened, ground: Ground, standing: Standing) -> Plan:
+    """For an egg that hatches nowhere and has an answer instead: nothing would be written."""
+    nothing: frozenset[Category] = frozenset()
+    return Plan(opened, ground, nothing, (), standing, "", _digest(opened, ground, nothing, standing, ()), {})
+
+
+class _Rows:
+    """Makes one row per part; notes on the way what code would reach for."""
+
+    def __init__(
+        self, opened: Opened, ground: Ground, overwrite: frozenset[Category], standing: Standing, held: Held
+    ) -> None:
+        self.reaches: dict[str, list[str]] = {}
+        self.variables: dict[str, dict[str, Any]] = {}
+        self._destination = opened.destination
+        self._ground = ground
+        # The soul of an empty brainstem is nobody's.
+        empty = {Category.SOUL} if opened.destination is Destination.BRAINSTEM else set()
+        self._overwrite = overwrite | empty
+        self._trusted = _is_trusted(opened, standing)
+        self._by_self = standing is Standing.SELF
+        self._held = held
+        self._name = opened.name
+        self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
+
+    def row(self, part: Part, opened_walks: Walks) -> Row:
+        role = role_here(part, self._destination)
+
+        def row(action: Action, why: str = "", same: bool = False, old: str = "") -> Row:
+            return Row(action, role, part.name, part.target, part.size, why, same=same, old=old)
+
+        why = why_never(part, role, self._destination)
+        if why:
+            return row(Action.REFUSE, why)
+        if to_threads(role, self._destination):
+            return row(Action.CREATE)
+        base, path = self._ground.locate(part.target)
+        walk = opened_walks[str(base)]
+        if not self._ground.new and (present := self._spelled_otherwise(str(base), walk, path)):
+            return row(Action.REFUSE, f"{present} is there, and some disks take both for one name")
+        found = NOTHING if self._ground.new else walk.find(path)
+        match found.kind:
+            case Kind.NOTHING:
+                return self._written(row(Action.CREATE), part)
+            case Kind.FILE:
+                replaces = category_of(part.target, role) in self._overwrite
+                alike = found.size == part.size
+                old = walk.sha256(path) if replaces or alike else ""
+                if alike and old == _sha256(part.chunks()):
+                    return row(Action.KEEP, "the same is there", True, old)
+                if replaces:
+                    return self._written(row(Action.REPLACE, old=old), part)
+                return row(Action.KEEP, "yours differs and stays")
+            case Kind.FOLDER:
+                return row(Action.REFUSE, "a folder of that name is there")
+            case Kind.LINK:
+                return row(Action.REFUSE, "a link is there, and links are never written through")
+            case Kind.BLOCKED:
+                return row(Action.REFUSE, "the way there leads through a link or a file")
+            case _:
+                return row(Action.REFUSE, "something that is no file is there")
+
+    def _spelled_otherwise(self, base: str, walk: Walk, path: str) -> str:
+        """A path that is there and is the same as ``path`` on some disk, but spelled otherwise; "" for none."""
+        above = ""
+        for name in path.split("/"):
+            names = self._names.get((base, above))
+            if names is None:
+                names = self._names[base, above] = _by_folded(walk, above)
+            if name not in names.get(folded(name), (name,)):
+                return "/".join(filter(None, (above, names[folded(name)][0])))
+            if not names:
+                return ""
+            above = f"{above}/{name}" if above else name
+        return ""
+
+    def _written(self, row: Row, part: Part) -> Row:
+        if not runs(row.role, self._destination):
+            return row
+        code = _read(part, self._name)
+        digest = hashlib.sha256(code).hexdigest()
+        if part.target.endswith(".py"):
+            self.reaches[part.target] = reaches_for(code)
+        elif row.role is Role.ENV:
+            self.variables[part.target] = variables_of(code)
+        # This home signs whatever it packs, quarantined code too: that is no approval.
+        held = not self._trusted or (self._by_self and self._held.holds_content(digest))
+        return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)
+
+
+def _by_folded(walk: Walk, folder: str) -> dict[str, list[str]]:
+    """The names in a folder by what all their spellings have in common; empty when it is no folder."""
+    found: dict[str, list[str]] = {}
+    try:
+        with os.scandir(walk.folder(folder)) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError:
+        return found
+    for name in names:
+        found.setdefault(folded(name), []).append(name)
+    return found
+
+
+def _is_trusted(opened: Opened, standing: Standing) -> bool:
+    return opened.seal.whole is True and standing in (Standing.SELF, Standing.TRUSTED)
+
+
+def _check_names(parts: Iterable[Part]) -> None:
+    names = NameSet()
+    for part in parts:
+        names.add(safe_path(part.target))
+
+
+def _digest(
+    opened: Opened,
+    ground: Ground,
+    overwrite: frozenset[Category],
+    standing: Standing,
+    rows: Iterable[Row],
+) -> str:
+    what = {
+        "schema": "rappd-plan/1.0",
+        "egg": opened.digest,
+        "name": opened.name,
+        "destination": opened.destination.value,
+        "root": str(ground.root),
+        "new": ground.new,
+        "lives": ground.identity.rappid.text if ground.identity else "",
+        "overwrite": sorted(overwrite),
+        "standing": standing.value,
+        "rows": list(rows),
+    }
+    return hashlib.sha256(orjson.dumps(what, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _read(part: Part, egg: str) -> bytes:
+    content = b""
+    for chunk in part.chunks():
+        content += chunk
+        if len(content) > part.size:
+            break
+    if len(content) != part.size:
+        raise BadEgg(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
+    return content
+
+
+def _sha256(chunks: Iterator[bytes]) -> str:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _group(rows: list[Row]) -> dict[str, Any]:
+    return {
+        "count": len(rows),
+        "roles": dict(Counter(row.role.value for row in rows)),
+        "files": [row.as_json() for row in rows],
+    }

@@ -1,0 +1,210 @@
+"""Held code: in its place and readable, but not run until the operator approves exactly these bytes.
+
+``$RAPP_HOME/held.json``, where no worker can write:
+
+    {"schema": "rappd-held/1.0", "held": {path: {sha256: {"why", "origin", "at"}}}}
+
+``path`` is relative to the home (absolute for a workspace that lies elsewhere). A hold binds path and
+content together: a file that its owner edits or replaces is another content, and no longer held.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from twins.errors import BadFile
+from twins.fs.link_free_walk import Walk
+from twins.installer.cached_file import Reloading
+from twins.workspace.identity_file import utc
+from twins.workspace.layout import alone
+from twins.workspace.workspace import write_atomically
+
+SCHEMA = "rappd-held/1.0"
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """One held file. ``why`` is a sentence, ``origin`` what brought it (an egg's name, a peer's)."""
+
+    path: str
+    sha256: str
+    why: str
+    origin: str
+    at: str
+
+
+Holds = Mapping[str, Mapping[str, Hold]]
+
+
+class Held:
+    """Which files are held. Other processes' changes are seen; asking costs one ``stat``.
+
+    A damaged file raises ``BadFile`` from every question: what cannot be read lets nothing run.
+    """
+
+    def __init__(self, path: Path, home: Path) -> None:
+        self._path = path
+        self._home = os.path.realpath(home)
+        self._file: Reloading[_Known] = Reloading(path, _decode, lambda: _Known({}))
+
+    def hold(
+        self, path: Path | str, sha256: str, why: str, origin: str, *, now: datetime | None = None
+    ) -> None:
+        """Holds the file at ``path`` (absolute, or relative to the home) while its content has that hash."""
+        self.hold_all([Hold(self.key_of(path), sha256, why, origin, utc(now or datetime.now(UTC)))])
+
+    def hold_all(self, holds: Iterable[Hold]) -> None:
+        """The same for many files with one write; each ``path`` as ``key_of`` gives it."""
+        with alone(self._path.parent):
+            known = self._copy()
+            for one in holds:
+                known.setdefault(one.path, {})[one.sha256] = one
+            self._write(known)
+
+    def is_held(self, path: Path | str, sha256: str) -> bool:
+        """Whether the file at ``path`` must not run with the content of that hash."""
+        known = self._file.content()
+        return sha256 in known.hashes and sha256 in known.holds.get(self.key_of(path), ())
+
+    def why(self, path: Path | str, sha256: str) -> str:
+        """Why the file at ``path`` must not run with that content; "" when it may."""
+        known = self._file.content()
+        if sha256 not in known.hashes:
+            return ""
+        one = known.holds.get(self.key_of(path), {}).get(sha256)
+        return one.why if one else ""
+
+    def holds_content(self, sha256: str) -> bool:
+        """Whether any file of this home is held with the content of that hash."""
+        return sha256 in self._file.content().hashes
+
+    def release(self, path: Path | str = "", sha256: str = "") -> list[Hold]:
+        """Ends holds: of one path, of one content wherever it lies, or of both together.
+
+        Returns those that ended. Without ``path`` and ``sha256`` nothing does.
+        """
+        key = self.key_of(path) if path else ""
+        return self._drop(
+            lambda one: bool(key or sha256) and key in ("", one.path) and sha256 in ("", one.sha256)
+        )
+
+    def withdraw(self, holds: Iterable[tuple[str, str]]) -> None:
+        """Ends the holds of these (path, sha256) pairs, whose files are not there any more."""
+        gone = set(holds)
+        self._drop(lambda one: (one.path, one.sha256) in gone)
+
+    def listing(self, folder: Path | str = "") -> list[Hold]:
+        """Holds, below ``folder`` if one is given, by path; only those whose file still has that content."""
+        below = f"{self.key_of(folder)}/" if folder else ""
+        rows = [
+            one
+            for path, by_hash in sorted(self._file.content().holds.items())
+            for one in by_hash.values()
+            if path.startswith(below)
+        ]
+        return [one for one in rows if _sha256_of(Path(self._home, one.path)) == one.sha256]
+
+    def below(self, *folders: Path) -> Mapping[str, Mapping[str, str]]:
+        """Everything held below these folders, whether its file is there or not: path, with every link
+        followed, to {sha256: why}. The same object until something changes."""
+        known = self._file.content()
+        if folders not in known.below:
+            roots = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in folders)
+            paths = {str(Path(self._home, path)): by_hash for path, by_hash in known.holds.items()}
+            known.below[folders] = {
+                path: {sha256: one.why for sha256, one in by_hash.items()}
+                for path, by_hash in paths.items()
+                if path.startswith(roots)
+            }
+        return known.below[folders]
+
+    def copy(self, source: Path | str, target: Path | str) -> int:
+        """What is held below the folder ``source`` is held at the same places below ``target`` too.
+
+        For forks and copies: before the copied files are in place. Returns how many holds were added.
+        """
+        old, new = f"{self.key_of(source)}/", f"{self.key_of(target)}/"
+        with alone(self._path.parent):
+            known = self._copy()
+            found = [one for by in known.values() for one in by.values() if one.path.startswith(old)]
+            for one in found:
+                path = new + one.path[len(old) :]
+                known.setdefault(path, {})[one.sha256] = Hold(path, one.sha256, one.why, one.origin, one.at)
+            if found:
+                self._write(known)
+        return len(found)
+
+    def key_of(self, path: Path | str) -> str:
+        """How a file is named here: relative to the home with every link followed, so that it has one name."""
+        real = os.path.realpath(Path(self._home, path))
+        inside = real.startswith(self._home + os.sep)
+        return real[len(self._home) + 1 :].replace(os.sep, "/") if inside else real
+
+    def _drop(self, ends: Any) -> list[Hold]:
+        with alone(self._path.parent):
+            known = self._copy()
+            ended = [one for by_hash in known.values() for one in by_hash.values() if ends(one)]
+            for one in ended:
+                del known[one.path][one.sha256]
+            if ended:
+                self._write(known)
+        return ended
+
+    def _copy(self) -> dict[str, dict[str, Hold]]:
+        return {path: dict(by_hash) for path, by_hash in self._file.content().holds.items()}
+
+    def _write(self, known: dict[str, dict[str, Hold]]) -> None:
+        rows = {
+            path: {
+                one.sha256: {"why": one.why, "origin": one.origin, "at": one.at} for one in by_hash.values()
+            }
+            for path, by_hash in sorted(known.items())
+            if by_hash
+        }
+        for left in self._path.parent.glob(f".{self._path.name}.*.tmp"):  # by a writer that was killed
+            left.unlink(missing_ok=True)
+        write_atomically(
+            self._path, orjson.dumps({"schema": SCHEMA, "held": rows}, option=orjson.OPT_INDENT_2)
+        )
+        self._file.forget()
+
+
+class _Known:
+    """The file's content, the hashes in it for a quick no, and what was asked of it by folder."""
+
+    __slots__ = ("below", "hashes", "holds")
+
+    def __init__(self, holds: Holds) -> None:
+        self.below: dict[tuple[Path, ...], Mapping[str, Mapping[str, str]]] = {}
+        self.holds = holds
+        self.hashes = frozenset(sha256 for by_hash in holds.values() for sha256 in by_hash)
+
+
+def _decode(content: bytes) -> _Known:
+    try:
+        found = orjson.loads(content)
+        return _Known(
+            {
+                path: {
+                    sha256: Hold(path, sha256, str(row["why"]), str(row["origin"]), str(row["at"]))
+                    for sha256, row in by_hash.items()
+                }
+                for path, by_hash in found["held"].items()
+            }
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise BadFile(
+            "held.json is damaged; no code from eggs runs until it is whole.",
+            do="Restore it from a backup.",
+        ) from error
+
+
+def _sha256_of(path: Path) -> str:
+    with Walk(path.parent) as walk:
+        return walk.sha256(path.name)

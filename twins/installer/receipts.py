@@ -1,0 +1,194 @@
+"""Receipts: what a hatching put where, and what it replaced. One file each under ``$RAPP_HOME/eggs/receipts``.
+
+<id>.json          the receipt
+<id>.kept/         what was replaced, until a rollback puts it back
+<id>.frames.json   conversations that wait for the daemon
+<id>.undone/       what a forced rollback took away although it had changed
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec.structs import asdict
+
+from twins.eggs.parsed_egg import Opened
+from twins.errors import BadFile
+from twins.installer.errors import NoSuchHatching
+from twins.installer.restored_conversations import SUFFIX
+from twins.workspace.identity_file import read_regular, utc
+
+SCHEMA = "rappd-hatching/1.0"
+HATCHER_VERSION = "rappd 1.0"
+_MAX_BYTES = 256 << 20
+_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+class PlacedFile(msgspec.Struct, frozen=True):
+    """One file that a hatching wrote, by its path below the workspace.
+
+    ``old`` is the SHA-256 of what it replaced ("" for nothing), kept as ``kept``. ``record``: the house's
+    own bookkeeping. ``moved_to``: where it lies instead, in a workspace whose folders settings moved.
+    """
+
+    path: str
+    role: str
+    sha256: str
+    size: int
+    old: str = ""
+    kept: str = ""
+    held: str = ""
+    """The name under which it is held (``Held.key_of``), "" when it is not."""
+    record: bool = False
+    moved_to: str = ""
+
+
+class Receipt(msgspec.Struct):
+    """One hatching, as it is kept. ``workspace`` is relative to the home, or absolute outside of it."""
+
+    id: str
+    hatched_at: str
+    name: str
+    rappid: str
+    schema: str
+    kind: str
+    sha256: str
+    source: str
+    packed_at: str
+    signer: str
+    standing: str
+    destination: str
+    key: str
+    workspace: str
+    plan: str
+    overwrite: list[str]
+    whole: bool
+    """Whether the workspace itself came with it."""
+    files: list[PlacedFile] = msgspec.field(default_factory=list)
+    stayed: list[str] = msgspec.field(default_factory=list)
+    """Paths of which the egg held another version."""
+    refused: list[dict[str, str]] = msgspec.field(default_factory=list)
+    made: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    """Folders that it made, (base, path), outermost first."""
+    notes: list[str] = msgspec.field(default_factory=list)
+    pre_bond_egg: str = ""
+    rolled_back_at: str = ""
+
+    def encode(self) -> bytes:
+        """The receipt's file."""
+        return orjson.dumps({"receipt": SCHEMA, **asdict(self)}, asdict, orjson.OPT_INDENT_2)
+
+    @classmethod
+    def decode(cls, content: bytes) -> Receipt:
+        """Reads what ``encode`` wrote. Raises ``BadFile``."""
+        try:
+            found = orjson.loads(content)
+            if found.pop("receipt") != SCHEMA:
+                raise ValueError("another schema")
+            found["files"] = [PlacedFile(**row) for row in found["files"]]
+            found["made"] = [(base, path) for base, path in found["made"]]
+            return cls(**found)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadFile(
+                "This receipt is damaged; nothing was touched.", do="Restore it from a backup."
+            ) from error
+
+    def summary(self) -> dict[str, Any]:
+        """One row of a list."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "kind": self.kind,
+            "hatched_at": self.hatched_at,
+            "workspace": self.workspace,
+            "files": sum(not file.record for file in self.files),
+            "rolled_back_at": self.rolled_back_at,
+        }
+
+
+class Receipts:
+    """The receipts of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = Path(os.path.realpath(home)) / "eggs" / "receipts"
+
+    def listing(self) -> list[Receipt]:
+        """All of them, newest first. Raises ``BadFile`` for a damaged one."""
+        return [self.read(ident) for ident in reversed(self._idents())]
+
+    def find(self, selector: str) -> Receipt:
+        """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``NoSuchHatching``."""
+        found = [ident for ident in self._idents() if selector and ident.startswith(selector)]
+        if len(found) != 1:
+            what = (
+                f'Several hatchings begin with "{selector[:40]}".'
+                if found
+                else f'No hatching "{selector[:40]}".'
+            )
+            raise NoSuchHatching(what, do="rappd egg hatchings")
+        return self.read(found[0])
+
+    def read(self, ident: str) -> Receipt:
+        """The receipt of exactly that id."""
+        content = read_regular(self.path(ident), _MAX_BYTES) if _ID.fullmatch(ident) else None
+        if content is None:
+            raise NoSuchHatching(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
+        return Receipt.decode(content)
+
+    def forget(self, ident: str) -> None:
+        """Takes the receipt of a hatching away that came to nothing."""
+        self.path(ident).unlink(missing_ok=True)
+
+    def path(self, ident: str) -> Path:
+        """Where the receipt of that id lies."""
+        return self.folder / f"{ident}.json"
+
+    def kept(self, ident: str) -> Path:
+        """Where what it replaced lies."""
+        return self.folder / f"{ident}.kept"
+
+    def undone(self, ident: str) -> Path:
+        """Where a forced rollback puts what had changed."""
+        return self.folder / f"{ident}.undone"
+
+    def frames(self, ident: str) -> Path:
+        """Where its conversations wait."""
+        return self.folder / f"{ident}{SUFFIX}"
+
+    def waiting(self) -> list[str]:
+        """Ids of the hatchings whose conversations wait for the daemon, oldest first."""
+        names = (path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"*{SUFFIX}"))
+        return sorted(name for name in names if _ID.fullmatch(name))
+
+    def _idents(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        names = (
+            entry.name.removesuffix(".json") for entry in self.folder.iterdir() if entry.suffix == ".json"
+        )
+        return sorted(name for name in names if _ID.fullmatch(name))
+
+
+def published_receipt(
+    opened: Opened, *, kind: str, workspace: Path, files: list[str], again: bool, source: str, now: datetime
+) -> bytes:
+    """``HATCH_RECEIPT.json`` as published hatchers write it into the workspace."""
+    receipt: Mapping[str, Any] = {
+        "hatcher_version": HATCHER_VERSION,
+        "rappid": opened.rappid.text if opened.rappid else None,
+        "name": opened.name,
+        "kind": kind,
+        "source": source,
+        "hatched_at": utc(now),
+        "workspace": str(workspace),
+        "files": files,
+        "re_hatched": again,
+    }
+    return orjson.dumps(receipt, option=orjson.OPT_INDENT_2)

@@ -1,0 +1,230 @@
+"""Undoing a hatching: what it replaced comes back, what it brought goes, what changed since is never lost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from twins.errors import BadFile, TwinConflict
+from twins.fs.link_free_walk import Kind, Walk, Walks, files_below, name_of, walks
+from twins.installer.errors import ChangedSince
+from twins.installer.journal import Journal, Move, Spot
+from twins.installer.journal_apply import carry_out
+from twins.installer.moves import lay
+from twins.installer.quarantine import Held
+from twins.installer.receipts import PlacedFile, Receipt, Receipts
+from twins.installer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file
+from twins.workspace.identity_file import utc
+from twins.workspace.layout import alone
+from twins.workspace.workspace import is_placeholder
+
+_SHOWN = 3
+
+
+class RolledBack(msgspec.Struct):
+    """What a rollback did. Paths are relative to the workspace.
+
+    ``stayed``: the house's own records that went on since, and are left. ``aside``: where files that had
+    changed since the hatching are now. ``already``: it had been rolled back before; nothing was done.
+    """
+
+    id: str
+    name: str
+    restored: list[str] = msgspec.field(default_factory=list)
+    removed: list[str] = msgspec.field(default_factory=list)
+    stayed: list[str] = msgspec.field(default_factory=list)
+    aside: str = ""
+    already: bool = False
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the command line and the page."""
+        return asdict(self)
+
+
+def roll_back(
+    receipt: Receipt,
+    *,
+    home: Path,
+    receipts: Receipts,
+    held: Held,
+    even_if_changed: bool = False,
+    now: datetime | None = None,
+) -> RolledBack:
+    """Undoes one hatching, whole or not at all. Doing it twice does it once.
+
+    Raises ``ChangedSince``, naming files, when some changed since; told ``even_if_changed``, those are
+    put aside. A later hatching into the same workspace has to be undone first. Conversations that the
+    threads took in stay there, and code that was held stays held should it come back.
+    """
+    if receipt.rolled_back_at:
+        return RolledBack(receipt.id, receipt.name, already=True)
+    at = now or datetime.now(UTC)
+    undoing = _Undoing(receipt, home, receipts)
+    if undoing.changed and not even_if_changed:
+        names = sorted(undoing.changed)
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise ChangedSince(
+            f"{', '.join(names[:_SHOWN])}{more} changed since {receipt.name} hatched; nothing was touched.",
+            do=f"`rappd egg rollback {receipt.id} --even-if-changed` keeps them aside.",
+        )
+    return undoing.run(held, at)
+
+
+class _Undoing:
+    """One rollback under way. ``changed``: paths that are not as the hatching left them."""
+
+    def __init__(self, receipt: Receipt, home: Path, receipts: Receipts) -> None:
+        self._receipt = receipt
+        self._home = home
+        self._receipts = receipts
+        self._root = home / receipt.workspace
+        self._done = RolledBack(receipt.id, receipt.name)
+        with walks(home) as opened:
+            self.changed = self._changed_whole() if self._is_whole else self._changed_files(opened)
+
+    def run(self, held: Held, at: datetime) -> RolledBack:
+        root, done = self._root, self._done
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ident = new_id(at)
+        staging = make_staging(root.parent, ident)
+        journal = Journal(ident)
+        try:
+            if self._is_whole:
+                self._take_whole(journal, staging)
+            else:
+                with walks(self._home) as opened:
+                    self._put_back(journal, staging, opened)
+            self._close(journal, staging, at)
+            make_durable(staging)
+            if self._is_whole or not root.is_dir():
+                done.notes += carry_out(staging, journal, held, self._home)
+            else:
+                with alone(root):
+                    done.notes += carry_out(staging, journal, held, self._home)
+        except BaseException:
+            abandon(staging)
+            raise
+        return done
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._receipt.whole and bool(self._receipt.files)
+
+    def _changed_files(self, opened: Walks) -> set[str]:
+        """One that the hatching brought and that is gone is no loss; the house's records may go on."""
+        found = set()
+        for file in self._receipt.files:
+            spot = self._spot(file)
+            walk = opened[spot.base]
+            gone = not file.old and walk.find(spot.path).kind is Kind.NOTHING
+            if not file.record and not gone and walk.sha256(spot.path) != file.sha256:
+                found.add(file.path)
+        return found
+
+    def _changed_whole(self) -> set[str]:
+        root = self._root
+        if not root.is_dir() or root.is_symlink():
+            raise TwinConflict(
+                f"{self._receipt.name} is not at {root.name[:16]} any more; nothing was touched.",
+                do="rappd twins list --archived",
+            )
+        known = {file.path: file.sha256 for file in self._receipt.files}
+        there = set(files_below(root))
+        with Walk(root) as walk:
+            found = {path: walk.sha256(path) for path in there}
+        changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
+        made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}
+        return (changed - made) | (known.keys() - there)
+
+    def _take_whole(self, journal: Journal, staging: Path) -> None:
+        root = self._root
+        aside = self._staged(staging, "gone")
+        if self.changed:
+            folder = self._receipts.undone(self._receipt.id)
+            if self._receipts.folder.stat().st_dev != root.stat().st_dev:
+                folder = root.parent / f".{folder.name}"  # a folder cannot be renamed to another disk
+            aside = Spot(name_of(folder, self._home), root.name)
+            self._done.aside = str(folder / root.name)
+            journal.made.append(Spot(name_of(folder.parent, self._home), folder.name))
+        journal.moves.append(
+            Move(Spot(name_of(root.parent, self._home), root.name), aside=aside, folder=True)
+        )
+        self._done.removed = sorted(file.path for file in self._receipt.files)
+
+    def _put_back(self, journal: Journal, staging: Path, opened: Walks) -> None:
+        done = self._done
+        made: set[Spot] = set()
+        for number, file in enumerate(self._receipt.files):
+            target = self._spot(file)
+            there = opened[target.base].find(target.path)
+            now = opened[target.base].sha256(target.path)
+            is_other = there.kind not in (Kind.FILE, Kind.NOTHING)
+            if is_other or (file.record and now != file.sha256):
+                done.stayed.append(file.path)
+                continue
+            aside = self._staged(staging, f"gone/{number:06d}")
+            if file.path in self.changed and now:
+                aside = self._own(f"{self._receipts.undone(self._receipt.id).name}/{file.path}")
+                done.aside = str(self._receipts.undone(self._receipt.id))
+                made |= {
+                    Spot(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)
+                }
+            if file.old:
+                source = self._kept(file, staging, opened)
+                journal.moves.append(Move(target, source, aside if now else None, now, file.old))
+                done.restored.append(file.path)
+            elif now:
+                journal.moves.append(Move(target, aside=aside, old=now))
+                done.removed.append(file.path)
+        journal.made = sorted(made, key=lambda spot: spot.path)
+        journal.pruned = [Spot(base, path) for base, path in self._receipt.made]
+        journal.dropped = [self._own(self._receipts.kept(self._receipt.id).name)]
+
+    def _kept(self, file: PlacedFile, staging: Path, opened: Walks) -> Spot:
+        """The earlier version, laid into the staging folder; its place beside the receipt keeps it too."""
+        kept = self._own(f"{self._receipts.kept(self._receipt.id).name}/{file.kept}")
+        if opened[kept.base].sha256(kept.path) != file.old:
+            raise BadFile(
+                f"The earlier {file.path} is not as it was kept; nothing was touched.",
+                do="Restore the workspace from its pre-bond egg.",
+            )
+        source = self._staged(staging, f"old/{file.kept}")
+        lay(kept, source, opened)
+        return source
+
+    def _close(self, journal: Journal, staging: Path, at: datetime) -> None:
+        """The receipt goes on, saying that it was rolled back; conversations that still wait go."""
+        frames = self._receipts.frames(self._receipt.id)
+        if frames.exists():
+            waiting = hash_of(frames).sha256
+            journal.moves.append(
+                Move(self._own(frames.name), aside=self._staged(staging, "frames"), old=waiting)
+            )
+        path = self._receipts.path(self._receipt.id)
+        staged = stage_file(staging, "receipt", replace(self._receipt, rolled_back_at=utc(at)).encode())
+        journal.moves.append(
+            Move(
+                self._own(path.name),
+                self._staged(staging, "receipt"),
+                self._staged(staging, "receipt.old"),
+                hash_of(path).sha256,
+                staged.sha256,
+            )
+        )
+
+    def _spot(self, file: PlacedFile) -> Spot:
+        if file.moved_to:
+            path = Path(file.moved_to)
+            return Spot(name_of(path.parent, self._home), path.name)
+        return Spot(self._receipt.workspace, file.path)
+
+    def _own(self, path: str) -> Spot:
+        return Spot(name_of(self._receipts.folder, self._home), path)
+
+    def _staged(self, staging: Path, path: str) -> Spot:
+        return Spot(name_of(staging, self._home), path)

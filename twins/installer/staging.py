@@ -1,0 +1,218 @@
+"""Writing an egg's parts beside their destination, on the same disk, before anything there is touched."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import Lock, get_ident
+
+import msgspec
+
+from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
+from twins.byte_sizes import amount
+from twins.eggs.parsed_egg import Opened, Part
+from twins.errors import BadEgg
+from twins.fs.link_free_walk import Walk, split
+from twins.installer.errors import DiskFull
+from twins.installer.journal_apply import MOVING, PREFIX, UNDOING
+from twins.zip.ordered_pool import Ahead, in_tasks
+
+Progress = Callable[[str, int, int], None]
+"""``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
+
+_SPARE = 4 << 20  # what journals and receipts may need besides
+_LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
+_FEW = 32  # files that are quicker synced one by one
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """One written file."""
+
+    sha256: str
+    size: int
+
+
+def new_id(now: datetime) -> str:
+    """The name of one hatching: sorts by time, within a second too unless only the second is known."""
+    within = f"{now.microsecond >> 4:04x}{secrets.token_hex(1)}" if now.microsecond else secrets.token_hex(3)
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{within}"
+
+
+def make_staging(beside: Path, ident: str) -> Path:
+    """An empty staging folder in ``beside``, the folder that the destination lies in."""
+    beside.mkdir(mode=0o700, parents=True, exist_ok=True)
+    staging = beside / f"{PREFIX}{ident}"
+    staging.mkdir(mode=0o700)
+    handle = os.open(beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return staging
+
+
+def abandon(staging: Path) -> None:
+    """Throws a staging folder away, unless a journal says that it is still needed."""
+    if not (staging / MOVING).exists() and not (staging / UNDOING).exists():
+        shutil.rmtree(
+            staging, ignore_errors=True
+        )  # the failure that led here is told; leftovers go at the start
+
+
+def check_room(beside: Path, needed: int, name: str) -> None:
+    """Raises ``DiskFull`` when ``needed`` bytes do not fit on the disk of ``beside``."""
+    found = os.statvfs(beside)
+    missing = needed + _SPARE - found.f_bavail * found.f_frsize
+    if missing > 0:
+        raise DiskFull(
+            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(missing)}, rerun."
+        )
+
+
+def stage_parts(
+    opened: Opened, parts: list[Part], tree: Path, progress: Progress | None = None
+) -> dict[str, Staged]:
+    """Writes ``parts`` below ``tree`` by their targets; what was written, by target.
+
+    Raises ``BadEgg`` when a part is not as long as the egg says.
+    """
+    told = _Told(progress, sum(part.size for part in parts))
+    written: dict[str, Staged] = {}
+    tree.mkdir(mode=0o700, exist_ok=True)
+    with Ahead[dict[str, Staged]](meanwhile=told.tell) as ahead:
+        tasks = in_tasks((part, part.size) for part in parts)
+        for staged in ahead.each(partial(_stage, opened.name, task, tree, told, ahead) for task in tasks):
+            told.tell()
+            written |= staged
+    return written
+
+
+class _Told:
+    """How far the staging is. Whoever stages adds to it; the thread that began it tells."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._thread = get_ident()
+        self._lock = Lock()
+        self._done = 0
+
+    def add(self, octets: int) -> None:
+        """So many more bytes are staged."""
+        with self._lock:
+            self._done += octets
+        if get_ident() == self._thread:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tells it, from the thread that began."""
+        if self._progress is not None:
+            self._progress("stage", self._done, self._total)
+
+
+def _stage(
+    egg: str, parts: list[Part], tree: Path, told: _Told, ahead: Ahead[dict[str, Staged]]
+) -> dict[str, Staged]:
+    written = {}
+    with Walk(tree, durable=False) as walk:
+        for part in parts:
+            digest = hashlib.sha256()
+            size = 0
+            above, name = split(part.target)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(name, flags, 0o600, dir_fd=walk.folder(above, make=True))
+            try:
+                for chunk in ahead.unless_stopped(part.chunks()):
+                    size += len(chunk)
+                    if size > part.size:
+                        break
+                    digest.update(chunk)
+                    _write(handle, chunk)
+                    told.add(len(chunk))
+                if size >= _LARGE and hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(handle)
+            if size != part.size:
+                raise BadEgg(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
+            written[part.target] = Staged(digest.hexdigest(), size)
+    return written
+
+
+def stage_file(tree: Path, target: str, content: bytes) -> Staged:
+    """Writes one file of this house's own below ``tree``, over an earlier one."""
+    with Walk(tree, durable=False) as walk:
+        above, name = split(target)
+        folder = walk.folder(above, make=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(content)
+    return Staged(hashlib.sha256(content).hexdigest(), len(content))
+
+
+def hash_of(path: Path) -> Staged:
+    """Hash and size of a staged file."""
+    with path.open("rb") as file:
+        return Staged(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+
+
+def make_durable(staging: Path) -> None:
+    """Returns once everything below ``staging`` is on the disk."""
+    paths = list(_below(staging))
+    if len(paths) > _FEW and _sync_disk(staging):
+        return
+    for path, is_folder in paths:
+        try:
+            handle = open_root(path, follow=False) if is_folder else _opened(Path(path))
+        except UnsafeFileError:  # a link or a pipe that a twin's folder keeps has nothing to be synced
+            continue
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    folder = open_root(path.parent, follow=False)
+    try:
+        return open_regular(folder, (path.name,))[0]
+    finally:
+        os.close(folder)
+
+
+def _write(handle: int, chunk: bytes) -> None:
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _below(folder: Path) -> Iterator[tuple[str, bool]]:
+    for above, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            yield os.path.join(above, name), False  # noqa: PTH118 - a Path per file is too slow here
+        yield above, True
+
+
+def _sync_disk(folder: Path) -> bool:
+    """One call for many files, where the system has it (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    handle = open_root(folder, follow=False)
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if call is None:
+            return False
+        if call(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+        return True
+    finally:
+        os.close(handle)

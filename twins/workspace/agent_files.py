@@ -1,0 +1,218 @@
+"""Agent files in a workspace: put in, taken out, molted, restored, approved. Nothing is half-written."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from agents.contract.file_discovery import CARTRIDGE, LISPY
+from agents.storage.safe_open import UnsafeFileError
+from twins.errors import BadFile, NoSuchFile
+from twins.fs.portable_names import other_spelling, shown, why_not_portable
+from twins.workspace.workspace import Workspace, write_atomically
+
+MAX_BYTES = 5 << 20
+_MAX_RECORD = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,118}")
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """One earlier version of an agent file; ``number`` counts from 1, the oldest."""
+
+    number: int
+    at: float
+    sha256: str
+    reason: str
+    path: Path
+
+
+class AgentFiles:
+    """The files under ``agents/`` of one workspace, and what is kept about them."""
+
+    def __init__(self, workspace: Workspace, *, approvals: Path) -> None:
+        """``approvals`` lies where no worker can write, so that no agent approves itself."""
+        self._workspace = workspace
+        self._files = workspace.files
+        self._approvals = approvals
+        self._approved: dict[str, Any] | None = None
+
+    def path(self, filename: str) -> Path:
+        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``,
+        ``UnsafeFileError``."""
+        path = self._inside(filename)
+        if not self._files.is_file(path):
+            if self._files.exists(path):
+                raise UnsafeFileError(f"{filename} is a link, or no regular file.")
+            raise NoSuchFile(f'No agent file "{filename}".', do="rappd agents list")
+        return path
+
+    def read(self, filename: str) -> bytes:
+        """The file's content."""
+        return self._files.read(self.path(filename))
+
+    def stage(self, filename: str, content: bytes) -> tuple[str, Path]:
+        """Checks an incoming file and lays it beside the agents, out of their sight.
+
+        Returns (final name, staged path). Raises ``BadFile`` before anything is written.
+        """
+        name = proper_name(filename)
+        if len(content) > MAX_BYTES:
+            raise BadFile(
+                f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
+            )
+        check_syntax(name, content)
+        self._check_name(name)
+        staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
+        self._files.write_durably(staged, content)
+        return name, staged
+
+    def place(self, name: str, staged: Path, *, reason: str = "") -> None:
+        """Moves a staged file to its place; what it replaces becomes a generation."""
+        target = self._inside(name)
+        if self._files.exists(target):
+            self.keep_generation(name, reason)
+        self._files.rename(staged, target)
+
+    def discard(self, staged: Path) -> None:
+        """Throws a staged file away."""
+        self._files.remove(staged, missing_ok=True)
+
+    def remove(self, filename: str) -> str:
+        """Takes a file out of service and keeps it; returns the token that brings it back."""
+        path = self.path(filename)
+        if path.name == "basic_agent.py":
+            raise BadFile("basic_agent.py is what agents are made of; it stays.", do="")
+        token = f"{int(time.time())}-{secrets.token_hex(6)}"
+        folder = self._workspace.kept / "removed" / token
+        self._files.write_durably(folder / "name", filename.encode())
+        self._files.rename(path, folder / "file")
+        return token
+
+    def undo(self, token: str) -> str:
+        """Brings a removed file back; returns its name. A file now in its place is not overwritten."""
+        folder = self._workspace.kept / "removed" / token
+        if not re.fullmatch(r"\d+-[0-9a-f]{12}", token) or not self._files.is_file(folder / "file"):
+            raise NoSuchFile("That cannot be brought back any more.", do="Import the file again.")
+        name = self._files.read(folder / "name", _MAX_RECORD).decode("utf-8", "replace")
+        target = self._inside(name)
+        if self._files.exists(target):
+            raise BadFile(f"{name} exists again; the removed one stays kept.", do="Remove the new one first.")
+        self._check_name(name)
+        self._files.rename(folder / "file", target)
+        return name
+
+    def keep_generation(self, filename: str, reason: str) -> None:
+        """Copies the present version of a file into its generations."""
+        content = self.read(filename)
+        folder = self._generations(filename)
+        number = max((kept.number for kept in self.generations(filename)), default=0) + 1
+        record = {"at": time.time(), "sha256": sha256(content), "reason": reason}
+        self._files.write_durably(folder / f"{number:06d}.py", content)
+        self._files.write_durably(folder / f"{number:06d}.json", orjson.dumps(record))
+
+    def generations(self, filename: str) -> list[Generation]:
+        """Earlier versions, oldest first."""
+        found = []
+        folder = self._generations(filename)
+        for name in self._files.names(folder):
+            if not re.fullmatch(r"\d{1,9}\.json", name):
+                continue
+            path = folder / name
+            record = orjson.loads(self._files.read(path, _MAX_RECORD))
+            found.append(
+                Generation(
+                    int(path.stem), record["at"], record["sha256"], record["reason"], path.with_suffix(".py")
+                )
+            )
+        return found
+
+    def restore(self, filename: str, number: int) -> None:
+        """Puts a generation back in service; the present version becomes a generation itself."""
+        wanted = next((kept for kept in self.generations(filename) if kept.number == number), None)
+        if wanted is None:
+            raise NoSuchFile(
+                f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
+            )
+        content = self._files.read(wanted.path)
+        if self._files.exists(self._inside(filename)):
+            self.keep_generation(filename, f"before going back to generation {number}")
+        self._files.write_durably(self._inside(filename), content)
+
+    def is_approved(self, digest: str) -> bool:
+        """Whether the operator allowed files of that SHA-256 to change structure."""
+        if self._approved is None:
+            path = self._approvals
+            self._approved = orjson.loads(path.read_bytes()) if path.exists() else {}
+        return digest in self._approved
+
+    def approve(self, filename: str, digest: str) -> None:
+        """Remembers the operator's approval of exactly these bytes."""
+        self.is_approved(digest)
+        assert self._approved is not None
+        self._approved[digest] = {"file": filename, "at": int(time.time())}
+        write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
+
+    def _check_name(self, filename: str) -> None:
+        """Raises ``BadFile`` for a name that some system cannot hold beside what is there."""
+        if why := why_not_portable(filename):
+            raise BadFile(f"{why[0].upper()}{why[1:]}; nothing was written.", do="Choose another name.")
+        folder = self._workspace.agents
+        for name in filename.split("/"):
+            present = [present for present, _ in self._files.modes(folder)]
+            if other := other_spelling(name, present):
+                raise BadFile(
+                    f"{shown(other)} is there, and some disks take {shown(name)} for the same file.",
+                    do="Choose another name.",
+                )
+            folder /= name
+
+    def _generations(self, filename: str) -> Path:
+        return self._workspace.kept / "generations" / filename.replace("/", "__")
+
+    def _inside(self, filename: str) -> Path:
+        parts = filename.split("/")
+        if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(
+            (".py", LISPY, CARTRIDGE)
+        ):
+            raise BadFile(
+                f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
+            )
+        return self._workspace.agents.joinpath(*parts)
+
+
+def proper_name(filename: str) -> str:
+    """A file name as agents have it: the last part, ending in ``_agent.py``, ``.lispy`` or ``.lispy.json``."""
+    name = filename.replace("\\", "/").rsplit("/", 1)[-1].strip()
+    for ending in (LISPY, CARTRIDGE):
+        if name.endswith(ending):
+            return (re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(ending)).strip("_-") or "new") + ending
+    if not name.endswith(".py"):
+        raise BadFile(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
+    stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
+    return (stem if stem.endswith("_agent") else f"{stem}_agent") + ".py"
+
+
+def check_syntax(name: str, content: bytes) -> None:
+    """Raises ``BadFile`` with the line when ``content`` is not Python. LisPy is read when it is loaded."""
+    if name.endswith((LISPY, CARTRIDGE)):
+        return
+    try:
+        ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, SyntaxError) and error.lineno:
+            text = f"{name} line {error.lineno}: {error.msg}"
+            raise BadFile(text, do="Fix it and import it again.") from error
+        raise BadFile(f"{name} is not Python: {error}", do="Send a text file in UTF-8.") from error
+
+
+def sha256(content: bytes) -> str:
+    """SHA-256 of a file's content, 64 hex."""
+    return hashlib.sha256(content).hexdigest()

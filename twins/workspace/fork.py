@@ -1,0 +1,156 @@
+"""Forking: a new twin that begins where another one is, and goes its own way from there.
+
+It takes along soul, agents, services and memories. It does not take secrets, installed packages, what
+the house keeps about files, or the history of a life that was not its own. Conversations lie in the
+daemon's store, which forks them itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from agents.storage.safe_open import open_folder, open_regular, open_root
+from twins.errors import BadFile
+from twins.installer.quarantine import Held
+from twins.workspace.bonds import record_event
+from twins.workspace.identity_file import MAX_NAME, Identity
+from twins.workspace.layout import TwinPlaces
+from twins.workspace.listing import scan
+from twins.workspace.souls import default_soul, proper_soul
+from twins.workspace.twin import Twin, mint_rappid, settle
+from twins.workspace.workspace import Workspace
+
+# Of the dot-names in a workspace only these belong to whoever lives in it.
+_DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})
+_OWN_PAPERS = frozenset({"rappid.json", "bonds.json", "archived.json", "HATCH_RECEIPT.json"})
+_HOUSE = frozenset({".brainstem_data/kept", ".brainstem_data/soul_history"})
+_NEVER = (
+    r"(?i)\.env(rc|\..*)?|\.copilot_(token|session|pending)|voice\.zip|.*\.(token|session|secret|key)|private"
+    r"|\.git|\.?venv|node_modules|__pycache__|\.pytest_cache|.*\.py[co]|\.DS_Store|Thumbs\.db|\..*\.tmp|\.tmp-.*"
+)
+_CHANGED = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
+_CHUNK = 1 << 20
+_MAX_DEPTH = 64
+
+
+class Fork(msgspec.Struct):
+    """The new twin, how many files it took along, and the paths that it left behind, each with why."""
+
+    twin: Twin
+    files: int
+    left: list[tuple[str, str]] = msgspec.field(default_factory=list)
+
+
+def fork(
+    places: TwinPlaces,
+    original: Twin,
+    *,
+    held: Held,
+    owner: str,
+    name: str = "",
+    now: datetime | None = None,
+    entropy: bytes | None = None,
+) -> Fork:
+    """A new twin whose ``parent_rappid`` is the original's; whole or not at all.
+
+    The original is only read, and should not be awake meanwhile: files of a database may not fit
+    together otherwise. Quarantined code stays quarantined in the fork. Raises ``BadName``.
+    """
+    at = now or datetime.now(UTC)
+    name = name or _free_name(places, original.name)
+    rappid = mint_rappid(owner, name, entropy)
+    identity = Identity.new(rappid, name=name, kind=original.kind, born_at=at, parent=original.rappid)
+    with places.stage(rappid.key) as staged:
+        copying = _Copying()
+        copying.tree(original.workspace.root, staged)
+        workspace = Workspace.at(staged)
+        if not workspace.files.exists(workspace.soul):
+            workspace.files.write_durably(workspace.soul, proper_soul(default_soul(original.kind, name)))
+        workspace.create()
+        identity.write(staged)
+        record_event(workspace, "birth", at=at, note=f"forked from {original.rappid.text}")
+        held.copy(original.workspace.root, places.active(rappid.key))
+        return Fork(settle(places, staged, identity), copying.files, copying.left)
+
+
+class _Copying:
+    """Copies a tree without ever following a link, whatever its own agents do to it meanwhile."""
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.left: list[tuple[str, str]] = []
+
+    def tree(self, source: Path, target: Path) -> None:
+        """Everything below ``source`` that a fork takes along. Raises ``BadFile`` naming what resists."""
+        handle = open_root(source, follow=False)
+        try:
+            self._entries(handle, target, "", 0)
+        finally:
+            os.close(handle)
+
+    def _entries(self, handle: int, target: Path, above: str, depth: int) -> None:
+        for name in sorted(os.listdir(handle)):
+            path = f"{above}{name}"
+            why = _why_left(path, name) or ("too deep" if depth > _MAX_DEPTH else "")
+            try:
+                why = why or self._entry(handle, name, target / name, path, depth)
+            except OSError as error:
+                if error.errno not in _CHANGED:
+                    raise BadFile(
+                        f"{path} cannot be copied: {error.strerror}; nothing was forked.",
+                        do="Look at the file.",
+                    ) from error
+                why = "changed meanwhile"
+            if why:
+                self.left.append((path, why))
+
+    def _entry(self, handle: int, name: str, target: Path, path: str, depth: int) -> str:
+        mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
+        if stat.S_ISREG(mode):
+            return self._file(handle, name, target)
+        if not stat.S_ISDIR(mode):
+            return "a link" if stat.S_ISLNK(mode) else "not a file"
+        inner = open_folder(handle, (name,))
+        try:
+            target.mkdir(mode=0o700)
+            self._entries(inner, target, f"{path}/", depth + 1)
+        finally:
+            os.close(inner)
+        return ""
+
+    def _file(self, handle: int, name: str, target: Path) -> str:
+        descriptor, found = open_regular(handle, (name,))
+        with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy, _CHUNK)
+            os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        self.files += 1
+        return ""
+
+
+def _free_name(places: TwinPlaces, name: str) -> str:
+    taken = {twin.name for twin in scan(places).twins}
+    start, count = name[: MAX_NAME - 20], 1
+    while (free := f"{start} (fork{f' {count}' if count > 1 else ''})") in taken:
+        count += 1
+    return free
+
+
+def _why_left(path: str, name: str) -> str:
+    if re.fullmatch(_NEVER, name):
+        return "a secret, or made anew"
+    if path in _OWN_PAPERS:
+        return "its own"
+    if path in _HOUSE:
+        return "a past that is not the fork's"
+    if "/" not in path and name.startswith(".") and name not in _DOT_NAMES:
+        return "belongs to the place"
+    return ""
