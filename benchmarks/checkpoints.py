@@ -13,11 +13,11 @@ from typing import Any
 
 from envelopes.keys import IdentityKey
 from twins.eggs.frames import Frame
-from twins.eggs.writers.formats import Maker
-from twins.installer.quarantine import Held
-from twins.workspace.checkpoint_restore import go_back, look_back
+from twins.eggs.writers.formats import EggMaker
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.checkpoint_restore import plan_restore, restore
 from twins.workspace.checkpoints import Checkpoints
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
 from twins.workspace.workspace import Workspace
 
@@ -36,16 +36,16 @@ def run() -> list[tuple[str, str]]:
     """Rows of (what, figure), each the median of three; beside them a plain copy of the folder, synced."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         home = Path(folder) / "home"
-        places = TwinPlaces(home)
+        places = TwinLayout(home)
         twin = mint(places, "gardener", owner="bench")
         _fill(twin)
         checkpoints = Checkpoints(
-            places, key=IdentityKey.generate(), maker=Maker(), conversations=lambda key: _Silence()
+            places, key=IdentityKey.generate(), maker=EggMaker(), conversations=lambda key: _Silence()
         )
-        held, host = Held(home / "held.json", home), Workspace.at(home / "brainstem")
+        held, host = QuarantineList(home / "held.json", home), Workspace.at(home / "brainstem")
 
         def back(selector: str) -> Any:
-            return go_back(checkpoints, places, twin, selector, held=held, host=host)
+            return restore(checkpoints, places, twin, selector, held=held, host=host)
 
         def change_three() -> None:
             for number in range(3):
@@ -54,7 +54,7 @@ def run() -> list[tuple[str, str]]:
         first = checkpoints.make(twin)
         megabytes = MEMORIES * MEMORY_BYTES / 1e6
         made = _median(lambda: checkpoints.make(twin))
-        looked = _median(lambda: look_back(checkpoints, twin, first.id))
+        looked = _median(lambda: plan_restore(checkpoints, twin, first.id))
         went = _median(lambda: back(first.id), before=change_three)
         copied = _median(lambda: _copy(twin.workspace.root, Path(folder) / "copy"))
         return [

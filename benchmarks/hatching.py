@@ -18,8 +18,8 @@ from envelopes.keys import IdentityKey
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import look_at
 from twins.eggs.writers.pack import pack
-from twins.installer.installer import Importer
-from twins.installer.quarantine import Held
+from twins.installer.installer import Installer
+from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
 
 _AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -78,9 +78,9 @@ def _rows(where: Path, how: str) -> list[tuple[str, str]]:
         return rows
 
 
-def _importer(home: Path, key: IdentityKey) -> Importer:
-    held, signers = Held(home / "held.json", home), Signers(home / "signers.json")
-    return Importer(home, held=held, signers=signers, fingerprint=key.fingerprint)
+def _importer(home: Path, key: IdentityKey) -> Installer:
+    held, signers = QuarantineList(home / "held.json", home), Signers(home / "signers.json")
+    return Installer(home, held=held, signers=signers, fingerprint=key.fingerprint)
 
 
 class _Homes:

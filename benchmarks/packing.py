@@ -18,10 +18,10 @@ from pathlib import Path
 import orjson
 
 from envelopes.keys import IdentityKey
-from twins.eggs.writers.formats import Form
+from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
 from twins.eggs.writers.secret_scan import SecretScan
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 from twins.workspace.workspace import Workspace
 
@@ -38,12 +38,14 @@ def run() -> list[tuple[str, str]]:
         size = sum(path.stat().st_size for path in files)
         key = IdentityKey.generate()
 
-        def packed(form: Form) -> float:
+        def packed(form: EggFormat) -> float:
             target = root / f"{form}.egg"
             return _best(lambda: pack(workspace, target, form=form, at=_AT, key=key, overwrite=True))
 
         rows = [("the twin", f"{size / _MB:.0f} MB in {len(files):,} files")]
-        taken = {form: packed(form) for form in (Form.TWIN, Form.ORGANISM, Form.RAPP1_ORGANISM)}
+        taken = {
+            form: packed(form) for form in (EggFormat.TWIN, EggFormat.ORGANISM, EggFormat.RAPP1_ORGANISM)
+        }
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
         rows.append(("memory at its height, interpreter included", f"{peak:.0f} MB"))
         for form, seconds in taken.items():
@@ -53,18 +55,18 @@ def run() -> list[tuple[str, str]]:
         rows.append(("of which the secret scan, reading included", f"{size / _MB / scan:.0f} MB/s"))
         rows += [(f"scan of {kind}", f"{rate:.0f} MB/s") for kind, rate in _rates(workspace).items()]
         with _unscanned():
-            without = packed(Form.TWIN)
+            without = packed(EggFormat.TWIN)
         rows.append(("pack, nothing looked at", f"{size / _MB / without:.0f} MB/s"))
         for name, command in _peers(workspace.root, root):
             seconds = _best(lambda command=command: subprocess.run(command, shell=True, check=True))  # type: ignore[misc]
             rows.append(
-                (name, f"{size / _MB / seconds:.0f} MB/s; {seconds / taken[Form.TWIN]:.1f} x our time")
+                (name, f"{size / _MB / seconds:.0f} MB/s; {seconds / taken[EggFormat.TWIN]:.1f} x our time")
             )
         return rows
 
 
 def _twin(root: Path) -> Workspace:
-    workspace = mint(TwinPlaces(root / "home"), "gardener", owner="local", now=_AT).workspace
+    workspace = mint(TwinLayout(root / "home"), "gardener", owner="local", now=_AT).workspace
     chance = random.Random(1)
     words = [word for word in Path(random.__file__).read_text().split() if len(word) < 20]
     stdlib = Path(sysconfig.get_paths()["stdlib"])

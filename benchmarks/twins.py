@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.fork import fork
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import MemoryCounter, find, list_twins
 from twins.workspace.rappid import Rappid
@@ -27,7 +27,7 @@ def run() -> list[tuple[str, str]]:
     """Rows of (what, figure). Nothing but the file system's own cache is warm; a list is the median of nine."""
     rows: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        places = TwinPlaces(Path(folder))
+        places = TwinLayout(Path(folder))
         began = time.perf_counter()
         twins = [mint(places, f"Twin {number}", owner="bench") for number in range(TWINS)]
         rows.append(("born, written through to the disk", f"{_each(began, TWINS):.2f} ms each"))
@@ -60,7 +60,7 @@ def run() -> list[tuple[str, str]]:
         rows.append((f"find one of {TWINS} by name", f"{found:.0f} ms"))
         rows.append((f"lineage of {TWINS}", f"{_median(lambda: Families(places).tree()):.0f} ms"))
 
-        held = Held(places.home / "held.json", places.home)
+        held = QuarantineList(places.home / "held.json", places.home)
         began = time.perf_counter()
         for _ in range(20):
             fork(places, twins[0], held=held, owner="bench", name="forked")
@@ -76,8 +76,8 @@ def run() -> list[tuple[str, str]]:
 
 def _alone(home: Path) -> float:
     code = (
-        "import sys, time, pathlib; from twins.workspace.listing import list_twins; from twins.workspace.layout import TwinPlaces;"
-        "began = time.perf_counter(); rows = list_twins(TwinPlaces(pathlib.Path(sys.argv[1]))).rows;"
+        "import sys, time, pathlib; from twins.workspace.listing import list_twins; from twins.workspace.layout import TwinLayout;"
+        "began = time.perf_counter(); rows = list_twins(TwinLayout(pathlib.Path(sys.argv[1]))).rows;"
         "print((time.perf_counter() - began) * 1e3)"
     )
     taken = [

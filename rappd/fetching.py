@@ -17,7 +17,7 @@ from rappd.errors import Mistyped, RappdError
 from rappd.settings.load import Settings
 from twins.fs.portable_names import folded
 from twins.workspace.agent_files import proper_name
-from twins.workspace.sources import Offered
+from twins.workspace.sources import OfferedAgent
 
 MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000
@@ -52,7 +52,7 @@ def source_name(text: str) -> str:
     return short
 
 
-async def discover(name: str, settings: Settings) -> list[Offered]:
+async def discover(name: str, settings: Settings) -> list[OfferedAgent]:
     """What the source offers. Raises ``Unreachable`` when there is nothing to find."""
     if name.startswith("/"):
         found = await asyncio.to_thread(_in_folder, Path(name))
@@ -74,7 +74,7 @@ async def fetch(location: str) -> bytes:
     return content
 
 
-def _in_folder(folder: Path) -> list[Offered]:
+def _in_folder(folder: Path) -> list[OfferedAgent]:
     try:
         root = (folder / "agents" if (folder / "agents").is_dir() else folder).resolve()
         found = root.is_dir()
@@ -82,7 +82,7 @@ def _in_folder(folder: Path) -> list[Offered]:
         found = False
     if not found:
         raise Unreachable(f"There is no folder {str(folder)[:120]}.", do="Give a folder of agent files.")
-    return [Offered(path.stem, _title(path.stem), "", str(path)) for path in sorted(_agent_files(root))]
+    return [OfferedAgent(path.stem, _title(path.stem), "", str(path)) for path in sorted(_agent_files(root))]
 
 
 def _agent_files(root: Path) -> list[Path]:
@@ -110,15 +110,15 @@ def _read(path: Path) -> bytes:
         raise Unreachable(f"{path} cannot be read.", do="Connect the source again.") from error
 
 
-def _one_per_file(offered: list[Offered]) -> list[Offered]:
+def _one_per_file(offered: list[OfferedAgent]) -> list[OfferedAgent]:
     """The first of those that would become the same file."""
-    kept: dict[str, Offered] = {}
+    kept: dict[str, OfferedAgent] = {}
     for one in offered:
         kept.setdefault(folded(proper_name(f"{one.id}.py")), one)
     return list(kept.values())
 
 
-async def _on_github(name: str, settings: Settings) -> list[Offered]:
+async def _on_github(name: str, settings: Settings) -> list[OfferedAgent]:
     raw = f"{settings.text('github.raw').rstrip('/')}/{name}/main"
     async with aiohttp.ClientSession(timeout=_SECONDS) as session:
         manifest = _json(await _get(session, f"{raw}/manifest.json"))
@@ -133,13 +133,13 @@ async def _on_github(name: str, settings: Settings) -> list[Offered]:
             items = listing if isinstance(listing, list) else []
             names = [item.get("name") for item in items if isinstance(item, dict)]
         return [
-            Offered(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
+            OfferedAgent(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
             for file in names
             if isinstance(file, str) and re.fullmatch(r"[A-Za-z0-9_.-]+_agent\.py", file)
         ]
 
 
-def _from_manifest(item: Any, raw: str) -> Offered | None:
+def _from_manifest(item: Any, raw: str) -> OfferedAgent | None:
     if not isinstance(item, dict):
         return None
     agent_id, path = item.get("id"), item.get("path") or item.get("filename")
@@ -148,7 +148,7 @@ def _from_manifest(item: Any, raw: str) -> Offered | None:
     if not isinstance(path, str) or ".." in path.split("/") or "://" in path:
         return None
     path = path if "/" in path else f"agents/{path}"
-    return Offered(
+    return OfferedAgent(
         agent_id,
         str(item.get("name") or _title(agent_id))[:120],
         str(item.get("description") or "")[:500],

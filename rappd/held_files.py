@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rappd.errors import Ambiguous
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
 
 _ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
@@ -24,8 +24,8 @@ class HeldFile(NamedTuple):
     at: str
 
 
-def held_files(held: Held, workspace: Workspace) -> list[HeldFile]:
-    """Everything held in a workspace, by path. Raises ``BadFile`` when the list is damaged."""
+def held_files(held: QuarantineList, workspace: Workspace) -> list[HeldFile]:
+    """Everything held in a workspace, by path. Raises ``BadFileError`` when the list is damaged."""
     found: dict[str, HeldFile] = {}
     for folder, prefix in ((workspace.root, ""), (workspace.agents, "agents/")):
         key = held.key_of(folder)

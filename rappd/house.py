@@ -46,7 +46,7 @@ from rappd.transcript.frames import RestoredConversations
 from rappd.unheard import Unheard
 from rappd.upgrading import settle_in
 from rappd.workplace import sandbox_wish
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.trash import told
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
@@ -90,7 +90,7 @@ class House:
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
         workspace.create()
-        self.held = Held(home.held, home.root)
+        self.held = QuarantineList(home.held, home.root)
         self.reaching: Reaching | None = None  # until there is a host to reach out from
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)

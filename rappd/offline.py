@@ -86,7 +86,7 @@ def _with_workers(
     from rappd.quarantine import Quarantine
     from rappd.workplace import LIBRARY, folders_of, pool_config, sandbox_wish, trusted_plan
     from twins.installer.code_origins import CodeOrigins
-    from twins.installer.quarantine import Held
+    from twins.installer.quarantine import QuarantineList
     from twins.workspace.sources import Sources
 
     settings = Settings.load(home)
@@ -100,7 +100,7 @@ def _with_workers(
         supervisor = WorkerSupervisor(on_output=lambda pool, pid, line: None, sandbox=sandbox_wish(settings))
         try:
             await supervisor.start()
-            quarantine = Quarantine(Held(home.held, home.root), workspace)
+            quarantine = Quarantine(QuarantineList(home.held, home.root), workspace)
             plan = pool_config(workspace, settings, home.root, os.environ, quarantine)
             pools = WorkerPools(supervisor, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)

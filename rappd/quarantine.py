@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from twins.errors import BadFile
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
 
 _DAMAGED = object()
@@ -18,7 +18,7 @@ _DAMAGED = object()
 class Quarantine:
     """What is held in one workspace. Workers cannot read the list themselves: they are told it."""
 
-    def __init__(self, held: Held, workspace: Workspace) -> None:
+    def __init__(self, held: QuarantineList, workspace: Workspace) -> None:
         self._held = held
         self._folders = (workspace.root, workspace.agents)
         self._seen: Mapping[str, Mapping[str, str]] | None = None
@@ -28,7 +28,7 @@ class Quarantine:
         """Reads anew what is held, for workers too; another object when that changed. Blocks on the disk."""
         try:
             found = self._held.below(*self._folders)
-        except BadFile:
+        except BadFileError:
             return _DAMAGED  # nothing of the workspace is served now; workers go by what they were told
         if found is not self._seen:
             self._standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
@@ -40,7 +40,7 @@ class Quarantine:
         read lets nothing run."""
         try:
             return self._held.why(path, sha256)
-        except BadFile as problem:
+        except BadFileError as problem:
             return str(problem)
 
     def standing(self) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from agents.storage.safe_fs import SafeTree
 from rappd.errors import Mistyped, NotFound
 from rappd.held_files import HeldFile, held_files, named
 from rappd.listing import example_for, failure_text, listing, ready_text
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
@@ -86,7 +86,7 @@ class Structure:
                 _refuse_unloadable(name, outcome)
                 before = self._state(name)
                 if before is not None and not replace:
-                    raise BadFile(f"{name} exists already.", do="Choose another name, or molt it.")
+                    raise BadFileError(f"{name} exists already.", do="Choose another name, or molt it.")
                 if molt:
                     self._check_molt(name, outcome)
                 await in_file_pool(files.place, name, staged, reason=reason)
@@ -206,12 +206,12 @@ class Structure:
         after = {item["name"]: item for item in outcome["agents"]}
         for agent in state.agents:
             if agent.name not in after:
-                raise BadFile(
+                raise BadFileError(
                     f"The new {name} has lost {agent.name}.", do="A molt keeps names and parameters."
                 )
             reasons = is_molt_of(agent.described(), Description(**after[agent.name]))
             if reasons:
-                raise BadFile(
+                raise BadFileError(
                     f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
                 )
 
@@ -246,9 +246,9 @@ def _refuse_unloadable(name: str, outcome: dict[str, Any]) -> None:
     failure = outcome.get("failure")
     if failure and not failure.get("missing_module"):
         line = f" line {failure['line']}" if failure.get("line") else ""
-        raise BadFile(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
+        raise BadFileError(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
     if not failure and not outcome.get("agents"):
         rejected = outcome.get("quarantined") or [{"reason": "it holds no agent"}]
-        raise BadFile(
+        raise BadFileError(
             f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform."
         )

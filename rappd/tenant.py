@@ -45,7 +45,7 @@ from rappd.workplace import (
 )
 from twins.cartridges.buddy_store import is_buddy
 from twins.installer.code_origins import CodeOrigins
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.agent_files import AgentFiles, sha256
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import Workspace
@@ -92,7 +92,7 @@ class Tenant:
         gate: Gate,
         private_root: Path,
         approvals: Path,
-        held: Held,
+        held: QuarantineList,
         title: str = "",
         address: str = "",
         watched: bool = True,

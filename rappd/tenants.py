@@ -14,10 +14,10 @@ from rappd.home import Home
 from rappd.tenant import Tenant
 from rappd.unheard import failed_later
 from rappd.wakes import Wakes
-from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.lookup import active_one
+from twins.errors import NoSuchTwinError, TwinConflictError
+from twins.lifecycle.lookup import find_active
 from twins.lifecycle.state_index import is_body
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
@@ -64,7 +64,7 @@ class Tenants:
 
     def __init__(self, home: Home, host: Tenant, make: Make, *, failed: Failed) -> None:
         self.host = host
-        self.places = TwinPlaces(home.root)
+        self.places = TwinLayout(home.root)
         self.doors: Doors | None = None
         self._wakes = Wakes(home)
         self._make = make
@@ -78,10 +78,10 @@ class Tenants:
         self._put_off: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def twin(self, selector: str) -> Tenant:
-        """The tenant of an active twin, opened if need be. Raises ``NoSuchTwin``, ``TwinConflict``."""
+        """The tenant of an active twin, opened if need be. Raises ``NoSuchTwinError``, ``TwinConflictError``."""
         tenant = self._open.get(selector)  # a whole key, mostly
         if tenant is None:
-            twin = await asyncio.to_thread(active_one, self.places, selector)
+            twin = await asyncio.to_thread(find_active, self.places, selector)
             tenant = self._open.get(twin.key) or await self._open_twin(twin)
         self._used[tenant.name] = time.monotonic()
         return tenant
@@ -183,7 +183,7 @@ class Tenants:
             self._last_ports[key] = port
             try:
                 await self.boot(key)
-            except (NoSuchTwin, TwinConflict) as problem:  # gone, or set aside
+            except (NoSuchTwinError, TwinConflictError) as problem:  # gone, or set aside
                 log.info("the twin %s sleeps on: %s", key, problem)
                 await asyncio.to_thread(self._wakes.forget, key)
             except Exception:
@@ -220,7 +220,7 @@ class Tenants:
             if (known := self._open.get(twin.key)) is not None:
                 return known
             if not await asyncio.to_thread(is_body, twin.workspace.root):  # it moved since it was found
-                twin = await asyncio.to_thread(active_one, self.places, twin.key)
+                twin = await asyncio.to_thread(find_active, self.places, twin.key)
             await asyncio.to_thread(twin.workspace.create)
             tenant = self._make(twin.key, twin.name, twin.workspace)
             tenant.under_way += 1  # not closed for others before whoever wanted it has it

@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple
 
 from rappd.quarantine import Quarantine
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace import workspace_env
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace import Workspace
@@ -33,7 +33,7 @@ def env_file_state(workspace: Workspace, quarantine: Quarantine) -> EnvFileState
             return EnvFileState({})
         held = quarantine.reason(workspace.env_file, sha256(content))
         found = workspace_env.parse(workspace_env.decode(content))
-    except BadFile as problem:
+    except BadFileError as problem:
         return EnvFileState({}, problem=(str(problem), problem.do))
     except OSError as problem:
         reason = problem.strerror or str(problem)

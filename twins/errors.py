@@ -11,7 +11,7 @@ class TwinError(Problem):
     code = "twin"
 
 
-class NoSuchFile(TwinError):
+class NoSuchFileError(TwinError):
     """A file that the workspace does not hold."""
 
     code = "no_such_file"
@@ -19,7 +19,7 @@ class NoSuchFile(TwinError):
     exit_code = 4
 
 
-class BadFile(TwinError):
+class BadFileError(TwinError):
     """A file that cannot be taken in: wrong kind, wrong name, damaged, or not what it claims."""
 
     code = "bad_file"
@@ -27,7 +27,7 @@ class BadFile(TwinError):
     exit_code = 5
 
 
-class BadRappid(TwinError):
+class BadRappidError(TwinError):
     """Text that is not a rappid in any form in circulation."""
 
     code = "bad_rappid"
@@ -35,7 +35,7 @@ class BadRappid(TwinError):
     exit_code = 5
 
 
-class NoSuchTwin(TwinError):
+class NoSuchTwinError(TwinError):
     """No twin of that name or rappid lives in the state that the verb needs."""
 
     code = "no_such_twin"
@@ -43,7 +43,7 @@ class NoSuchTwin(TwinError):
     exit_code = 4
 
 
-class TwinConflict(TwinError):
+class TwinConflictError(TwinError):
     """What is on disk does not allow it: the place is taken, the twin is in another state."""
 
     code = "twin_conflict"
@@ -51,7 +51,7 @@ class TwinConflict(TwinError):
     exit_code = 9
 
 
-class Unconfirmed(TwinError):
+class UnconfirmedError(TwinError):
     """A verb that destroys, without the yes it needs."""
 
     code = "unconfirmed"
@@ -59,7 +59,7 @@ class Unconfirmed(TwinError):
     exit_code = 6
 
 
-class BadEgg(TwinError):
+class BadEggError(TwinError):
     """An egg that is damaged or does not hold what it claims; nothing was written."""
 
     code = "bad_egg"
@@ -67,19 +67,19 @@ class BadEgg(TwinError):
     exit_code = 5
 
 
-class HostileEgg(BadEgg):
+class HostileEgg(BadEggError):
     """An egg made to do harm: names outside its folder, links, bombs. Refused whole, nothing was written."""
 
     code = "hostile_egg"
 
 
-class UnknownEgg(BadEgg):
+class UnknownEgg(BadEggError):
     """A cartridge of no known kind; never guessed at (RAPP v1 §18.10.2)."""
 
     code = "unknown_egg"
 
 
-class SecretFound(TwinError):
+class SecretFoundError(TwinError):
     """Something that looks like a secret lies in what was to be packed; nothing was packed."""
 
     code = "secret_found"
@@ -87,7 +87,7 @@ class SecretFound(TwinError):
     exit_code = 5
 
 
-class BadCartridge(TwinError):
+class BadCartridgeError(TwinError):
     """A cartridge that cannot be loaded: wrong shape, or an image that no machine could have written."""
 
     code = "bad_cartridge"
@@ -95,7 +95,7 @@ class BadCartridge(TwinError):
     exit_code = 5
 
 
-class NotForThisMachine(TwinError):
+class NotForThisMachineError(TwinError):
     """A sealed egg that the sealing key at hand does not open; nothing was written."""
 
     code = "not_for_this_machine"
@@ -103,7 +103,7 @@ class NotForThisMachine(TwinError):
     exit_code = 5
 
 
-class BadSealingKey(TwinError):
+class BadEncryptionKeyError(TwinError):
     """Text that is no key to seal eggs with, or to open them."""
 
     code = "bad_sealing_key"

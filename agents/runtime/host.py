@@ -47,7 +47,7 @@ class WorkerHost:
     ``deps_last``: packages do not come before the standard library. Making a room
     changes this process for good (import path, names that agent files import), so it has only one.
 
-    A *file* in a request is ``{rel, path, stamp, source_path?}``: the version of ``path`` with that
+    A *file* in a request is ``{rel, path, format_timestamp, source_path?}``: the version of ``path`` with that
     stamp, from ``source_path`` (a kept copy) once the file itself is another version.
     """
 

@@ -24,7 +24,7 @@ from rappd.errors import Conflict
 from rappd.store.catching_up import catch_up
 from rappd.version import __version__
 from twins.eggs import integrity
-from twins.fs.atomic_file import settled, staged_file
+from twins.fs.atomic_file import atomic_file, settled
 from twins.zip.names import safe_path
 from twins.zip.writer import ArchiveWriter
 
@@ -58,7 +58,7 @@ def back_up(
     progress: Progress | None = None,
 ) -> Backup:
     """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
-    ``passphrase``. Raises ``TwinConflict`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
+    ``passphrase``. Raises ``TwinConflictError`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
     if passphrase:
         check_passphrase(passphrase)
     moment = (at or datetime.now(UTC)).astimezone(UTC)
@@ -68,7 +68,7 @@ def back_up(
     for scrap in home.glob(f"{SCRATCH}*"):  # of one that was killed
         shutil.rmtree(scrap, ignore_errors=True)
     with (
-        staged_file(target, overwrite=overwrite) as file,
+        atomic_file(target, overwrite=overwrite) as file,
         tempfile.TemporaryDirectory(dir=home, prefix=SCRATCH) as folder,
         ArchiveWriter(file, at=moment) as writer,
     ):

@@ -19,7 +19,7 @@ from rappd.backup.secrets import unseal
 from rappd.errors import Conflict, Refused
 from rappd.store.anchor_file import AnchorFile
 from twins.eggs import integrity
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip.extracting import extract
 from twins.zip.reader import Archive
 
@@ -43,7 +43,7 @@ class Restored:
 def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
     """The manifest of a backup, after every byte was read and compared.
 
-    With a ``passphrase`` its keys were opened, too. Raises ``BadEgg``, ``WrongPassphrase``.
+    With a ``passphrase`` its keys were opened, too. Raises ``BadEggError``, ``WrongPassphrase``.
     """
     with Archive.open(path) as archive:
         manifest = _manifest(archive)
@@ -51,9 +51,9 @@ def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
         names = [member.name for member in archive.members if member.name != integrity.MEMBER]
         sealed.compare({name: archive.digest(name) for name in names})
         if manifest["with_keys"] and SEALED not in archive:
-            raise BadEgg("The backup's keys are missing; nothing was restored.", do="Use another.")
+            raise BadEggError("The backup's keys are missing; nothing was restored.", do="Use another.")
         if sealed.signer != manifest["fingerprint"]:
-            raise BadEgg(
+            raise BadEggError(
                 "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
             )
         if manifest["with_keys"] and passphrase:
@@ -64,7 +64,7 @@ def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
 def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
     """Brings a backup's home back, whole or not at all. ``home`` must be empty or not exist.
 
-    Raises ``Conflict``, ``BadEgg``, ``WrongPassphrase``, and ``Refused`` when the backup has keys and no
+    Raises ``Conflict``, ``BadEggError``, ``WrongPassphrase``, and ``Refused`` when the backup has keys and no
     passphrase was given. Blocks on the disk.
     """
     if home.exists() and any(home.iterdir()):
@@ -113,7 +113,7 @@ def _mark_restored(staged: Path, backed_up_at: str) -> None:
 
 def _manifest(archive: Archive) -> dict[str, Any]:
     if MANIFEST not in archive or integrity.MEMBER not in archive:
-        raise BadEgg(
+        raise BadEggError(
             "That is no backup of a home; nothing was restored.", do="rappd egg inspect tells what it is."
         )
     try:
@@ -126,7 +126,7 @@ def _manifest(archive: Archive) -> dict[str, Any]:
         return {**found, "machine": str(found["machine"]), "backed_up_at": str(found["backed_up_at"]),
                 "fingerprint": str(found["fingerprint"])}  # fmt: skip
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise BadEgg(
+        raise BadEggError(
             "That is no backup of a home; nothing was restored.", do="rappd egg inspect tells what it is."
         ) from error
 
@@ -138,7 +138,7 @@ def _unpack_keys(octets: bytes, passphrase: str, staged: Path) -> None:
         with Archive.open(Path(file.name)) as bundle:
             names = [member.name for member in bundle.members]
             if not all(map(is_secret, names)):
-                raise BadEgg(
+                raise BadEggError(
                     "The backup's keys hold something else; nothing was restored.", do="Use another."
                 )
             extract(bundle, staged)

@@ -119,10 +119,10 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
     if daemon.running():
         found = daemon.post("/agents/new", {"filename": filename, "source": source})
     else:
-        from twins.errors import BadFile
+        from twins.errors import BadFileError
 
         if (workspace.agents / filename).exists():
-            raise BadFile(f"{filename} exists already.", do="choose another name")
+            raise BadFileError(f"{filename} exists already.", do="choose another name")
         _place(home, filename, source.encode(), "new")
         found = {"status": "ok", "file": filename, "message": f"{filename} is written."}
     found["path"] = str(workspace.agents / found["file"])
@@ -192,13 +192,13 @@ def _files(home: Home) -> AgentFiles:
 
 def _place(home: Home, filename: str, content: bytes, reason: str) -> str:
     """Puts a file in its place; what its owner brings in himself is approved by that."""
-    from twins.installer.quarantine import Held
+    from twins.installer.quarantine import QuarantineList
     from twins.workspace.agent_files import sha256
 
     files = _files(home)
     name, staged = files.stage(filename, content)
     files.place(name, staged, reason=reason)
-    Held(home.held, home.root).release(files.path(name), sha256(content))
+    QuarantineList(home.held, home.root).release(files.path(name), sha256(content))
     return name
 
 

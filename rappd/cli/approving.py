@@ -17,7 +17,7 @@ from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.held_files import HeldFile
-    from twins.installer.quarantine import Held
+    from twins.installer.quarantine import QuarantineList
     from twins.workspace.workspace import Workspace
 
 
@@ -133,10 +133,10 @@ def _row(one: HeldFile) -> dict[str, Any]:
 
 
 def _everybody(home: Home) -> list[_Whose]:
-    from twins.workspace.layout import TwinPlaces
+    from twins.workspace.layout import TwinLayout
     from twins.workspace.listing import scan
 
-    twins = scan(TwinPlaces(home.root)).twins
+    twins = scan(TwinLayout(home.root)).twins
     return [_whose(home, ""), *(_Whose(twin.key, twin.name, twin.workspace) for twin in twins)]
 
 
@@ -144,11 +144,11 @@ def _whose(home: Home, twin: str) -> _Whose:
     from rappd.home import machine_name
     from rappd.offline import workspace_of
     from rappd.settings.load import Settings
-    from twins.workspace.layout import TwinPlaces
+    from twins.workspace.layout import TwinLayout
     from twins.workspace.listing import find
 
     if twin:
-        found = find(TwinPlaces(home.root), twin)
+        found = find(TwinLayout(home.root), twin)
         return _Whose(found.key, found.name, found.workspace)
     home.create()
     settings = Settings.load(home)
@@ -157,7 +157,7 @@ def _whose(home: Home, twin: str) -> _Whose:
     return _Whose("", machine_name(settings.text("name")), workspace)
 
 
-def _held(home: Home) -> Held:
-    from twins.installer.quarantine import Held
+def _held(home: Home) -> QuarantineList:
+    from twins.installer.quarantine import QuarantineList
 
-    return Held(home.held, home.root)
+    return QuarantineList(home.held, home.root)

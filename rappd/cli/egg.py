@@ -56,7 +56,7 @@ def pack(
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem."""
     from rappd.operations.egg_packing import Order
-    from twins.eggs.writers.secret_scan import SecretsFound
+    from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
 
     order = Order(
@@ -73,7 +73,7 @@ def pack(
     try:
         with bar(f"Packing {name or 'brainstem'}") as told:
             found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
-    except SecretsFound as problem:
+    except SecretsFoundError as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
                 note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")
@@ -122,10 +122,10 @@ def verify(file: Path, as_json: bool) -> None:
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """What differs between two eggs, file by file."""
     from twins.eggs.readers.detect import open_egg
-    from twins.eggs.readers.diff import compare
+    from twins.eggs.readers.diff import compare_eggs
 
     with open_egg(egg_at(before)) as old, open_egg(egg_at(after)) as new:
-        found = compare(old, new)
+        found = compare_eggs(old, new)
         if as_json:
             print_json(found.as_json())
             return

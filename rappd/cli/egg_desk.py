@@ -88,9 +88,9 @@ def _registry_set() -> str:
 
 def _is_egg_string(text: str) -> bool:
     from twins.eggs.egg_strings import decode
-    from twins.errors import BadEgg
+    from twins.errors import BadEggError
 
     try:
         return len(decode(text)) > 0
-    except BadEgg:
+    except BadEggError:
         return False

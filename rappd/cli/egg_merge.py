@@ -61,8 +61,8 @@ def _merge_eggs(
     from rappd.operations.merging import merge_eggs
     from rappd.settings.load import Settings
     from rappd.version import __version__
-    from twins.eggs.writers.formats import Maker
-    from twins.eggs.writers.secret_scan import SecretsFound
+    from twins.eggs.writers.formats import EggMaker
+    from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.installer.signers import Signers
 
     base, ours, theirs = _three(files)
@@ -78,11 +78,11 @@ def _merge_eggs(
                 into.absolute(),
                 key=home.identity(),
                 signers=Signers(home.signers),
-                maker=Maker(version=__version__, host=machine_name(Settings.load(home).text("name"))),
+                maker=EggMaker(version=__version__, host=machine_name(Settings.load(home).text("name"))),
                 allow=allow,
                 overwrite=force,
             )
-    except SecretsFound as problem:
+    except SecretsFoundError as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
                 note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")

@@ -45,19 +45,19 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.settings.load import Settings
     from rappd.store.reading import Reader
     from rappd.wakes import Wakes
-    from twins.installer.quarantine import Held
-    from twins.workspace.layout import TwinPlaces
+    from twins.installer.quarantine import QuarantineList
+    from twins.workspace.layout import TwinLayout
 
     def last_talks() -> dict[str, float]:
         with Reader(home.database) as record:
             return record.last_talks()
 
     home.create()
-    places = TwinPlaces(home.root)
+    places = TwinLayout(home.root)
     verbs = TwinVerbs(
         places,
         Asleep(Wakes(home)),
-        held=Held(home.held, home.root),
+        held=QuarantineList(home.held, home.root),
         owner=machine_name(Settings.load(home).text("name")),
         last_talks=last_talks,
     )

@@ -58,8 +58,8 @@ def _restore(name: str, number: int) -> Answer:
 
 
 def text_of(file: str) -> str:
-    """The text of a file, or of stdin. Raises ``NotFound``, ``BadFile``."""
-    from twins.errors import BadFile
+    """The text of a file, or of stdin. Raises ``NotFound``, ``BadFileError``."""
+    from twins.errors import BadFileError
 
     if file == "-":
         content = sys.stdin.buffer.read()
@@ -71,7 +71,7 @@ def text_of(file: str) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise BadFile("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
+        raise BadFileError("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
     if not text.strip():
-        raise BadFile("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
+        raise BadFileError("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
     return text

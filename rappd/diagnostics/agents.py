@@ -20,8 +20,8 @@ from rappd.offline import workspace_of
 from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings
 from rappd.workspace_variables import env_file_state
-from twins.installer.quarantine import Held
-from twins.workspace.layout import TwinPlaces
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
 
@@ -59,9 +59,9 @@ def check_agents(visit: Visit) -> Iterator[Finding]:
 def check_variables(visit: Visit) -> Iterator[Finding]:
     """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
     home = visit.home
-    held = Held(home.held, home.root)
+    held = QuarantineList(home.held, home.root)
     workspaces = [("brainstem", "", workspace_of(home, visit.settings))]
-    workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinPlaces(home.root)).twins]
+    workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinLayout(home.root)).twins]
     for name, key, workspace in workspaces:
         state = env_file_state(workspace, Quarantine(held, workspace))
         if state.problem:

@@ -34,7 +34,7 @@ def tenant_of(request: web.Request) -> Tenant:
 
 
 def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwin``."""
+    """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwinError``."""
 
     async def named(request: web.Request) -> web.StreamResponse:
         tenant = await request.app[HOUSE].tenants.twin(request.match_info["twin"])

@@ -13,8 +13,8 @@ from rappd.machines.refusals import not_allowed
 from rappd.passage import Caller
 from rappd.tenant import HOST, Tenant
 from rappd.tenants import Tenants
-from twins.errors import NoSuchTwin, TwinConflict
-from twins.lifecycle.lookup import active_one
+from twins.errors import NoSuchTwinError, TwinConflictError
+from twins.lifecycle.lookup import find_active
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ class Addressing:
             if tenant.id == f"{name}_{self._node}":
                 return tenant.name
         try:
-            return (await asyncio.to_thread(active_one, self._tenants.places, name)).key
-        except (NoSuchTwin, TwinConflict) as problem:
+            return (await asyncio.to_thread(find_active, self._tenants.places, name)).key
+        except (NoSuchTwinError, TwinConflictError) as problem:
             if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
                 raise NotFound(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
             raise not_allowed() from problem

@@ -11,7 +11,7 @@ from envelopes.introduction import Introduction, introduce
 from envelopes.keys import IdentityKey
 from neighborhoods.trust.contexts import TlsFiles
 from rappd.home import Home
-from twins.eggs.encryption import make_sealing_key, recipient_of
+from twins.eggs.encryption import make_encryption_key, recipient_of
 from twins.workspace.workspace import write_atomically
 
 
@@ -40,7 +40,7 @@ def material(home: Home, identity: IdentityKey) -> Material:
         der = made.certificate_der
     path = home.keys / "sealing.txt"
     if not path.exists():
-        write_atomically(path, make_sealing_key()[0].encode())
+        write_atomically(path, make_encryption_key()[0].encode())
     secret = path.read_text().strip()
     return Material(files, der, secret, recipient_of(secret))
 

@@ -31,8 +31,8 @@ class OutgoingEggs:
     def stage(self, id: str, source: Path, recipient: str = "") -> Path:
         """A copy of ``source``, sealed for ``recipient`` if one is given; on the disk when it returns.
 
-        Raises ``NotFound``, ``Mistyped`` for one that no peer takes, ``DiskFull``, ``NotWritable``,
-        ``BadSealingKey``.
+        Raises ``NotFound``, ``Mistyped`` for one that no peer takes, ``DiskFullError``, ``NotWritableError``,
+        ``BadEncryptionKeyError``.
         """
         try:
             found = source.stat()

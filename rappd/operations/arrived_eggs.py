@@ -72,7 +72,7 @@ class ArrivedEggs:
 
         The same ``id`` brings the same egg: what came of it before is answered, and one that is still coming
         gives way, for its connection is dead. Raises ``TooMany`` when too much of that peer waits or comes in,
-        ``BadEgg`` and its kin for what is none.
+        ``BadEggError`` and its kin for what is none.
         """
         coming = _Coming()
         key = (peer.fingerprint, id or coming.name)
@@ -194,7 +194,7 @@ class _Coming:
     async def receive(self, part: Path, body: AsyncIterator[bytes]) -> str:
         """Writes what comes to a new file, which is on the disk then; its SHA-256.
 
-        Raises ``Mistyped`` when it is too much, nothing, or stops coming, ``DiskFull``, ``NotWritable``.
+        Raises ``Mistyped`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
         """
         digest, size = hashlib.sha256(), 0
         loop = asyncio.get_running_loop()

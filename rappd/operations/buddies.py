@@ -14,14 +14,14 @@ from rappd.errors import Conflict, Mistyped
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_schema import NAMELESS
-from twins.cartridges.buddy_status_cache import glimpse
-from twins.cartridges.buddy_store import KIND, Nest, is_buddy
+from twins.cartridges.buddy_status_cache import buddy_status
+from twins.cartridges.buddy_store import KIND, BuddyStore, is_buddy
 from twins.cartridges.json_documents import Document
-from twins.errors import TwinConflict, TwinError
-from twins.lifecycle.lookup import active_one
+from twins.errors import TwinConflictError, TwinError
+from twins.lifecycle.lookup import find_active
 from twins.workspace import souls
-from twins.workspace.identity_file import BadName
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.identity_file import BadNameError
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin, rename
 from twins.workspace.workspace import Workspace
@@ -46,7 +46,7 @@ class BuddyVerbs:
 
     def __init__(
         self,
-        places: TwinPlaces,
+        places: TwinLayout,
         *,
         last_talks: Callable[[], Mapping[str, float]],
         renamed: Callable[[str, str], None],
@@ -91,14 +91,14 @@ class BuddyVerbs:
     # In threads from here on.
 
     def _status(self, selector: str) -> dict[str, Any]:
-        twin = _buddy(active_one(self._places, selector))
-        nest, now = Nest(twin.workspace), datetime.now(UTC)
+        twin = _buddy(find_active(self._places, selector))
+        nest, now = BuddyStore(twin.workspace), datetime.now(UTC)
         found = buddy_state.egg(now, name=twin.name) if nest.is_empty() else nest.read()
         lived = buddy_actions.act(found, Action.STATUS, now)
         return {**_told(twin, lived.document), "action": "status", "done": True, "message": lived.said}
 
     def _act(self, selector: str, action: Action, text: str, kind: str) -> dict[str, Any]:
-        twin = active_one(self._places, selector)
+        twin = find_active(self._places, selector)
         nest = nest_of(twin)
         nameless = action is Action.FEED and nest.read()["organism"].get("name", NAMELESS) == NAMELESS
         met, pulse = self._around(twin) if action is Action.EXPLORE else (False, 0)
@@ -106,7 +106,7 @@ class BuddyVerbs:
         if text and lived.done and action in (Action.POST, Action.COMMENT):
             nest.hear(text[:MAX_TEXT], action.value)
         if nameless:  # it hatched, and has a name now
-            with suppress(BadName):
+            with suppress(BadNameError):
                 twin = rename(twin, lived.document["organism"]["name"])
                 souls.take_name(twin.workspace, NAMELESS, twin.name)
             self._renamed(twin.key, twin.name)
@@ -126,16 +126,16 @@ class BuddyVerbs:
 
     def _hear(self, key: str, text: str) -> None:
         workspace = Workspace.at(self._places.active(key))
-        nest = Nest(workspace)
+        nest = BuddyStore(workspace)
         if not nest.is_empty() and is_buddy(workspace):
             nest.hear(text[:MAX_TEXT], "chat")
 
 
-def nest_of(twin: Twin) -> Nest:
+def nest_of(twin: Twin) -> BuddyStore:
     """Where a buddy lives, with an egg in it at least. Raises ``Conflict`` for a twin that is none."""
-    nest = Nest(_buddy(twin).workspace)
+    nest = BuddyStore(_buddy(twin).workspace)
     if nest.is_empty():
-        with suppress(TwinConflict):  # somebody laid it meanwhile
+        with suppress(TwinConflictError):  # somebody laid it meanwhile
             nest.lay(name=twin.name)
     return nest
 
@@ -163,7 +163,7 @@ def _told(twin: Twin, buddy: Document) -> dict[str, Any]:
         "name": twin.name,
         "kind": twin.kind,
         "buddy": {
-            **glimpse(buddy),
+            **buddy_status(buddy),
             **{key: organism[key] for key in more},
             "memories": len(organism["long_memory"]),
         },

@@ -10,11 +10,11 @@ from typing import Any
 from rappd.errors import Mistyped
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_effects import Action
-from twins.cartridges.buddy_status_cache import glimpse
+from twins.cartridges.buddy_status_cache import buddy_status
 from twins.cartridges.json_documents import Document, canonical, same
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 
 def run_lispy(
@@ -86,7 +86,7 @@ def live(
         "steps": 0,
         "notes": [],
         "next": "",
-        "buddy": glimpse(buddy),
+        "buddy": buddy_status(buddy),
     }
 
 
@@ -96,7 +96,7 @@ def _must_live(name: str, document: Document, shape: Shape) -> None:
     scale = document["organism"].get("scale", "daemon")
     if scale != "daemon" or document["body"]["kind"] == "cartridge_xml":
         what = f"of scale {scale}" if scale != "daemon" else "in XML"
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"{name} is an organism {what}; nothing here runs it.", do=f"rappd cartridge inspect {name}"
         )
 

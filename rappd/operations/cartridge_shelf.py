@@ -17,11 +17,11 @@ from rappd.errors import Mistyped, NotFound
 from rappd.home import Home
 from rappd.operations.cartridge_showing import name_of
 from rappd.operations.signer_standing import standing
-from twins.cartridges.cartridge_io import Loaded, load_with_bytes, loaded, signer_of
+from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
 
@@ -54,7 +54,7 @@ class CartridgeShelf:
 
     def read(self, name: str, twin: str = "") -> dict[str, Any]:
         """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is. Raises
-        ``NotFound``, ``BadCartridge``."""
+        ``NotFound``, ``BadCartridgeError``."""
         owners = [whose for whose in self._everybody() if whose.key == twin]
         for file in (file for whose in owners for file in _files(whose)):
             if file.rel == name:
@@ -70,16 +70,18 @@ class CartridgeShelf:
         return self._signed(*signer_of(digest, signature.encode(), name=name))
 
     def sign(self, octets: bytes, *, name: str) -> dict[str, Any]:
-        """What belongs into ``FILE.sig`` beside a cartridge of these bytes. Raises ``BadCartridge``."""
+        """What belongs into ``FILE.sig`` beside a cartridge of these bytes. Raises ``BadCartridgeError``."""
         if loaded(octets, name=name).shape is not None:
-            raise BadCartridge(f"{name} is no LisPy cartridge; nothing was signed.", do="rappd cartridge")
+            raise BadCartridgeError(
+                f"{name} is no LisPy cartridge; nothing was signed.", do="rappd cartridge"
+            )
         digest = hashlib.sha256(octets).hexdigest()
         sealed = integrity.seal({name: digest}, at=utc(datetime.now(UTC)), key=self._home.identity())
         return {"file": name + integrity.SIGNATURE_SUFFIX, "signature": sealed.decode()}
 
     def _everybody(self) -> Iterator[_Whose]:
         yield _Whose("", "", self._host.agents, self._host.files)
-        for twin in scan(TwinPlaces(self._home.root)).twins:
+        for twin in scan(TwinLayout(self._home.root)).twins:
             yield _Whose(twin.key, twin.name, twin.workspace.agents, twin.workspace.files)
 
     def _row(self, file: AgentFile, whose: _Whose) -> dict[str, Any]:
@@ -93,7 +95,7 @@ class CartridgeShelf:
         try:
             found = load_with_bytes(file.path, files=file.files)[1]
             if found.shape is not None:
-                raise BadCartridge(f"{file.rel} is a buddy, no LisPy cartridge.", do="rappd egg hatch")
+                raise BadCartridgeError(f"{file.rel} is a buddy, no LisPy cartridge.", do="rappd egg hatch")
             return {**row, **_about(found), **self._signed(found.signer, found.notes), "problem": ""}
         except Problem as problem:
             return {**row, "name": file.rel, "problem": str(problem)}
@@ -107,7 +109,7 @@ def _files(whose: _Whose) -> list[AgentFile]:
     return [file for file in find_agent_files(whose.agents, whose.files) if file.rel.endswith(CARTRIDGE)]
 
 
-def _about(found: Loaded) -> dict[str, Any]:
+def _about(found: LoadedCartridge) -> dict[str, Any]:
     continuation = found.document.get("continuation", {})
     return {
         "name": name_of(found.document, found.shape),

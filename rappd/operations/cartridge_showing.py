@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from twins.cartridges import buddy_state, lispy_file
-from twins.cartridges.buddy_status_cache import glimpse
-from twins.cartridges.cartridge_io import Loaded
+from twins.cartridges.buddy_status_cache import buddy_status
+from twins.cartridges.cartridge_io import LoadedCartridge
 from twins.cartridges.json_documents import Document
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 
-def whose(path: Path, found: Loaded) -> dict[str, Any]:
+def whose(path: Path, found: LoadedCartridge) -> dict[str, Any]:
     """Which file, of whom, of which kind."""
     kind = "lispy" if found.shape is None else "buddy"
     shape = found.shape.value if found.shape else found.document.get("schema", lispy_file.TYPE)
@@ -54,7 +54,7 @@ def about_lispy(document: Document) -> dict[str, Any]:
     }
 
 
-def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
+def about_buddy(found: LoadedCartridge, now: datetime) -> dict[str, Any]:
     """How a buddy in a file is."""
     assert found.shape is not None
     buddy = convert(found.document, Shape.BUDDY)
@@ -63,7 +63,7 @@ def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
     organism = buddy["organism"]
     return {
         "buddy": {
-            **glimpse(buddy),
+            **buddy_status(buddy),
             "frames_survived": organism["frames_survived"],
             "created_at": organism["created_at"],
             "hatched_at": organism["hatched_at"],
@@ -80,7 +80,7 @@ def about_buddy(found: Loaded, now: datetime) -> dict[str, Any]:
 def _entry(document: Document) -> str:
     try:
         return lispy_file.entry_of(document)
-    except BadCartridge:
+    except BadCartridgeError:
         return ""
 
 

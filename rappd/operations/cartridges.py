@@ -22,7 +22,7 @@ from twins.cartridges.cartridge_io import load, save
 from twins.cartridges.json_documents import Document
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
-from twins.errors import BadFile
+from twins.errors import BadFileError
 
 SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
 """The three shapes of a ``.rappter.egg`` by the names they go by here."""
@@ -127,7 +127,7 @@ class CartridgeVerbs:
         dialect: str = "core",
         replace: bool = False,
     ) -> dict[str, Any]:
-        """A LisPy cartridge of program files, each called as its file is. Raises ``BadFile`` for one that
+        """A LisPy cartridge of program files, each called as its file is. Raises ``BadFileError`` for one that
         cannot be read, naming the line."""
         from twins.workspace.rappid import label
 
@@ -164,11 +164,11 @@ class CartridgeVerbs:
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
         from rappd.operations.buddies import nest_of
-        from twins.workspace.layout import TwinPlaces
+        from twins.workspace.layout import TwinLayout
         from twins.workspace.listing import find
         from twins.workspace.rappid import label
 
-        twin = find(TwinPlaces(self._home.root), selector)
+        twin = find(TwinLayout(self._home.root), selector)
         buddy = nest_of(twin).export(now=self._moment())
         buddy["organism"]["rappid"] = twin.rappid.text  # so that it is the same one wherever it hatches
         document = convert(buddy, SHAPES[to])
@@ -194,17 +194,17 @@ def _source(path: Path) -> str:
     from agents.lispy.errors import LispyError
     from agents.lispy.limits import CEILING
     from agents.lispy.reader import read
-    from twins.errors import NoSuchFile
+    from twins.errors import NoSuchFileError
 
     try:
         source = path.read_bytes().decode("utf-8-sig")
         read(source, CEILING, named=path.name)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise NoSuchFile(f'There is no file "{path}".', do="Look at the path.") from error
+        raise NoSuchFileError(f'There is no file "{path}".', do="Look at the path.") from error
     except UnicodeDecodeError as error:
-        raise BadFile(f"{path.name} is no text in UTF-8.", do="Save it as UTF-8.") from error
+        raise BadFileError(f"{path.name} is no text in UTF-8.", do="Save it as UTF-8.") from error
     except LispyError as fault:
-        raise BadFile(f"{path.name} cannot be read: {fault.message}.", do="Mend it.") from fault
+        raise BadFileError(f"{path.name} cannot be read: {fault.message}.", do="Mend it.") from fault
     return source
 
 

@@ -12,16 +12,16 @@ from rappd.home import Home
 from rappd.operations.living import Living
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
-from twins.eggs.writers.formats import Maker
-from twins.installer.quarantine import Held
-from twins.lifecycle.lookup import active_one
+from twins.eggs.writers.formats import EggMaker
+from twins.installer.quarantine import QuarantineList
+from twins.lifecycle.lookup import find_active
 from twins.workspace.checkpoints import Checkpoints
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from twins.workspace.checkpoint_restore import WentBack
+    from twins.workspace.checkpoint_restore import RestoreResult
 
 Flush = Callable[[], Awaitable[object]]
 """Returns once all that was said is in the record."""
@@ -41,15 +41,15 @@ class CheckpointVerbs:
         living: Living,
         flush: Flush | None = None,
     ) -> None:
-        self._places = TwinPlaces(home.root)
+        self._places = TwinLayout(home.root)
         self._host = host
         self._living = living
         self._flush = flush
-        self._held = Held(home.held, home.root)
+        self._held = QuarantineList(home.held, home.root)
         self._checkpoints = Checkpoints(
             self._places,
             key=identity,
-            maker=Maker(version=__version__, host=machine),
+            maker=EggMaker(version=__version__, host=machine),
             conversations=partial(RecordedConversations, home.database),
         )
 
@@ -87,26 +87,26 @@ class CheckpointVerbs:
         )
         return {**_who(twin), "mode": "execute", **done.as_json(), "message": text}
 
-    async def _go_back_resting(self, twin: Twin, checkpoint: str) -> WentBack:
+    async def _go_back_resting(self, twin: Twin, checkpoint: str) -> RestoreResult:
         async with self._living.resting(twin.key):
             return await asyncio.to_thread(self._go_back, twin, checkpoint)
 
     async def _twin(self, selector: str) -> Twin:
         if self._flush is not None:
             await self._flush()
-        return await asyncio.to_thread(active_one, self._places, selector)
+        return await asyncio.to_thread(find_active, self._places, selector)
 
     # In threads from here on.
 
-    def _look_back(self, twin: Twin, checkpoint: str) -> WentBack:
+    def _look_back(self, twin: Twin, checkpoint: str) -> RestoreResult:
         from twins.workspace import checkpoint_restore  # brings all of the importer along
 
-        return checkpoint_restore.look_back(self._checkpoints, twin, checkpoint)
+        return checkpoint_restore.plan_restore(self._checkpoints, twin, checkpoint)
 
-    def _go_back(self, twin: Twin, checkpoint: str) -> WentBack:
+    def _go_back(self, twin: Twin, checkpoint: str) -> RestoreResult:
         from twins.workspace import checkpoint_restore
 
-        return checkpoint_restore.go_back(
+        return checkpoint_restore.restore(
             self._checkpoints, self._places, twin, checkpoint, held=self._held, host=self._host
         )
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from rappd.home import Home
 from rappd.operations.signer_standing import standing
-from twins.eggs.parsed_egg import Opened, Role
-from twins.installer.installer import Hatched
+from twins.eggs.parsed_egg import ParsedEgg, Role
+from twins.installer.installer import HatchResult
 from twins.installer.planning import Action, Plan
 
 
-def seen(opened: Opened, home: Home) -> dict[str, Any]:
+def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
     """What an egg is, and what whoever signed it is to this home."""
     from twins.eggs.readers.inspect import inspect
 
@@ -31,7 +31,7 @@ def planned(plan: Plan) -> dict[str, Any]:
     }
 
 
-def hatched(done: Hatched, opened: Opened) -> dict[str, Any]:
+def hatched(done: HatchResult, opened: ParsedEgg) -> dict[str, Any]:
     key = done.receipt.key if done.receipt else opened.key
     return {
         "hatched": {**done.as_json(), "key": key, "name": opened.name},
@@ -39,7 +39,7 @@ def hatched(done: Hatched, opened: Opened) -> dict[str, Any]:
     }
 
 
-def _hatched_text(done: Hatched, name: str) -> str:
+def _hatched_text(done: HatchResult, name: str) -> str:
     if done.receipt is None:
         return done.answer or f"{name} is here already; nothing had to be written."
     plan = done.plan
@@ -51,13 +51,13 @@ def _hatched_text(done: Hatched, name: str) -> str:
     return f"{text} Undo: rappd egg rollback {done.receipt.id}"
 
 
-def host_of(opened: Opened) -> str:
+def host_of(opened: ParsedEgg) -> str:
     """The machine that packed an egg, as its signed manifest says."""
     host = opened.manifest.get("host")
     return " ".join(host.split())[:60] if isinstance(host, str) and opened.seal.signer else ""
 
 
-def extracted(opened: Opened, into: Path) -> dict[str, Any]:
+def extracted(opened: ParsedEgg, into: Path) -> dict[str, Any]:
     from twins.eggs.extracting import lay_out
 
     return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}

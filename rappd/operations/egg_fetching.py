@@ -13,7 +13,7 @@ import orjson
 
 from rappd.errors import Mistyped, RappdError
 from rappd.operations.waiting_eggs import WaitingEggs, new_file
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.installer.errors import from_disk
 
 MAX_BYTES = 2 << 30
@@ -35,8 +35,8 @@ async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") 
     signs it.
 
     ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
-    (the published hub's shape). Raises ``EggUnreachable``, ``BadEgg`` on another hash, ``Mistyped``,
-    ``DiskFull``.
+    (the published hub's shape). Raises ``EggUnreachable``, ``BadEggError`` on another hash, ``Mistyped``,
+    ``DiskFullError``.
     """
     if not re.match(r"https?://[^\s]+$", url):
         raise Mistyped(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
@@ -50,7 +50,7 @@ async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") 
                 wanted = await _beside(session, url)
             digest = await _download(session, url, part)
         if wanted and digest != wanted:
-            raise BadEgg("The egg at that address is not the one that is expected; nothing was written.",
+            raise BadEggError("The egg at that address is not the one that is expected; nothing was written.",
                          do="Ask whoever offers it.")  # fmt: skip
         return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
     except (aiohttp.ClientError, TimeoutError) as error:
@@ -72,7 +72,7 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
             async for chunk in response.content.iter_chunked(_CHUNK):
                 size += len(chunk)
                 if size > MAX_BYTES:
-                    raise BadEgg(f"The egg has more than {MAX_BYTES >> 30} GB.", do="Fetch it by hand.")
+                    raise BadEggError(f"The egg has more than {MAX_BYTES >> 30} GB.", do="Fetch it by hand.")
                 await asyncio.to_thread(file.write, chunk)
                 digest.update(chunk)
     return digest.hexdigest()

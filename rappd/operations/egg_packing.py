@@ -17,9 +17,9 @@ from rappd.home import Home
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import amount
-from twins.eggs.writers.formats import Form, Maker, Packed
-from twins.installer.quarantine import Held
-from twins.workspace.layout import TwinPlaces
+from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import find
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import Workspace
@@ -45,15 +45,15 @@ class EggPacking:
     """Packs what lives in one home. Raises ``Problem``."""
 
     def __init__(
-        self, home: Home, host: Workspace, identity: IdentityKey, held: Held, *, machine: str
+        self, home: Home, host: Workspace, identity: IdentityKey, held: QuarantineList, *, machine: str
     ) -> None:
         self._home = home
         self._host = host
         self._key = identity
         self._held = held
         self._machine = machine
-        self._maker = Maker(version=__version__, host=machine)
-        self._places = TwinPlaces(home.root)
+        self._maker = EggMaker(version=__version__, host=machine)
+        self._places = TwinLayout(home.root)
 
     def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
@@ -88,12 +88,14 @@ class EggPacking:
     def lay_before_bond(self, root: Path) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
         from twins.eggs.writers.pack import pack
-        from twins.eggs.writers.secret_scan import SecretsFound
+        from twins.eggs.writers.secret_scan import SecretsFoundError
 
         is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
         if is_host:
             self._adopt_host()
-        form, workspace = (Form.BRAINSTEM, self._host) if is_host else (Form.TWIN, Workspace.at(root))
+        form, workspace = (
+            (EggFormat.BRAINSTEM, self._host) if is_host else (EggFormat.TWIN, Workspace.at(root))
+        )
         target = self._place("brainstem" if is_host else root.name, form)
         target = target.with_name(f"{target.stem}-before.egg")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,7 +112,7 @@ class EggPacking:
                     held=self._held.is_held,
                     allow=allow,
                 )
-            except SecretsFound as found:  # it stays on this machine, in the owner's own folder
+            except SecretsFoundError as found:  # it stays on this machine, in the owner's own folder
                 known = len(allow)
                 allow |= {one.id for one in found.findings}
                 if len(allow) == known:
@@ -133,30 +135,36 @@ class EggPacking:
         twin = find(self._places, order.twin)
         return twin.workspace, twin.key
 
-    def _place(self, name: str, form: Form) -> Path:
+    def _place(self, name: str, form: EggFormat) -> Path:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
         folder = name.removesuffix(".py").replace("/", "__")
         return self._places.eggs / folder / f"{at}-{form.value}.egg"
 
 
-def _form(order: Order) -> Form:
+def _form(order: Order) -> EggFormat:
     text = order.form or (
-        Form.TWIN.value if order.twin else Form.AGENT.value if order.item else Form.BRAINSTEM.value
+        EggFormat.TWIN.value
+        if order.twin
+        else EggFormat.AGENT.value
+        if order.item
+        else EggFormat.BRAINSTEM.value
     )
     try:
-        form = Form(text)
+        form = EggFormat(text)
     except ValueError as error:
-        raise Mistyped(f'There is no form "{text[:40]}".', do=", ".join(one.value for one in Form)) from error
+        raise Mistyped(
+            f'There is no form "{text[:40]}".', do=", ".join(one.value for one in EggFormat)
+        ) from error
     if form.needs_item and not order.item:
         raise Mistyped(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")
     if order.item and not form.needs_item:
         raise Mistyped(f"The form {form.value} packs a whole workspace.", do="Leave the item out.")
-    if not order.twin and form is Form.TWIN:
+    if not order.twin and form is EggFormat.TWIN:
         raise Mistyped("Which twin shall be packed?", do="rappd twins list")
     return form
 
 
-def _packed(done: Packed) -> dict[str, Any]:
+def _packed(done: PackedEgg) -> dict[str, Any]:
     return {
         "path": str(done.path),
         "form": done.form.value,

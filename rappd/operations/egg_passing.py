@@ -55,7 +55,7 @@ class EggPassing(ArrivedEggs):
         """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.
 
         ``{"sent": {"state", …}}``: done, the peer has it; queued, it goes by itself, and ``why`` says what it
-        waits for. Raises ``BadEgg`` and its kin for what is none, ``PeerFailed`` when the peer does not take
+        waits for. Raises ``BadEggError`` and its kin for what is none, ``PeerFailed`` when the peer does not take
         it, ``PeerRefused`` when nothing can go there; then nothing waits.
         """
         m = self._machines
@@ -114,8 +114,8 @@ class EggPassing(ArrivedEggs):
             return  # one agent has no life of its own to write into
         workspace = m.tenants.host.workspace
         if order.twin:
-            from twins.lifecycle.lookup import active_one
+            from twins.lifecycle.lookup import find_active
 
-            workspace = active_one(m.tenants.places, order.twin).workspace
+            workspace = find_active(m.tenants.places, order.twin).workspace
         note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)

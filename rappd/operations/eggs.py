@@ -15,12 +15,12 @@ from rappd.home import Home
 from rappd.operations.egg_answers import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, Order, Progress
 from twins.eggs.frames import ConversationSink
-from twins.eggs.parsed_egg import Destination, Opened
-from twins.installer.installer import Importer
-from twins.installer.quarantine import Held
+from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.installer.installer import Installer
+from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category
 from twins.installer.signers import Signers
-from twins.installer.target import ground_for
+from twins.installer.target import install_target
 from twins.workspace.workspace import Workspace
 
 
@@ -40,9 +40,9 @@ class EggVerbs:
         self._host = host
         self._key = identity
         self.signers = Signers(home.signers)
-        self.held = Held(home.held, home.root)
+        self.held = QuarantineList(home.held, home.root)
         self._packing = EggPacking(home, host, identity, self.held, machine=machine)
-        self.importer = Importer(
+        self.importer = Installer(
             home.root,
             held=self.held,
             signers=self.signers,
@@ -68,16 +68,16 @@ class EggVerbs:
             return seen(opened, self._home)
 
     def verify(self, path: Path) -> dict[str, Any]:
-        """The same after every byte was read and compared. Raises ``BadEgg`` when something differs."""
+        """The same after every byte was read and compared. Raises ``BadEggError`` when something differs."""
         with _opened(path) as opened:
             return seen(opened, self._home)
 
     def diff(self, before: Path, after: Path) -> dict[str, Any]:
         """What differs between two eggs, file by file."""
-        from twins.eggs.readers.diff import compare
+        from twins.eggs.readers.diff import compare_eggs
 
         with _opened(before) as old, _opened(after) as new:
-            return compare(old, new).as_json()
+            return compare_eggs(old, new).as_json()
 
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
@@ -118,14 +118,14 @@ class EggVerbs:
             return {"extracted": extracted(opened, into)}
 
     def key_of(self, path: Path) -> str:
-        """The folder of the twin that an egg would touch; "" for none. Raises ``TwinConflict``."""
+        """The folder of the twin that an egg would touch; "" for none. Raises ``TwinConflictError``."""
         with _opened(path, check_up_to=0) as opened:
             if opened.destination is not Destination.TWIN:
                 return ""
-            return ground_for(opened, self._home.root, self._host).root.name
+            return install_target(opened, self._home.root, self._host).root.name
 
     def key_of_hatching(self, receipt: str) -> str:
-        """The folder of the twin that a hatching touched; "" for none. Raises ``NoSuchHatching``."""
+        """The folder of the twin that a hatching touched; "" for none. Raises ``NoSuchHatchingError``."""
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
@@ -139,7 +139,7 @@ class EggVerbs:
         return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}
 
     def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
-        """Undoes a hatching. Raises ``ChangedSince`` when files changed, unless told that it may."""
+        """Undoes a hatching. Raises ``ChangedSinceError`` when files changed, unless told that it may."""
         return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
 
     def list_signers(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def categories(names: Iterable[str]) -> list[Category]:
     return [known[name] for name in names]
 
 
-def _opened(path: Path, *, check_up_to: int | None = None) -> Opened:
+def _opened(path: Path, *, check_up_to: int | None = None) -> ParsedEgg:
     from twins.eggs.readers.detect import open_egg  # a start must not wait for it
 
     return open_egg(path, check_up_to=check_up_to)

@@ -13,12 +13,12 @@ from envelopes.keys import IdentityKey
 from twins.cartridges.json_documents import MAX_BYTES, Document, parse
 from twins.eggs.parsed_egg import Destination
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.writers.formats import Form, Maker
-from twins.errors import BadCartridge, NoSuchFile
+from twins.eggs.writers.formats import EggFormat, EggMaker
+from twins.errors import BadCartridgeError, NoSuchFileError
 from twins.installer.signers import Signers
 
 if TYPE_CHECKING:
-    from twins.merge.deltas import Added
+    from twins.merge.deltas import MergedState
 
 
 def merge_eggs(
@@ -29,7 +29,7 @@ def merge_eggs(
     *,
     key: IdentityKey,
     signers: Signers,
-    maker: Maker,
+    maker: EggMaker,
     allow: frozenset[str] = frozenset(),
     overwrite: bool = False,
     at: datetime | None = None,
@@ -37,8 +37,8 @@ def merge_eggs(
     """Writes the egg of both lives ``into`` a file and answers ``{"merged": {…report, path, sha256, …}}``.
 
     Signed by ``key`` unless it holds code that neither this house nor a trusted signer has signed: then it is
-    whole, unsigned, and its code is read before it runs. Raises ``TwinConflict`` for two beings, ``BadEgg``,
-    ``SecretsFound``; nothing is written then.
+    whole, unsigned, and its code is read before it runs. Raises ``TwinConflictError`` for two beings, ``BadEggError``,
+    ``SecretsFoundError``; nothing is written then.
     """
     from twins.eggs.writers.pack import pack  # brings the archive writer along
     from twins.merge.egg_merge import merge
@@ -56,7 +56,7 @@ def merge_eggs(
         done = pack(
             merged.workspace,
             into,
-            form=Form.TWIN if eggs[1].destination is Destination.TWIN else Form.BRAINSTEM,
+            form=EggFormat.TWIN if eggs[1].destination is Destination.TWIN else EggFormat.BRAINSTEM,
             at=moment,
             key=key if signed else None,
             maker=maker,
@@ -79,7 +79,7 @@ def merge_eggs(
 def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Document, list[dict[str, Any]]]:
     """Two versions of a JSON document as one, and its contradictions ``{"at", "lost"}``: the value not taken.
 
-    Raises ``BadCartridge`` for what is no object, ``TwinConflict`` for two beings.
+    Raises ``BadCartridgeError`` for what is no object, ``TwinConflictError`` for two beings.
     """
     from twins.merge.json_merge import merge
 
@@ -87,8 +87,8 @@ def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Docume
     return joined.document, [{"at": at, "lost": lost} for at, lost in joined.contradictions]
 
 
-def add_deltas(state: Path, deltas: Sequence[Path]) -> Added:
-    """The state with the deltas in it, and what of them is not. Raises ``BadCartridge``."""
+def add_deltas(state: Path, deltas: Sequence[Path]) -> MergedState:
+    """The state with the deltas in it, and what of them is not. Raises ``BadCartridgeError``."""
     from twins.merge.deltas import add
 
     return add(_document(state), [_document(path) for path in deltas])
@@ -99,9 +99,9 @@ def _document(path: Path) -> Document:
         with path.open("rb") as file:
             octets = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise NoSuchFile(f'There is no file "{path}".', do="Look at the path.") from error
+        raise NoSuchFileError(f'There is no file "{path}".', do="Look at the path.") from error
     except OSError as error:
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"{path.name} cannot be read: {error.strerror}.", do="Look at the file."
         ) from error
     return parse(octets, name=path.name)

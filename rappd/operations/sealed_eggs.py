@@ -32,7 +32,7 @@ def is_sealed_file(path: Path) -> bool:
 def unsealed(path: Path, home: Home, waiting: WaitingEggs) -> Path:
     """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
 
-    Raises ``NotForThisMachine``, ``BadEgg``, ``NotFound``.
+    Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFound``.
     """
     if not is_sealed_file(path):
         return path  # whoever reads it says what is wrong with it

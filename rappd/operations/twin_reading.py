@@ -8,12 +8,12 @@ from typing import Any
 
 from agents.contract.file_discovery import find_sense_files, find_service_files
 from rappd.operations.living import Living
-from twins.cartridges.buddy_status_cache import Glances
+from twins.cartridges.buddy_status_cache import StatusCache
 from twins.cartridges.buddy_store import KIND as BUDDY
-from twins.errors import NoSuchTwin
-from twins.lifecycle.lookup import active_one
+from twins.errors import NoSuchTwinError
+from twins.lifecycle.lookup import find_active
 from twins.workspace import souls
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import MemoryCounter, Presence, find, list_twins
 from twins.workspace.twin import Twin
@@ -26,12 +26,12 @@ LastTalks = Callable[[], Mapping[str, float]]
 class TwinReading:
     """Reads one home's twins. Answers are JSON objects; raises ``Problem``."""
 
-    def __init__(self, places: TwinPlaces, living: Living, last_talks: LastTalks) -> None:
+    def __init__(self, places: TwinLayout, living: Living, last_talks: LastTalks) -> None:
         self._places = places
         self._living = living
         self._last_talks = last_talks
         self._memories = MemoryCounter()
-        self._glances = Glances()
+        self._glances = StatusCache()
 
     def listing(self) -> dict[str, Any]:
         """Active twins, and the folders that cannot be read."""
@@ -76,7 +76,7 @@ class TwinReading:
 
     def soul(self, selector: str) -> dict[str, Any]:
         """The soul in force, and its history."""
-        twin = active_one(self._places, selector)
+        twin = find_active(self._places, selector)
         history = [
             {"number": kept.number, "at": kept.at.strftime("%Y-%m-%dT%H:%M:%SZ"), "reason": kept.reason}
             for kept in souls.soul_history(twin.workspace)
@@ -100,9 +100,9 @@ class TwinReading:
         for archived in (False, True):
             try:
                 return find(self._places, selector, archived=archived)
-            except NoSuchTwin:
+            except NoSuchTwinError:
                 continue
-        return active_one(self._places, selector)  # which says why not
+        return find_active(self._places, selector)  # which says why not
 
 
 def who_is(twin: Twin) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from rappd.operations.checkpoints import CheckpointVerbs
 from rappd.operations.living import Living
 from rappd.operations.twin_reading import who_is
 from rappd.operations.twins import TwinVerbs, number
-from twins.lifecycle.lookup import active_one
+from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
 
 
@@ -30,7 +30,7 @@ class TwinRequests:
     """
 
     def __init__(
-        self, places: TwinPlaces, verbs: TwinVerbs, checkpoints: CheckpointVerbs, living: Living
+        self, places: TwinLayout, verbs: TwinVerbs, checkpoints: CheckpointVerbs, living: Living
     ) -> None:
         self._places = places
         self._verbs = verbs
@@ -134,7 +134,7 @@ class TwinRequests:
         return {**found, "message": f"{named} {told} answered."}
 
     async def _twin(self, selector: str) -> Twin:
-        return await asyncio.to_thread(active_one, self._places, selector)
+        return await asyncio.to_thread(find_active, self._places, selector)
 
 
 def _put_off(twin: Twin, message: str) -> dict[str, Any]:

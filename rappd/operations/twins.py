@@ -11,15 +11,15 @@ from rappd.operations.buddies import BuddyVerbs
 from rappd.operations.living import Living
 from rappd.operations.twin_reading import LastTalks, TwinReading, who_is
 from twins.cartridges.buddy_store import KIND as BUDDY
-from twins.cartridges.buddy_store import Nest
-from twins.installer.quarantine import Held
+from twins.cartridges.buddy_store import BuddyStore
+from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.lifecycle.lookup import active_one
+from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace import souls
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import DEFAULT_KIND
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin, mint, rename
 
@@ -28,7 +28,7 @@ class TwinVerbs:
     """One home's twins. Every verb answers a JSON object and raises ``Problem``."""
 
     def __init__(
-        self, places: TwinPlaces, living: Living, *, held: Held, owner: str, last_talks: LastTalks
+        self, places: TwinLayout, living: Living, *, held: QuarantineList, owner: str, last_talks: LastTalks
     ) -> None:
         self._places = places
         self._living = living
@@ -61,7 +61,7 @@ class TwinVerbs:
 
     async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
         """A new twin that begins as a copy; the original sleeps meanwhile, and is woken again."""
-        original = await asyncio.to_thread(active_one, self._places, selector)
+        original = await asyncio.to_thread(find_active, self._places, selector)
         async with self._living.resting(original.key):
             done = await asyncio.to_thread(
                 fork, self._places, original, held=self._held, owner=self._owner, name=name
@@ -72,13 +72,13 @@ class TwinVerbs:
 
     async def boot(self, selector: str) -> dict[str, Any]:
         """Wakes a twin on a port of its own."""
-        twin = await asyncio.to_thread(active_one, self._places, selector)
+        twin = await asyncio.to_thread(find_active, self._places, selector)
         port = await self._living.boot(twin.key)
         return {**who_is(twin), "port": port, "message": f"{twin.name} is awake on port {port}."}
 
     async def stop(self, selector: str) -> dict[str, Any]:
         """Lets a twin sleep."""
-        twin = await asyncio.to_thread(active_one, self._places, selector)
+        twin = await asyncio.to_thread(find_active, self._places, selector)
         await self._living.stop(twin.key)
         return {**who_is(twin), "message": f"{twin.name} sleeps."}
 
@@ -88,7 +88,7 @@ class TwinVerbs:
 
     async def edit_soul(self, selector: str, text: str, *, reason: str = "") -> dict[str, Any]:
         """Puts a text in force; the one before joins the history."""
-        twin = await asyncio.to_thread(active_one, self._places, selector)
+        twin = await asyncio.to_thread(find_active, self._places, selector)
         kept = await asyncio.to_thread(souls.edit_soul, twin.workspace, text, reason=reason)
         has = f"has a new soul; the one before is number {kept.number}" if kept else "has this soul"
         return {
@@ -99,7 +99,7 @@ class TwinVerbs:
 
     async def restore_soul(self, selector: str, number: int) -> dict[str, Any]:
         """Puts an earlier soul in force again."""
-        twin = await asyncio.to_thread(active_one, self._places, selector)
+        twin = await asyncio.to_thread(find_active, self._places, selector)
         await asyncio.to_thread(souls.restore_soul, twin.workspace, number)
         return {**who_is(twin), "message": f"{twin.name} has soul {number} again."}
 
@@ -131,9 +131,9 @@ class TwinVerbs:
         return {**who_is(twin), "namesakes": len(same)}
 
     def _rename(self, selector: str, name: str) -> Twin:
-        twin = rename(active_one(self._places, selector), name)
+        twin = rename(find_active(self._places, selector), name)
         if twin.kind == BUDDY:
-            Nest(twin.workspace).rename(name=twin.name)
+            BuddyStore(twin.workspace).rename(name=twin.name)
         return twin
 
 

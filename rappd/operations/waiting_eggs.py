@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rappd.errors import NotFound
-from twins.errors import BadEgg, BadFile, NoSuchFile
+from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.fs.portable_names import why_no_component
 from twins.installer.errors import from_disk
 
@@ -55,8 +55,8 @@ class WaitingEggs:
         """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it
         waits here already.
 
-        Raises ``NoSuchFile``, ``BadFile`` for what is no regular file, ``BadEgg`` for another hash,
-        ``DiskFull``.
+        Raises ``NoSuchFileError``, ``BadFileError`` for what is no regular file, ``BadEggError`` for another hash,
+        ``DiskFullError``.
         """
         if path.parent.parent == self._folder:
             kept = path
@@ -70,7 +70,7 @@ class WaitingEggs:
             self._take_signature(path, kept)
         if expect_sha256 and self.id_of(kept) != expect_sha256.lower():
             self.discard(kept)
-            raise BadEgg(f"{path.name} is not the egg that is expected; nothing was written.",
+            raise BadEggError(f"{path.name} is not the egg that is expected; nothing was written.",
                          do="Ask whoever offers it.")  # fmt: skip
         return kept
 
@@ -101,7 +101,7 @@ class WaitingEggs:
     def _take_signature(self, path: Path, kept: Path) -> None:
         try:
             file, size = _opened(path.with_name(path.name + _SIGNATURE))
-        except (NoSuchFile, BadFile):
+        except (NoSuchFileError, BadFileError):
             self.keep_signature(kept, b"")
             return
         with file:
@@ -145,13 +145,15 @@ def _opened(path: Path) -> tuple[BinaryIO, int]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        raise NoSuchFile(f"There is no file {path}.", do="Look at the path.") from None
+        raise NoSuchFileError(f"There is no file {path}.", do="Look at the path.") from None
     except OSError as error:
-        raise BadFile(f"{path.name} cannot be read: {error.strerror}.", do="Look at the file.") from error
+        raise BadFileError(
+            f"{path.name} cannot be read: {error.strerror}.", do="Look at the file."
+        ) from error
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         os.close(handle)
-        raise BadFile(f"{path.name} is not a file.", do="Name an egg.")
+        raise BadFileError(f"{path.name} is not a file.", do="Name an egg.")
     return os.fdopen(handle, "rb"), found.st_size
 
 

@@ -35,7 +35,7 @@ from envelopes.record import HELLO, Envelope, new_id
 from neighborhoods.discovery.announcement import Announcement
 from neighborhoods.pairing.pairings import Pairings
 from rappd.machines import stranger
-from twins.eggs.encryption import make_sealing_key
+from twins.eggs.encryption import make_encryption_key
 
 KEY = IdentityKey.generate()
 SHOWN: TlsMaterial = make_certificate(KEY, now=datetime.now(UTC))
@@ -104,7 +104,7 @@ async def between(name: str, target: str, port: str, caller: str) -> None:
     said, _ = await stranger.say_hello(target, hello())
     real = Introduction.from_json(said["introduction"])
     as_target, as_caller = (
-        introduce(KEY, SHOWN.certificate_der, make_sealing_key()[1], whom, int(port))
+        introduce(KEY, SHOWN.certificate_der, make_encryption_key()[1], whom, int(port))
         for whom in (name, caller)
     )
 

@@ -15,7 +15,7 @@ from envelopes.keys import IdentityKey
 from neighborhoods.book import PeerBook
 from neighborhoods.errors import KeyChanged, NoSuchPeer, PeerConflict
 from neighborhoods.peer import FRIEND, MINE, Peer
-from twins.eggs.encryption import make_sealing_key
+from twins.eggs.encryption import make_encryption_key
 
 
 class Records:
@@ -58,7 +58,7 @@ def book(records: Records) -> PeerBook:
 
 @pytest.fixture
 def machine() -> Callable[[str], Introduction]:
-    sealing = make_sealing_key()[1]
+    sealing = make_encryption_key()[1]
 
     def make(name: str) -> Introduction:
         key = IdentityKey.generate()

@@ -13,7 +13,7 @@ from daemon_under_test import Answer, RunningDaemon
 
 from twins.cartridges import json_documents, lispy_file
 
-CLOCK = json_documents.written(lispy_file.new("clock", {"main": "(+ 1 2)"}, description="Adds."))
+CLOCK = json_documents.encode(lispy_file.new("clock", {"main": "(+ 1 2)"}, description="Adds."))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_those_of_a_twin_are_listed_given_out_and_told_apart_from_the_brainstems
 ) -> None:
     key = post(lying, "/twins", {"name": "Rose"}).json()["key"]
     agents = lying.home / "twins" / key / "agents"
-    own = json_documents.written(lispy_file.new("clock", {"main": "(+ 2 2)"}))
+    own = json_documents.encode(lispy_file.new("clock", {"main": "(+ 2 2)"}))
     (agents / "clock.lispy.json").write_bytes(own)
     (agents / "torn.lispy.json").write_text("{")
     try:

@@ -12,8 +12,8 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 
 from twins.eggs.writers.pack import pack
-from twins.installer.quarantine import Held
-from twins.workspace.layout import TwinPlaces
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 from twins.workspace.workspace import write_atomically
 
@@ -31,7 +31,7 @@ def hold(daemon: RunningDaemon, workspace: Path, name: str) -> Path:
     """As the importer leaves it: the file in place, and its hash held."""
     path = workspace / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    held = Held(daemon.home / "held.json", daemon.home)
+    held = QuarantineList(daemon.home / "held.json", daemon.home)
     held.hold(path, hashlib.sha256(OVEN.encode()).hexdigest(), WHY, "kitchen.egg")
     path.write_text(OVEN)
     return path
@@ -54,7 +54,7 @@ def test_an_agent_fails_with_the_reason_and_works_once_the_module_is_approved(
     make_daemon: Callable[..., RunningDaemon], whose: str
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
-    twin = mint(TwinPlaces(daemon.home), "baker", owner="desk") if whose == "a twin's" else None
+    twin = mint(TwinLayout(daemon.home), "baker", owner="desk") if whose == "a twin's" else None
     workspace = twin.workspace.root if twin else daemon.home / "brainstem"
     start = f"/twins/{twin.key}" if twin else ""
     (workspace / "agents").mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def test_an_egg_that_nobody_signed_brings_modules_that_wait_and_organs_that_are_
 ) -> None:
     """A twin that packs its own egg elsewhere: here nobody trusts it, so nothing of it runs unread."""
     elsewhere = make_daemon("elsewhere")
-    twin = mint(TwinPlaces(elsewhere.home), "baker", owner="far")
+    twin = mint(TwinLayout(elsewhere.home), "baker", owner="far")
     (twin.workspace.agents / "baker_agent.py").write_text(LATE)
     (twin.workspace.agents / "oven.py").write_text(OVEN)
     twin.workspace.organs.mkdir()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from daemon_under_test import RunningDaemon, agent_source
 
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 
 SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
 
@@ -16,7 +16,7 @@ def hold(daemon: RunningDaemon, name: str, source: str) -> None:
     """As the importer leaves it: the file in place, and its hash held."""
     path = daemon.home / "brainstem" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    held = Held(daemon.home / "held.json", daemon.home)
+    held = QuarantineList(daemon.home / "held.json", daemon.home)
     held.hold(
         path, hashlib.sha256(source.encode()).hexdigest(), "It came in an egg of kitchen.", "kitchen.egg"
     )

@@ -14,7 +14,7 @@ import pytest
 from daemon_under_test import RunningDaemon
 from loopback_server import FakeModel, says
 
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 
 MOOD = """name = "mood"
 delimiter = "|||MOOD|||"
@@ -135,7 +135,9 @@ def test_a_twin_has_senses_of_its_own_and_a_held_one_waits_for_approval(desk: De
     key = daemon.post("/twins", {"name": "moody"}, control=True).json()["key"]
     path = senses_of(daemon, key) / "mood_sense.py"
     digest = hashlib.sha256(MOOD.encode()).hexdigest()
-    Held(daemon.home / "held.json", daemon.home).hold(path, digest, "It came in an egg.", "rose.egg")
+    QuarantineList(daemon.home / "held.json", daemon.home).hold(
+        path, digest, "It came in an egg.", "rose.egg"
+    )
     put(path.parent, path.name, MOOD)
     chat = f"/twins/{key}/chat"
     assert "mood_response" not in says_all(desk, "Fine.", chat)

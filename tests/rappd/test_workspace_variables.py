@@ -14,7 +14,7 @@ from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 from rappd.quarantine import Quarantine
 from rappd.settings.table import OTHER_SECRETS, SETTINGS
 from rappd.workspace_variables import env_file_state
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
 from twins.workspace.workspace_env import is_reserved
 
@@ -103,7 +103,7 @@ def test_each_secret_setting_is_reserved() -> None:
 def test_env_file_as_link_or_pipe_is_a_problem(tmp_path: Path) -> None:
     workspace = Workspace.at(tmp_path / "twin")
     workspace.create()
-    quarantine = Quarantine(Held(tmp_path / "held.json", tmp_path), workspace)
+    quarantine = Quarantine(QuarantineList(tmp_path / "held.json", tmp_path), workspace)
     workspace.env_file.write_text("A=1\n")
     assert env_file_state(workspace, quarantine).variables == {"A": "1"}, "the probe works"
     workspace.env_file.unlink()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.errors import BadFile, NoSuchFile
+from twins.errors import BadFileError, NoSuchFileError
 from twins.workspace.agent_files import AgentFiles, proper_name, sha256
 from twins.workspace.workspace import Workspace
 
@@ -43,11 +43,11 @@ def test_a_file_is_staged_out_of_sight_and_then_in_place(files: AgentFiles, work
 def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
     files: AgentFiles, workspace: Workspace
 ) -> None:
-    with pytest.raises(BadFile, match=r"bad_agent\.py line 2: "):
+    with pytest.raises(BadFileError, match=r"bad_agent\.py line 2: "):
         files.stage("bad_agent.py", b"x = 1\ndef f(:\n")
-    with pytest.raises(BadFile, match="not Python"):
+    with pytest.raises(BadFileError, match="not Python"):
         files.stage("bad_agent.py", b"\0")
-    with pytest.raises(BadFile, match="is not an agent file"):
+    with pytest.raises(BadFileError, match="is not an agent file"):
         files.stage("notes.txt", SOURCE)
     assert not workspace.kept.exists()
 
@@ -59,18 +59,18 @@ def test_a_removed_file_can_be_brought_back_but_overwrites_nothing(
     token = files.remove(name)
     assert not (workspace.agents / name).exists()
     _place(files, "dice_agent.py", b"y = 2\n")
-    with pytest.raises(BadFile, match="exists again"):
+    with pytest.raises(BadFileError, match="exists again"):
         files.undo(token)
     files.remove(name)
     assert files.undo(token) == name
     assert files.read(name) == SOURCE
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         files.undo(token)
 
 
 @pytest.mark.parametrize("token", ["", "../x", "1-000000000000", "a/b"])
 def test_an_undo_token_is_never_a_path(files: AgentFiles, token: str) -> None:
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         files.undo(token)
 
 
@@ -81,7 +81,7 @@ def test_every_replacement_keeps_a_generation_that_can_be_restored(files: AgentF
     files.restore("dice_agent.py", 1)
     assert files.read("dice_agent.py") == b"x = 0\n"
     assert files.generations("dice_agent.py")[-1].sha256 == sha256(b"x = 2\n")
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         files.restore("dice_agent.py", 99)
 
 
@@ -102,7 +102,7 @@ def test_no_name_leads_outside_the_agents_folder(tmp_path_factory: pytest.TempPa
     for attempt in (name, f"../{name}", f"{name}.py", f"/{name}_agent.py", f"a/../../{name}.py"):
         try:
             path = AgentFiles(workspace, approvals=workspace.root / "a").path(attempt)
-        except (BadFile, NoSuchFile):
+        except (BadFileError, NoSuchFileError):
             continue
         assert path.resolve().is_relative_to(workspace.agents.resolve())
 
@@ -113,7 +113,7 @@ def test_a_link_out_of_the_folder_is_not_followed(
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "x_agent.py").write_bytes(SOURCE)
     (workspace.agents / "link").symlink_to(tmp_path / "outside")
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         files.read("link/x_agent.py")
 
 
@@ -121,7 +121,7 @@ def test_a_link_out_of_the_folder_is_not_followed(
 def test_a_proper_name_is_always_one_file_name(name: str) -> None:
     try:
         found = proper_name(name + ".py")
-    except BadFile:
+    except BadFileError:
         return
     assert found.endswith("_agent.py")
     assert "/" not in found
@@ -130,7 +130,9 @@ def test_a_proper_name_is_always_one_file_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["con.lispy", "NUL.lispy.json", "aux.lispy"])
 def test_stage_name_of_a_device_is_refused(files: AgentFiles, workspace: Workspace, name: str) -> None:
-    with pytest.raises(BadFile, match="is the name of a device on Windows; nothing was written") as caught:
+    with pytest.raises(
+        BadFileError, match="is the name of a device on Windows; nothing was written"
+    ) as caught:
         files.stage(name, SOURCE)
     assert (
         name.partition(".")[0].lower() in str(caught.value).lower()
@@ -141,7 +143,9 @@ def test_stage_name_of_a_device_is_refused(files: AgentFiles, workspace: Workspa
 
 def test_stage_other_spelling_of_a_present_file_is_refused(files: AgentFiles, workspace: Workspace) -> None:
     _place(files, "weather_agent.py", SOURCE)
-    with pytest.raises(BadFile, match=r"weather_agent\.py is there, and some disks take Weather_agent\.py"):
+    with pytest.raises(
+        BadFileError, match=r"weather_agent\.py is there, and some disks take Weather_agent\.py"
+    ):
         files.stage("Weather_agent.py", SOURCE)
     assert _place(files, "weather_agent.py", b"x = 2\n") == "weather_agent.py", (
         "the same spelling replaces it"
@@ -152,5 +156,5 @@ def test_stage_other_spelling_of_a_present_file_is_refused(files: AgentFiles, wo
 def test_undo_beside_another_spelling_is_refused(files: AgentFiles, workspace: Workspace) -> None:
     token = files.remove(_place(files, "dice_agent.py", SOURCE))
     (workspace.agents / "Dice_agent.py").write_bytes(SOURCE)
-    with pytest.raises(BadFile, match=r"Dice_agent\.py is there"):
+    with pytest.raises(BadFileError, match=r"Dice_agent\.py is there"):
         files.undo(token)

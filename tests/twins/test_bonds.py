@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from twins.errors import BadFile, NoSuchTwin
+from twins.errors import BadFileError, NoSuchTwinError
 from twins.workspace.bonds import KINDS, events, record_bond, record_event
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 
 @pytest.fixture
 def twin(tmp_path: Path) -> Twin:
-    return mint(TwinPlaces(tmp_path), "Iris", owner="rose", now=NOW)
+    return mint(TwinLayout(tmp_path), "Iris", owner="rose", now=NOW)
 
 
 def _file(twin: Twin) -> Path:
@@ -89,9 +89,9 @@ def test_what_others_wrote_there_stays(twin: Twin) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"events": 3}', b"{}", b"\xff", b"[" * 100_000])
 def test_a_damaged_file_is_left_alone_and_nothing_is_counted(twin: Twin, content: bytes) -> None:
     _file(twin).write_bytes(content)
-    with pytest.raises(BadFile, match=r"bonds\.json"):
+    with pytest.raises(BadFileError, match=r"bonds\.json"):
         events(twin.workspace)
-    with pytest.raises(BadFile, match="left as it is"):
+    with pytest.raises(BadFileError, match="left as it is"):
         record_bond(twin.workspace)
     assert _file(twin).read_bytes() == content
     assert Twin.read(twin.workspace.root).identity.incarnations == 0
@@ -105,7 +105,7 @@ def test_a_count_that_is_none_begins_anew(twin: Twin, count: object) -> None:
 
 def test_without_an_identity_there_is_nothing_to_count(twin: Twin) -> None:
     (twin.workspace.root / "rappid.json").unlink()
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         record_bond(twin.workspace)
     assert len(events(twin.workspace)) == 1
 

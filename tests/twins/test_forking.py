@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from twins.errors import BadFile
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import events
 from twins.workspace.fork import fork
-from twins.workspace.identity_file import BadName
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.identity_file import BadNameError
+from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import find, scan
 from twins.workspace.souls import edit_soul, read_soul, soul_history
@@ -59,18 +59,18 @@ LEFT = [
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> TwinPlaces:
-    return TwinPlaces(tmp_path / "home")
+def places(tmp_path: Path) -> TwinLayout:
+    return TwinLayout(tmp_path / "home")
 
 
 @pytest.fixture
-def held(places: TwinPlaces) -> Held:
+def held(places: TwinLayout) -> QuarantineList:
     places.home.mkdir()
-    return Held(places.home / "held.json", places.home)
+    return QuarantineList(places.home / "held.json", places.home)
 
 
 @pytest.fixture
-def gardener(places: TwinPlaces) -> Twin:
+def gardener(places: TwinLayout) -> Twin:
     twin = mint(places, "gardener", owner="rose", kind="project", now=NOW)
     for name, content in {**TAKEN, **dict.fromkeys(LEFT, b"not yours")}.items():
         path = twin.workspace.root / name
@@ -88,7 +88,7 @@ def _files(root: Path) -> dict[str, bytes]:
 
 
 def test_a_fork_takes_along_what_it_is_and_leaves_the_rest(
-    places: TwinPlaces, held: Held, gardener: Twin
+    places: TwinLayout, held: QuarantineList, gardener: Twin
 ) -> None:
     before = _files(gardener.workspace.root)
     done = fork(places, gardener, held=held, owner="rose", name="gärtner", now=NOW)
@@ -102,7 +102,9 @@ def test_a_fork_takes_along_what_it_is_and_leaves_the_rest(
     assert _files(gardener.workspace.root) == before
 
 
-def test_a_fork_is_someone_else_with_a_parent(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_a_fork_is_someone_else_with_a_parent(
+    places: TwinLayout, held: QuarantineList, gardener: Twin
+) -> None:
     twin = fork(places, gardener, held=held, owner="Iris", name="Gärtner", now=NOW).twin
     assert twin == find(places, "Gärtner")
     assert twin.rappid.identity != gardener.rappid.identity
@@ -115,7 +117,7 @@ def test_a_fork_is_someone_else_with_a_parent(places: TwinPlaces, held: Held, ga
     assert [kin.name for kin in Families(places).tree(twin.rappid)] == ["gardener", "Gärtner"]
 
 
-def test_they_go_their_own_ways(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_they_go_their_own_ways(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
     twin = fork(places, gardener, held=held, owner="rose").twin
     edit_soul(twin.workspace, "You like roses.")
     (twin.workspace.agents / "dice_agent.py").write_text("x = 6\n")
@@ -124,7 +126,9 @@ def test_they_go_their_own_ways(places: TwinPlaces, held: Held, gardener: Twin) 
     assert len(soul_history(twin.workspace)) == 1
 
 
-def test_forks_of_forks_get_names_of_their_own(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_forks_of_forks_get_names_of_their_own(
+    places: TwinLayout, held: QuarantineList, gardener: Twin
+) -> None:
     names = [fork(places, gardener, held=held, owner="rose").twin.name for _ in range(3)]
     assert names == ["gardener (fork)", "gardener (fork 2)", "gardener (fork 3)"]
     second = fork(places, find(places, names[0]), held=held, owner="rose", name="grandchild").twin
@@ -133,7 +137,7 @@ def test_forks_of_forks_get_names_of_their_own(places: TwinPlaces, held: Held, g
     assert len(fork(places, long, held=held, owner="rose").twin.name) <= 120
 
 
-def test_quarantined_code_stays_quarantined(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_quarantined_code_stays_quarantined(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
     digest = hashlib.sha256(TAKEN["agents/dice_agent.py"]).hexdigest()
     held.hold(gardener.workspace.agents / "dice_agent.py", digest, "from an egg", "x.egg")
     twin = fork(places, gardener, held=held, owner="rose").twin
@@ -141,13 +145,13 @@ def test_quarantined_code_stays_quarantined(places: TwinPlaces, held: Held, gard
     other = hashlib.sha256(TAKEN["services/bell_service.py"]).hexdigest()
     assert not held.is_held(twin.workspace.services / "bell_service.py", other)
     # Another process, asking later, sees the same.
-    assert Held(places.home / "held.json", places.home).is_held(
+    assert QuarantineList(places.home / "held.json", places.home).is_held(
         twin.workspace.agents / "dice_agent.py", digest
     )
 
 
 def test_links_and_what_is_no_file_are_left_and_told(
-    places: TwinPlaces, held: Held, gardener: Twin, tmp_path: Path
+    places: TwinLayout, held: QuarantineList, gardener: Twin, tmp_path: Path
 ) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "identity.pem").write_text("PRIVATE")
@@ -162,7 +166,7 @@ def test_links_and_what_is_no_file_are_left_and_told(
     assert (".brainstem_data/pipe", "not a file") in done.left
 
 
-def test_a_tree_without_a_bottom_is_cut_off(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_a_tree_without_a_bottom_is_cut_off(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
     handle = os.open(gardener.workspace.data, os.O_RDONLY)
     for _ in range(150):
         os.mkdir("d", dir_fd=handle)
@@ -175,7 +179,9 @@ def test_a_tree_without_a_bottom_is_cut_off(places: TwinPlaces, held: Held, gard
     assert list(places.staging.iterdir()) == []
 
 
-def test_a_twin_without_a_soul_or_of_a_strange_kind_can_be_forked(places: TwinPlaces, held: Held) -> None:
+def test_a_twin_without_a_soul_or_of_a_strange_kind_can_be_forked(
+    places: TwinLayout, held: QuarantineList
+) -> None:
     root = places.twins / "0d51"
     root.mkdir(parents=True)
     (root / "rappid.json").write_text(json.dumps({"rappid": "0d51" * 8, "name": "Rose", "kind": "Ant Farm!"}))
@@ -186,17 +192,19 @@ def test_a_twin_without_a_soul_or_of_a_strange_kind_can_be_forked(places: TwinPl
     assert twin.parent.text == "0d51" * 8
 
 
-def test_a_fork_that_cannot_be_leaves_nothing(places: TwinPlaces, held: Held, gardener: Twin) -> None:
-    with pytest.raises(BadName):
+def test_a_fork_that_cannot_be_leaves_nothing(
+    places: TwinLayout, held: QuarantineList, gardener: Twin
+) -> None:
+    with pytest.raises(BadNameError):
         fork(places, gardener, held=held, owner="rose", name="\0")
     (places.home / "held.json").write_text("{")
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         fork(places, gardener, held=held, owner="rose")
     assert [twin.key for twin in scan(places).twins] == [gardener.key]
     assert list(places.staging.iterdir()) == []
 
 
-def test_executable_files_and_times_stay(places: TwinPlaces, held: Held, gardener: Twin) -> None:
+def test_executable_files_and_times_stay(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
     script = gardener.workspace.root / "notes" / "run.sh"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.workspace.layout import TwinPlaces
-from twins.workspace.lineage import Families, Kin
+from twins.workspace.layout import TwinLayout
+from twins.workspace.lineage import Families, Relative
 from twins.workspace.rappid import Rappid, widened
 
 ELSEWHERE = f"rappid:@far/away:{'e' * 64}"
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> TwinPlaces:
-    return TwinPlaces(tmp_path)
+def places(tmp_path: Path) -> TwinLayout:
+    return TwinLayout(tmp_path)
 
 
 def _rappid(number: int) -> Rappid:
@@ -24,7 +24,7 @@ def _rappid(number: int) -> Rappid:
 
 
 def _lay(
-    places: TwinPlaces, number: int, parent: object, *, archived: bool = False, **more: object
+    places: TwinLayout, number: int, parent: object, *, archived: bool = False, **more: object
 ) -> Rappid:
     rappid = _rappid(number)
     folder = (places.archived if archived else places.active)(rappid.key)
@@ -40,11 +40,11 @@ def _lay(
     return rappid
 
 
-def _drawn(rows: list[Kin]) -> list[str]:
+def _drawn(rows: list[Relative]) -> list[str]:
     return [f"{'  ' * row.depth}{row.name}{' ↺' if row.looped else ''}" for row in rows]
 
 
-def test_a_family_is_told_from_its_founder_down(places: TwinPlaces) -> None:
+def test_a_family_is_told_from_its_founder_down(places: TwinLayout) -> None:
     founder = _lay(places, 1, None)
     child = _lay(places, 2, founder)
     _lay(places, 3, founder)
@@ -59,7 +59,7 @@ def test_a_family_is_told_from_its_founder_down(places: TwinPlaces) -> None:
     assert families.children(grandchild) == []
 
 
-def test_parents_that_are_not_here_are_shown_as_such(places: TwinPlaces) -> None:
+def test_parents_that_are_not_here_are_shown_as_such(places: TwinLayout) -> None:
     child = _lay(places, 1, ELSEWHERE)
     _lay(places, 2, ELSEWHERE.upper().replace("RAPPID", "rappid").replace("FAR/AWAY", "far/away"))
     odd = _lay(places, 3, "my\x1b grandmother")
@@ -72,7 +72,7 @@ def test_parents_that_are_not_here_are_shown_as_such(places: TwinPlaces) -> None
     assert _drawn(families.tree()) == ["away", "  t1", "  t2", "my grandmother", "  t3"]
 
 
-def test_archived_and_purged_parents_keep_their_place(places: TwinPlaces) -> None:
+def test_archived_and_purged_parents_keep_their_place(places: TwinLayout) -> None:
     archived = _lay(places, 1, None, archived=True)
     purged = _rappid(2)
     places.purged.mkdir(parents=True)
@@ -93,14 +93,14 @@ def test_archived_and_purged_parents_keep_their_place(places: TwinPlaces) -> Non
     assert rows["t4"].depth == 1
 
 
-def test_one_that_came_back_after_a_purge_is_alive(places: TwinPlaces) -> None:
+def test_one_that_came_back_after_a_purge_is_alive(places: TwinLayout) -> None:
     rappid = _lay(places, 1, None)
     places.purged.mkdir()
     places.tombstone(rappid.key).write_text(json.dumps({"rappid": rappid.text, "name": "t1"}))
     assert [(row.name, row.state) for row in Families(places).tree()] == [("t1", "active")]
 
 
-def test_a_parent_is_known_by_any_form_of_its_rappid(places: TwinPlaces) -> None:
+def test_a_parent_is_known_by_any_form_of_its_rappid(places: TwinLayout) -> None:
     uuid = "123e4567-e89b-42d3-a456-426614174000"
     parent = Rappid.parse(uuid)
     folder = places.active(uuid)
@@ -113,7 +113,7 @@ def test_a_parent_is_known_by_any_form_of_its_rappid(places: TwinPlaces) -> None
     assert sorted(_drawn(Families(places).tree())) == ["  t1", "  t2", "  t4", "mother", "t3"]
 
 
-def test_loops_end(places: TwinPlaces) -> None:
+def test_loops_end(places: TwinLayout) -> None:
     a, b, c = (_rappid(number) for number in (1, 2, 3))
     _lay(places, 1, c)
     _lay(places, 2, a)
@@ -129,7 +129,7 @@ def test_loops_end(places: TwinPlaces) -> None:
     assert sum(row.looped for row in rows) == 2
 
 
-def test_another_who_claims_the_same_rappid_is_shown_and_inherits_nothing(places: TwinPlaces) -> None:
+def test_another_who_claims_the_same_rappid_is_shown_and_inherits_nothing(places: TwinLayout) -> None:
     real = _lay(places, 1, None)
     _lay(places, 2, real)
     false = places.twins / "0000"
@@ -138,7 +138,7 @@ def test_another_who_claims_the_same_rappid_is_shown_and_inherits_nothing(places
     assert _drawn(Families(places).tree()) == ["a false one", "t1", "  t2"]
 
 
-def test_a_long_line_is_no_burden(places: TwinPlaces) -> None:
+def test_a_long_line_is_no_burden(places: TwinLayout) -> None:
     parent: object = None
     for number in range(1, 1501):
         parent = _lay(places, number, parent)
@@ -148,7 +148,7 @@ def test_a_long_line_is_no_burden(places: TwinPlaces) -> None:
     assert families.tree()[-1].depth == 1499
 
 
-def test_what_the_page_gets(places: TwinPlaces) -> None:
+def test_what_the_page_gets(places: TwinLayout) -> None:
     founder = _lay(places, 1, None)
     _lay(places, 2, founder, kind="memorial")
     assert json.loads(json.dumps([row.as_json() for row in Families(places).tree()]))[1] == {
@@ -168,7 +168,7 @@ def test_what_the_page_gets(places: TwinPlaces) -> None:
 def test_everyone_appears_once_below_whom_it_names(
     tmp_path_factory: pytest.TempPathFactory, parents: list[int]
 ) -> None:
-    places = TwinPlaces(tmp_path_factory.mktemp("home"))
+    places = TwinLayout(tmp_path_factory.mktemp("home"))
     for number, parent in enumerate(parents):
         _lay(places, number, _rappid(parent) if parent >= 0 else None)
     families = Families(places)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from twins.errors import NoSuchTwin, TwinConflict
-from twins.workspace.layout import TwinPlaces
+from twins.errors import NoSuchTwinError, TwinConflictError
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import MemoryCounter, Presence, find, list_twins, scan
 from twins.workspace.rappid import widened
 from twins.workspace.twin import Twin, mint
@@ -18,15 +18,15 @@ UUID = "123e4567-e89b-42d3-a456-426614174000"
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> TwinPlaces:
-    return TwinPlaces(tmp_path)
+def places(tmp_path: Path) -> TwinLayout:
+    return TwinLayout(tmp_path)
 
 
-def _born(places: TwinPlaces, name: str, **fields: Any) -> Twin:
+def _born(places: TwinLayout, name: str, **fields: Any) -> Twin:
     return mint(places, name, owner="rose", **fields)
 
 
-def _lay(places: TwinPlaces, folder: str, **fields: Any) -> Path:
+def _lay(places: TwinLayout, folder: str, **fields: Any) -> Path:
     path = places.twins / folder
     path.mkdir(parents=True)
     (path / "rappid.json").write_text(json.dumps(fields))
@@ -40,7 +40,7 @@ def _remember(twin: Twin, where: str, count: int) -> Path:
     return path
 
 
-def _set_aside(places: TwinPlaces, twin: Twin) -> None:
+def _set_aside(places: TwinLayout, twin: Twin) -> None:
     places.archive.mkdir(exist_ok=True)
     twin.workspace.root.rename(places.archived(twin.key))
 
@@ -48,12 +48,12 @@ def _set_aside(places: TwinPlaces, twin: Twin) -> None:
 # The list
 
 
-def test_a_home_without_twins_has_an_empty_list(places: TwinPlaces) -> None:
+def test_a_home_without_twins_has_an_empty_list(places: TwinLayout) -> None:
     assert list_twins(places).rows == []
     assert list_twins(places, archived=True).rows == []
 
 
-def test_the_list_says_who_is_there(places: TwinPlaces) -> None:
+def test_the_list_says_who_is_there(places: TwinLayout) -> None:
     rose, iris = _born(places, "rose"), _born(places, "Iris", kind="memorial")
     _remember(iris, "shared_memories/memory.json", 3)
     _remember(iris, f"memory/{UUID}/user_memory.json", 2)
@@ -76,7 +76,7 @@ def test_the_list_says_who_is_there(places: TwinPlaces) -> None:
 
 
 def test_only_folders_with_an_identity_and_without_a_dot_are_twins(
-    places: TwinPlaces, tmp_path: Path
+    places: TwinLayout, tmp_path: Path
 ) -> None:
     iris, old = _born(places, "Iris"), _born(places, "Old")
     _set_aside(places, old)
@@ -91,7 +91,7 @@ def test_only_folders_with_an_identity_and_without_a_dot_are_twins(
     assert (row.key, row.state) == (old.key, "archived")
 
 
-def test_what_cannot_be_read_is_told_and_does_not_hide_the_others(places: TwinPlaces, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_told_and_does_not_hide_the_others(places: TwinLayout, tmp_path: Path) -> None:
     iris = _born(places, "Iris")
     broken = places.twins / "broken"
     broken.mkdir()
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_told_and_does_not_hide_the_others(places: TwinPl
     assert all(one.problem for one in found.unreadable)
 
 
-def test_listing_opens_nothing_but_identities(places: TwinPlaces) -> None:
+def test_listing_opens_nothing_but_identities(places: TwinLayout) -> None:
     iris = _born(places, "Iris")
     for path in (iris.workspace.soul, iris.workspace.agents / "x_agent.py", iris.workspace.env_file):
         path.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def test_listing_opens_nothing_but_identities(places: TwinPlaces) -> None:
     assert [row.name for row in list_twins(places).rows] == ["Iris"]
 
 
-def test_memories_are_counted_again_only_when_they_changed(places: TwinPlaces) -> None:
+def test_memories_are_counted_again_only_when_they_changed(places: TwinLayout) -> None:
     iris = _born(places, "Iris")
     path = _remember(iris, "shared_memories/memory.json", 2)
     counter = MemoryCounter()
@@ -128,7 +128,7 @@ def test_memories_are_counted_again_only_when_they_changed(places: TwinPlaces) -
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000, None])
 def test_memories_that_cannot_be_counted_are_not_called_none(
-    places: TwinPlaces, content: bytes | None
+    places: TwinLayout, content: bytes | None
 ) -> None:
     iris = _born(places, "Iris")
     path = _remember(iris, "shared_memories/memory.json", 1)
@@ -143,7 +143,7 @@ def test_memories_that_cannot_be_counted_are_not_called_none(
 # Whom somebody means
 
 
-def test_a_twin_is_found_by_whatever_names_it(places: TwinPlaces) -> None:
+def test_a_twin_is_found_by_whatever_names_it(places: TwinLayout) -> None:
     iris = _born(places, "Iris Murdoch")
     _born(places, "Rose")
     tail = iris.rappid.tail
@@ -161,13 +161,13 @@ def test_a_twin_is_found_by_whatever_names_it(places: TwinPlaces) -> None:
         assert find(places, selector).key == iris.key, selector
 
 
-def test_older_homes_with_other_folder_names_are_searched_too(places: TwinPlaces) -> None:
+def test_older_homes_with_other_folder_names_are_searched_too(places: TwinLayout) -> None:
     folder = _lay(places, "rappid:grandma-rose", rappid=OLD, name="rose", display_name="Grandma Rose")
     for selector in ("rappid:grandma-rose", OLD, "0d51" * 8, "0d510d51", "rose", "Grandma Rose", "Rose"):
         assert find(places, selector).workspace.root == folder, selector
 
 
-def test_a_uuid_is_found_with_and_without_dashes_and_widened(places: TwinPlaces) -> None:
+def test_a_uuid_is_found_with_and_without_dashes_and_widened(places: TwinLayout) -> None:
     folder = _lay(places, UUID, rappid=UUID)
     twin = find(places, UUID)
     assert twin.workspace.root == folder
@@ -176,16 +176,16 @@ def test_a_uuid_is_found_with_and_without_dashes_and_widened(places: TwinPlaces)
         assert find(places, selector).key == UUID
 
 
-def test_one_that_went_on_under_a_new_rappid_answers_to_the_old_one(places: TwinPlaces) -> None:
+def test_one_that_went_on_under_a_new_rappid_answers_to_the_old_one(places: TwinLayout) -> None:
     short = "rappid:twin:@source/iris:0123456789abcdef"
     twin = _born(places, "Iris")
     twin.identity.changed(_migrated_from=short).write(twin.workspace.root)
     assert find(places, short).key == twin.key
 
 
-def test_several_of_one_name_are_named_and_none_is_taken(places: TwinPlaces) -> None:
+def test_several_of_one_name_are_named_and_none_is_taken(places: TwinLayout) -> None:
     twins = [_born(places, "Iris") for _ in range(7)]
-    with pytest.raises(TwinConflict) as refused:
+    with pytest.raises(TwinConflictError) as refused:
         find(places, "Iris")
     text = str(refused.value)
     assert "7 twins" in text
@@ -194,14 +194,14 @@ def test_several_of_one_name_are_named_and_none_is_taken(places: TwinPlaces) -> 
     assert refused.value.do
 
 
-def test_a_name_that_pretends_to_be_anothers_tail_is_ambiguous(places: TwinPlaces) -> None:
+def test_a_name_that_pretends_to_be_anothers_tail_is_ambiguous(places: TwinLayout) -> None:
     iris = _born(places, "Iris")
     _born(places, iris.rappid.tail)
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         find(places, iris.rappid.tail)
 
 
-def test_a_name_in_its_own_capitals_goes_before_others_and_before_tails(places: TwinPlaces) -> None:
+def test_a_name_in_its_own_capitals_goes_before_others_and_before_tails(places: TwinLayout) -> None:
     tail = _born(places, "Iris").rappid.tail
     small, large, shadow = _born(places, "rose"), _born(places, "ROSE"), _born(places, tail[:6])
     assert find(places, "ROSE").key == large.key
@@ -209,29 +209,29 @@ def test_a_name_in_its_own_capitals_goes_before_others_and_before_tails(places: 
     assert find(places, tail[:6]).key == shadow.key
 
 
-def test_three_digits_are_too_few(places: TwinPlaces) -> None:
+def test_three_digits_are_too_few(places: TwinLayout) -> None:
     iris = _born(places, "Iris", entropy=bytes(16))
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         find(places, iris.rappid.tail[:3])
 
 
-def test_archived_ones_are_found_only_when_asked_for(places: TwinPlaces) -> None:
+def test_archived_ones_are_found_only_when_asked_for(places: TwinLayout) -> None:
     iris = _born(places, "Iris")
     _set_aside(places, iris)
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         find(places, "Iris")
     assert find(places, "Iris", archived=True).archived
     assert find(places, "Iris", archived=None).key == iris.key
     _born(places, "Iris")
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         find(places, "Iris", archived=None)
 
 
-def test_who_mistypes_is_told_a_near_name(places: TwinPlaces) -> None:
+def test_who_mistypes_is_told_a_near_name(places: TwinLayout) -> None:
     _born(places, "gardener")
-    with pytest.raises(NoSuchTwin, match='No twin "gardner"') as refused:
+    with pytest.raises(NoSuchTwinError, match='No twin "gardner"') as refused:
         find(places, "gardner")
     assert refused.value.do == "Did you mean gardener?"
     for selector in ("", "   ", "../gardener", "x" * 1000, "\0", "🌱"):
-        with pytest.raises(NoSuchTwin):
+        with pytest.raises(NoSuchTwinError):
             find(places, selector)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.errors import BadRappid
+from twins.errors import BadRappidError
 from twins.workspace.rappid import MAX_SLUG, Rappid, label, same, widened
 
 HEX32 = "0d51" * 8
@@ -79,7 +79,7 @@ def test_every_form_in_circulation_is_read_and_kept_byte_for_byte(
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_refused_in_one_printable_line(text: str) -> None:
-    with pytest.raises(BadRappid) as refused:
+    with pytest.raises(BadRappidError) as refused:
         Rappid.parse(text)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 100
@@ -88,7 +88,7 @@ def test_hostile_text_is_refused_in_one_printable_line(text: str) -> None:
 
 def test_what_is_no_text_is_refused() -> None:
     for value in (None, 7, b"rappid", ["rappid"]):
-        with pytest.raises(BadRappid):
+        with pytest.raises(BadRappidError):
             Rappid.parse(value)  # type: ignore[arg-type]
 
 
@@ -121,9 +121,9 @@ def test_no_two_mints_are_the_same_even_with_the_same_names() -> None:
     ],
 )
 def test_minting_refuses_labels_that_rapp_1_does_not_admit(owner: str, slug: str) -> None:
-    with pytest.raises(BadRappid):
+    with pytest.raises(BadRappidError):
         Rappid.mint(owner, slug)
-    with pytest.raises(BadRappid, match="16 octets"):
+    with pytest.raises(BadRappidError, match="16 octets"):
         Rappid.mint("rose", "garden", b"short")
 
 
@@ -158,7 +158,7 @@ def test_an_older_id_goes_on_under_its_widened_tail() -> None:
     assert new.strict
     assert same(old, new)
     assert widened(Rappid.parse(UUID), owner="rose", slug="garden").text.startswith("rappid:@rose/garden:")
-    with pytest.raises(BadRappid, match="cannot be carried over"):
+    with pytest.raises(BadRappidError, match="cannot be carried over"):
         widened(Rappid.parse("rappid:twin:@o/s:0123456789abcdef"))
 
 
@@ -233,7 +233,7 @@ def test_any_rappid_comes_back_as_it_was(text: str) -> None:
 def test_whatever_is_read_names_a_safe_folder(text: str) -> None:
     try:
         found = Rappid.parse(text)
-    except BadRappid:
+    except BadRappidError:
         return
     assert found.text == text
     assert re.fullmatch(r"[0-9a-f-]{8,64}", found.key)

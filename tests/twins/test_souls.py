@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from twins.errors import BadFile, NoSuchFile
+from twins.errors import BadFileError, NoSuchFileError
 from twins.workspace.souls import default_soul, edit_soul, read_soul, read_version, restore_soul, soul_history
 from twins.workspace.twin import KINDS
 from twins.workspace.workspace import Workspace
@@ -69,13 +69,13 @@ def test_going_back_keeps_the_present_text_too(workspace: Workspace) -> None:
     assert restored.number == 1
     assert read_soul(workspace) == "first"
     assert [read_version(workspace, number) for number in (1, 2)] == ["first", "second"]
-    with pytest.raises(NoSuchFile, match="no earlier soul 7"):
+    with pytest.raises(NoSuchFileError, match="no earlier soul 7"):
         restore_soul(workspace, 7)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "nul\0", "half\ud83d", "x" * ((256 << 10) + 1)])
 def test_what_is_no_soul_changes_nothing(workspace: Workspace, text: str) -> None:
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         edit_soul(workspace, text)
     assert read_soul(workspace) == "first"
     assert soul_history(workspace) == []
@@ -84,12 +84,12 @@ def test_what_is_no_soul_changes_nothing(workspace: Workspace, text: str) -> Non
 def test_a_soul_that_is_no_text_can_be_replaced_and_is_kept_as_it_is(workspace: Workspace) -> None:
     content = b"\xff\xfe" + b"x" * (300 << 10)
     workspace.soul.write_bytes(content)
-    with pytest.raises(BadFile, match="UTF-8"):
+    with pytest.raises(BadFileError, match="UTF-8"):
         read_soul(workspace)
     kept = edit_soul(workspace, "second")
     assert kept is not None
     assert kept.path.read_bytes() == content
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         restore_soul(workspace, 1)
     assert read_soul(workspace) == "second"
 
@@ -106,7 +106,7 @@ def test_a_history_that_leads_elsewhere_is_refused(workspace: Workspace, tmp_pat
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (workspace.data / "soul_history").symlink_to(elsewhere)
-    with pytest.raises(BadFile, match="link"):
+    with pytest.raises(BadFileError, match="link"):
         edit_soul(workspace, "second")
     assert list(elsewhere.iterdir()) == []
     assert read_soul(workspace) == "first"
@@ -115,9 +115,9 @@ def test_a_history_that_leads_elsewhere_is_refused(workspace: Workspace, tmp_pat
 def test_a_pipe_in_the_souls_place_does_not_hang(workspace: Workspace) -> None:
     workspace.soul.unlink()
     os.mkfifo(workspace.soul)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         read_soul(workspace)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         edit_soul(workspace, "second")
 
 

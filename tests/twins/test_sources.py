@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twins.errors import BadFile
-from twins.workspace.sources import Offered, Sources
+from twins.errors import BadFileError
+from twins.workspace.sources import OfferedAgent, Sources
 from twins.workspace.workspace import Workspace
 
 
@@ -18,19 +18,19 @@ def sources(tmp_path: Path) -> Sources:
     return Sources(workspace)
 
 
-def offered(*names: str) -> list[Offered]:
-    return [Offered(name, name, "", "") for name in names]
+def offered(*names: str) -> list[OfferedAgent]:
+    return [OfferedAgent(name, name, "", "") for name in names]
 
 
 def test_connect_other_spelling_of_a_connected_source_is_refused(sources: Sources) -> None:
     sources.connect("ada/garden", offered("rain"))
-    with pytest.raises(BadFile, match="differs from Ada/Garden in its spelling alone"):
+    with pytest.raises(BadFileError, match="differs from Ada/Garden in its spelling alone"):
         sources.connect("Ada/Garden", offered("rain"))
     assert sources.connect("ada/garden", offered("rain", "sun")).name == "ada/garden"
 
 
 def test_connect_source_that_no_folder_can_be_named_after_is_refused(sources: Sources) -> None:
-    with pytest.raises(BadFile, match=r"ada__garden\. ends in a dot"):
+    with pytest.raises(BadFileError, match=r"ada__garden\. ends in a dot"):
         sources.connect("ada/garden.", offered("rain"))
     assert sources.all() == []
 
@@ -38,6 +38,6 @@ def test_connect_source_that_no_folder_can_be_named_after_is_refused(sources: So
 def test_enable_other_spelling_of_an_enabled_agent_is_refused(sources: Sources) -> None:
     sources.connect("ada/garden", offered("rain", "Rain"))
     sources.enable("ada/garden", "rain", b"x = 1\n")
-    with pytest.raises(BadFile, match=r"rain_agent\.py is enabled, and some disks take Rain_agent\.py"):
+    with pytest.raises(BadFileError, match=r"rain_agent\.py is enabled, and some disks take Rain_agent\.py"):
         sources.enable("ada/garden", "Rain", b"x = 2\n")
     sources.enable("ada/garden", "rain", b"x = 3\n")

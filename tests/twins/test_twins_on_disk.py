@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinConflict
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConflictError
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import events, record_bond, record_event
 from twins.workspace.fork import fork
-from twins.workspace.identity_file import BadName, Identity, whose
-from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.identity_file import BadNameError, Identity, read_identity
+from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.listing import find, scan
 from twins.workspace.souls import edit_soul, read_soul, soul_history
 from twins.workspace.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
@@ -41,12 +41,12 @@ OLDER = {
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> TwinPlaces:
-    return TwinPlaces(tmp_path)
+def places(tmp_path: Path) -> TwinLayout:
+    return TwinLayout(tmp_path)
 
 
 @pytest.fixture
-def gardener(places: TwinPlaces) -> Twin:
+def gardener(places: TwinLayout) -> Twin:
     return mint(places, "Gärtner 🌱", owner="Rose M.", now=BORN)
 
 
@@ -59,7 +59,7 @@ def _lay(folder: Path, fields: Any) -> Path:
 # Being born
 
 
-def test_a_new_twin_is_a_whole_workspace(places: TwinPlaces, gardener: Twin) -> None:
+def test_a_new_twin_is_a_whole_workspace(places: TwinLayout, gardener: Twin) -> None:
     assert gardener.name == "Gärtner 🌱"
     assert gardener.kind == "personal"
     assert gardener.rappid.strict
@@ -98,7 +98,7 @@ def test_what_is_written_at_birth(gardener: Twin) -> None:
 
 
 def test_same_time_and_entropy_give_the_same_bytes(tmp_path: Path) -> None:
-    homes = [TwinPlaces(tmp_path / "a"), TwinPlaces(tmp_path / "b")]
+    homes = [TwinLayout(tmp_path / "a"), TwinLayout(tmp_path / "b")]
     born = [mint(home, "Iris", owner="rose", now=BORN, entropy=bytes(16)) for home in homes]
     assert born[0].key == born[1].key
     for name in ("rappid.json", "soul.md", "bonds.json"):
@@ -107,18 +107,18 @@ def test_same_time_and_entropy_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "doorman"])
-def test_every_kind_begins_with_a_soul_and_unknown_kinds_are_kept(places: TwinPlaces, kind: str) -> None:
+def test_every_kind_begins_with_a_soul_and_unknown_kinds_are_kept(places: TwinLayout, kind: str) -> None:
     twin = mint(places, "Iris", owner="rose", kind=kind)
     assert Twin.read(twin.workspace.root).kind == kind
     assert "You are Iris" in read_soul(twin.workspace)
 
 
-def test_the_kinds_do_not_share_a_soul(places: TwinPlaces) -> None:
+def test_the_kinds_do_not_share_a_soul(places: TwinLayout) -> None:
     souls = {read_soul(mint(places, "Iris", owner="rose", kind=kind).workspace) for kind in KINDS}
     assert len(souls) == len(KINDS)
 
 
-def test_a_soul_given_at_birth_is_the_soul(places: TwinPlaces) -> None:
+def test_a_soul_given_at_birth_is_the_soul(places: TwinLayout) -> None:
     assert read_soul(mint(places, "Iris", owner="rose", soul="Be kind.\n").workspace) == "Be kind.\n"
 
 
@@ -139,27 +139,27 @@ def test_a_soul_given_at_birth_is_the_soul(places: TwinPlaces) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_and_leaves_nothing(
-    places: TwinPlaces, name: str, kind: str, soul: str
+    places: TwinLayout, name: str, kind: str, soul: str
 ) -> None:
-    with pytest.raises((BadName, BadFile)):
+    with pytest.raises((BadNameError, BadFileError)):
         mint(places, name, owner="rose", kind=kind, soul=soul)
     assert not places.twins.exists()
 
 
-def test_a_taken_place_is_not_touched(places: TwinPlaces) -> None:
+def test_a_taken_place_is_not_touched(places: TwinLayout) -> None:
     first = mint(places, "Iris", owner="rose", entropy=bytes(16))
-    with pytest.raises(TwinConflict, match="already"):
+    with pytest.raises(TwinConflictError, match="already"):
         mint(places, "Other", owner="rose", entropy=bytes(16))
     assert find(places, first.key).name == "Iris"
     places.archive.mkdir()
     first.workspace.root.rename(places.archived(first.key))
-    with pytest.raises(TwinConflict, match="archived"):
+    with pytest.raises(TwinConflictError, match="archived"):
         mint(places, "Other", owner="rose", entropy=bytes(16))
     assert scan(places).twins == []
     assert list(places.staging.iterdir()) == []
 
 
-def test_many_are_born_at_once(places: TwinPlaces) -> None:
+def test_many_are_born_at_once(places: TwinLayout) -> None:
     def give_birth() -> None:
         for number in range(5):
             mint(places, f"Twin {number}", owner="rose")
@@ -173,7 +173,7 @@ def test_many_are_born_at_once(places: TwinPlaces) -> None:
     assert list(places.staging.iterdir()) == []
 
 
-def test_a_living_builder_is_not_swept(places: TwinPlaces) -> None:
+def test_a_living_builder_is_not_swept(places: TwinLayout) -> None:
     with places.stage("abcdef01") as staged:
         (staged / "half").write_text("mine")
         mint(places, "Iris", owner="rose")
@@ -181,9 +181,9 @@ def test_a_living_builder_is_not_swept(places: TwinPlaces) -> None:
 
 
 @pytest.mark.parametrize("key", ["", ".", "..", ".archive", "a/b", "a\\b", "nul\0", "x" * 201, "line\n"])
-def test_names_that_are_no_folder_of_a_twin_lead_nowhere(places: TwinPlaces, key: str) -> None:
+def test_names_that_are_no_folder_of_a_twin_lead_nowhere(places: TwinLayout, key: str) -> None:
     for path in (places.active, places.archived, places.tombstone):
-        with pytest.raises(BadRappid):
+        with pytest.raises(BadRappidError):
             path(key)
 
 
@@ -204,7 +204,7 @@ def test_a_damaged_identity_is_not_replaced_by_a_new_one(tmp_path: Path) -> None
     workspace = Workspace.at(tmp_path / "brainstem")
     workspace.create()
     (workspace.root / "rappid.json").write_text("{")
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         adopt(workspace, "desk", owner="rose", host="desk", platform="linux")
     assert (workspace.root / "rappid.json").read_text() == "{"
 
@@ -228,7 +228,7 @@ def test_renaming_keeps_identity_folder_and_every_other_key(tmp_path: Path) -> N
     written = json.loads((root / "rappid.json").read_bytes())
     assert list(written) == list(OLDER)
     assert written == {**OLDER, "name": "Oma Rosa", "display_name": "Oma Rosa"}
-    with pytest.raises(BadName):
+    with pytest.raises(BadNameError):
         rename(renamed, "two\nlines\x00")
     assert Twin.read(root).name == "Oma Rosa"
 
@@ -254,7 +254,7 @@ def test_a_damaged_file_says_which_one_it_is(tmp_path: Path, content: bytes) -> 
     folder = tmp_path / "0d51"
     folder.mkdir()
     (folder / "rappid.json").write_bytes(content)
-    with pytest.raises(BadFile, match=r"rappid\.json"):
+    with pytest.raises(BadFileError, match=r"rappid\.json"):
         Twin.read(folder)
 
 
@@ -266,9 +266,9 @@ def test_links_and_pipes_in_its_place_are_not_read(tmp_path: Path) -> None:
     (linked / "rappid.json").symlink_to(real / "rappid.json")
     os.mkfifo(piped / "rappid.json")
     for folder in (linked, piped):
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             Twin.read(folder)
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         Twin.read(tmp_path / "nowhere")
 
 
@@ -304,21 +304,21 @@ def test_a_rappid_file_outweighs_a_manifest() -> None:
     own, throw_away = f"rappid:@rose/iris:{HEX64}", "rappid:twin:@source/iris:0123456789abcdef"
     hub = f"rappid:@rose/hub:{HEX64}"
     manifest = {"rappid": throw_away, "source": {"rappid": hub, "rappid_uuid": throw_away}}
-    found = whose(json.dumps({"rappid": own}).encode(), manifest)
+    found = read_identity(json.dumps({"rappid": own}).encode(), manifest)
     assert found is not None
     assert found.text == own
-    assert str(whose(None, manifest)) == hub
-    assert str(whose(None, {"rappid": throw_away, "source": "https://x"})) == throw_away
-    assert whose(None, {"name": "nobody"}) is None
-    with pytest.raises(BadFile):
-        whose(b"{}", manifest)
-    with pytest.raises(BadRappid):
-        whose(None, {"rappid": ["?"]})
+    assert str(read_identity(None, manifest)) == hub
+    assert str(read_identity(None, {"rappid": throw_away, "source": "https://x"})) == throw_away
+    assert read_identity(None, {"name": "nobody"}) is None
+    with pytest.raises(BadFileError):
+        read_identity(b"{}", manifest)
+    with pytest.raises(BadRappidError):
+        read_identity(None, {"rappid": ["?"]})
 
 
 @pytest.mark.parametrize("write", [record_bond, lambda workspace: record_event(workspace, "dock")])
 def test_a_second_writer_waits_for_the_first(gardener: Twin, write: Callable[[Workspace], object]) -> None:
-    with alone(gardener.workspace.root):
+    with exclusive_lock(gardener.workspace.root):
         thread = threading.Thread(target=write, args=(gardener.workspace,))
         thread.start()
         thread.join(0.1)
@@ -340,17 +340,17 @@ def test_a_second_writer_waits_for_the_first(gardener: Twin, write: Callable[[Wo
     ],
 )
 def test_whoever_waits_for_a_twin_that_moves_away_writes_nothing(
-    places: TwinPlaces, gardener: Twin, write: Callable[[Twin], object]
+    places: TwinLayout, gardener: Twin, write: Callable[[Twin], object]
 ) -> None:
     root, failed = gardener.workspace.root, []
 
     def attempt() -> None:
         try:
             write(gardener)
-        except NoSuchTwin as problem:
+        except NoSuchTwinError as problem:
             failed.append(problem)
 
-    with alone(root):
+    with exclusive_lock(root):
         thread = threading.Thread(target=attempt)
         thread.start()
         thread.join(0.1)
@@ -359,7 +359,7 @@ def test_whoever_waits_for_a_twin_that_moves_away_writes_nothing(
     thread.join()
     assert len(failed) == 1
     assert not root.exists()
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         write(gardener)
     assert not root.exists()
 
@@ -402,7 +402,7 @@ def _death_at(step: int) -> Callable[[str, object], None]:
     return hook
 
 
-def _only_whole_ones(places: TwinPlaces) -> list[Twin]:
+def _only_whole_ones(places: TwinLayout) -> list[Twin]:
     found = scan(places)
     assert found.unreadable == []
     if places.twins.exists():
@@ -415,7 +415,7 @@ def _only_whole_ones(places: TwinPlaces) -> list[Twin]:
     return found.twins
 
 
-def test_dying_at_birth_leaves_no_half_twin(places: TwinPlaces) -> None:
+def test_dying_at_birth_leaves_no_half_twin(places: TwinLayout) -> None:
     seen = set()
     for _ in _deaths(
         lambda: mint(places, "Iris", owner="rose", entropy=bytes(16)),
@@ -427,11 +427,11 @@ def test_dying_at_birth_leaves_no_half_twin(places: TwinPlaces) -> None:
     assert seen == {0, 1}
 
 
-def test_dying_in_a_fork_leaves_no_half_twin(places: TwinPlaces, gardener: Twin) -> None:
+def test_dying_in_a_fork_leaves_no_half_twin(places: TwinLayout, gardener: Twin) -> None:
     (gardener.workspace.agents / "dice_agent.py").write_text("x = 1\n")
     (gardener.workspace.data / "shared_memories").mkdir()
     (gardener.workspace.data / "shared_memories" / "memory.json").write_text("{}")
-    held = Held(places.home / "held.json", places.home)
+    held = QuarantineList(places.home / "held.json", places.home)
 
     def forget() -> None:
         for twin in scan(places).twins:
@@ -449,7 +449,7 @@ def test_dying_in_a_fork_leaves_no_half_twin(places: TwinPlaces, gardener: Twin)
     assert Twin.read(gardener.workspace.root) == gardener
 
 
-def test_dying_while_renaming_leaves_the_old_name_or_the_new(places: TwinPlaces, gardener: Twin) -> None:
+def test_dying_while_renaming_leaves_the_old_name_or_the_new(places: TwinLayout, gardener: Twin) -> None:
     for _ in _deaths(lambda: rename(gardener, "Iris"), lambda: rename(gardener, "Gärtner")):
         assert Twin.read(gardener.workspace.root).name in ("Gärtner", "Iris")
     assert find(places, "Iris").rappid == gardener.rappid

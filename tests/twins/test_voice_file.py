@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pyzipper
 
-from twins.errors import BadFile, TwinError
+from twins.errors import BadFileError, TwinError
 from twins.workspace import voice_file
 
 
@@ -65,7 +65,7 @@ def test_a_flipped_bit_anywhere_is_told_or_harmless(tmp_path: Path) -> None:
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         voice_file.write(tmp_path, "open", {"a": "x" * (1 << 20)})
     assert voice_file.read(tmp_path, "open") == {}
     largest = {"a": "x" * ((1 << 20) - 8)}

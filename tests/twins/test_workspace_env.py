@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.workspace_env import MAX_BYTES, decode, is_reserved, masked, parse
 
 RESERVED = [
@@ -83,13 +83,13 @@ def test_parse_published_spellings_as_before() -> None:
     ],
 )
 def test_parse_too_much_is_a_clear_error(text: str, message: str) -> None:
-    with pytest.raises(BadFile, match=message) as caught:
+    with pytest.raises(BadFileError, match=message) as caught:
         parse(text)
     assert caught.value.do
 
 
 def test_decode_bytes_that_are_no_text_is_a_clear_error() -> None:
-    with pytest.raises(BadFile, match="not text in UTF-8"):
+    with pytest.raises(BadFileError, match="not text in UTF-8"):
         decode(b"A=\xff\xfe\n")
     assert parse(decode(b"\xef\xbb\xbfA=1\n")).taken == {"A": "1"}
 
@@ -99,7 +99,7 @@ def test_decode_bytes_that_are_no_text_is_a_clear_error() -> None:
 def test_parse_any_text_gives_variables_that_a_process_can_have(text: str) -> None:
     try:
         found = parse(text)
-    except BadFile:
+    except BadFileError:
         return
     for name, value in found.taken.items():
         assert name and "=" not in name and "\0" not in name + value
@@ -119,7 +119,7 @@ def test_parse_any_text_gives_variables_that_a_process_can_have(text: str) -> No
 )
 def test_parse_takes_bounded_time(text: str) -> None:
     begin = time.process_time()
-    with contextlib.suppress(BadFile):
+    with contextlib.suppress(BadFileError):
         parse(text)
     assert time.process_time() - begin < 3
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.storage.safe_open import UnsafeFileError
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.fs.refused_links import MAX_LINKS, refused_links, refused_links_of_home
 from twins.workspace.listing import MemoryCounter
 from twins.workspace.souls import edit_soul, read_soul, soul_history
@@ -64,7 +64,7 @@ def test_workspace_soul_inside_stays_beneath_the_root(tmp_path: Path, spelling: 
         workspace.soul.unlink()
         (tmp_path / "secret").write_text(SECRET)
         workspace.soul.symlink_to(tmp_path / "secret")
-        with pytest.raises(BadFile, match="link"):
+        with pytest.raises(BadFileError, match="link"):
             read_soul(Workspace.at(root, soul=soul))
         workspace.soul.unlink()
 
@@ -80,7 +80,7 @@ def test_soul_history_behind_a_link_is_refused(workspace: Workspace, tmp_path: P
     place.symlink_to(outside)
     before = sorted(path.name for path in outside.iterdir())
     assert soul_history(workspace) == []
-    with pytest.raises(BadFile, match="link"):
+    with pytest.raises(BadFileError, match="link"):
         edit_soul(workspace, "You are somebody else.")
     assert sorted(path.name for path in outside.iterdir()) == before
 

@@ -12,12 +12,12 @@ from twins.cartridges.buddy_schema import NAMELESS, THRESHOLDS
 from twins.cartridges.buddy_state import at, bounded, grow, mood_name, tidy
 from twins.cartridges.field_specs import STAGES
 from twins.cartridges.json_documents import Document
-from twins.cartridges.timestamps import stamp
+from twins.cartridges.timestamps import format_timestamp
 
 LONG_CAP = 100
 
 
-class Lived(msgspec.Struct, frozen=True):
+class ActionResult(msgspec.Struct, frozen=True):
     """What came of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
     ``done``: whether it was done at all."""
 
@@ -38,7 +38,7 @@ def act(
     found: bool = False,
     pulse: int = 0,
     entropy: bytes = b"",
-) -> Lived:
+) -> ActionResult:
     """Lets time pass until ``now``, then does ``action``. The given document stays untouched.
 
     ``text``: what to remember, or what to recall (words; none recalls the latest). ``kind``: of the memory.
@@ -52,18 +52,18 @@ def act(
         if action is not Action.FEED:
             told = "An egg. Feed it and it hatches."
             done = action is Action.STATUS
-            return Lived(document, told, _moved(before, document), done=done)
+            return ActionResult(document, told, _moved(before, document), done=done)
         _hatch(organism, now, entropy)
-        return Lived(document, f"The egg hatched. This is {organism['name']}.", True)
+        return ActionResult(document, f"The egg hatched. This is {organism['name']}.", True)
     name = organism["name"]
     text = text.strip()
     if action is Action.REMEMBER and not text:
         nothing = f"There was nothing for {name} to remember."
-        return Lived(document, nothing, _moved(before, document), done=False)
+        return ActionResult(document, nothing, _moved(before, document), done=False)
     effect = EFFECTS[action]
     if organism["energy"] < effect.needs:
         tired = f"{name} is too tired to {action}: energy {_shown(organism['energy'])} of {effect.needs}. Feed it."
-        return Lived(document, tired, _moved(before, document), done=False)
+        return ActionResult(document, tired, _moved(before, document), done=False)
     recalled = _recalled(organism, text) if action is Action.RECALL else []
     _take(organism, effect)
     if action is Action.EXPLORE:
@@ -72,12 +72,12 @@ def act(
     if action is Action.REMEMBER:
         _remember(organism, text, kind, now)
     if action in _LAST:
-        organism[_LAST[action]] = stamp(now)
+        organism[_LAST[action]] = format_timestamp(now)
     if action is not Action.STATUS:
         organism["last_action"] = str(action)
     grown = grow(organism, now)
     said = _said(organism, action, text, recalled, found) + (f" It is {_a(grown)} now." if grown else "")
-    return Lived(document, said, _moved(before, document), recalled)
+    return ActionResult(document, said, _moved(before, document), recalled)
 
 
 _LAST = {Action.FEED: "last_fed", Action.PET: "last_petted"}
@@ -85,10 +85,10 @@ _LAST = {Action.FEED: "last_fed", Action.PET: "last_petted"}
 
 def _hatch(organism: Document, now: datetime, entropy: bytes) -> None:
     """The first food makes a hatchling; it is spent on that, so nothing else is gained by it."""
-    organism |= {"stage": "hatchling", "energy": 100, "mood": 90, "hatched_at": stamp(now)}
-    organism["last_fed"] = stamp(now)
+    organism |= {"stage": "hatchling", "energy": 100, "mood": 90, "hatched_at": format_timestamp(now)}
+    organism["last_fed"] = format_timestamp(now)
     organism["last_action"] = str(Action.FEED)
-    organism["memories"] = [*organism["memories"], {"type": "hatch", "at": stamp(now)}]
+    organism["memories"] = [*organism["memories"], {"type": "hatch", "at": format_timestamp(now)}]
     if organism["name"] == NAMELESS:
         organism["name"] = (organism["github_user"] or "")[:200] or f"buddy-{(entropy.hex() + '0000')[:4]}"
     grow(organism, now)
@@ -107,7 +107,7 @@ def _remember(organism: Document, text: str, kind: str, now: datetime) -> None:
     entry = {
         "text": text,
         "type": kind,
-        "saved_at": stamp(now),
+        "saved_at": format_timestamp(now),
         "mood": organism["mood"],
         "stage": organism["stage"],
     }

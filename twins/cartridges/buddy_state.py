@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from twins.cartridges.buddy_schema import NAMELESS, THRESHOLDS, complete, meta
 from twins.cartridges.field_specs import STAGES
 from twins.cartridges.json_documents import Document
-from twins.cartridges.timestamps import moment, stamp
+from twins.cartridges.timestamps import format_timestamp, parse_timestamp
 
 CONTEXT_CAP = 10
 FULL = 100
@@ -26,9 +26,9 @@ _MOODS = ((80, "happy"), (50, "neutral"), (25, "anxious"))
 def egg(now: datetime, *, name: str = NAMELESS, github_user: str | None = None) -> Document:
     """A new egg. It waits to be fed."""
     document: Document = {"_meta": meta(), "organism": {"name": name, "github_user": github_user}}
-    document["organism"]["created_at"] = stamp(now)
+    document["organism"]["created_at"] = format_timestamp(now)
     complete(document)
-    document["_meta"]["as_of"] = stamp(now)
+    document["_meta"]["as_of"] = format_timestamp(now)
     return document
 
 
@@ -40,11 +40,11 @@ def at(document: Document, now: datetime) -> Document:
     document = copy.deepcopy(document)
     complete(document)
     organism, head = document["organism"], document["_meta"]
-    since = moment(head.get("as_of"))
+    since = parse_timestamp(head.get("as_of"))
     if since is None or since > now:
         since = now
     minutes = (now - since) // timedelta(minutes=1)
-    head["as_of"] = stamp(since + minutes * timedelta(minutes=1))
+    head["as_of"] = format_timestamp(since + minutes * timedelta(minutes=1))
     if organism["stage"] != "egg":
         for key, lost in (("energy", ENERGY_A_MINUTE), ("mood", MOOD_A_MINUTE)):
             organism[key] = bounded(organism[key] - minutes * lost)
@@ -59,7 +59,7 @@ def hear(document: Document, text: str, source: str, now: datetime) -> Document:
     organism = document["organism"]
     if organism["stage"] == "egg":
         return document
-    entry = {"text": text, "at": stamp(now), "source": source}
+    entry = {"text": text, "at": format_timestamp(now), "source": source}
     organism["context_memory"] = [*organism["context_memory"], entry][-CONTEXT_CAP:]
     return document
 
@@ -68,7 +68,7 @@ def exported(document: Document, now: datetime) -> Document:
     """The document as others read it: settled, dated, without what only this house keeps."""
     document = at(document, now)
     del document["_meta"]["as_of"]
-    document["_meta"]["exported_at"] = stamp(now)
+    document["_meta"]["exported_at"] = format_timestamp(now)
     return document
 
 
@@ -88,7 +88,7 @@ def grow(organism: Document, now: datetime) -> str:
     if STAGES.index(earned) <= STAGES.index(organism["stage"]):
         return ""
     organism["stage"] = earned
-    event = {"type": "evolution", "to": earned, "at": stamp(now)}
+    event = {"type": "evolution", "to": earned, "at": format_timestamp(now)}
     organism["memories"] = [*organism["memories"], event]
     return earned
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from twins.cartridges import buddy_state
 from twins.cartridges.buddy_schema import complete
-from twins.cartridges.buddy_store import Nest
+from twins.cartridges.buddy_store import BuddyStore
 from twins.cartridges.json_documents import Document
 from twins.errors import TwinError
 from twins.workspace.workspace import Workspace
@@ -18,7 +18,7 @@ _SHOWN = ("name", "stage", "mood", "energy", "xp")
 Stamp = tuple[tuple[int, int, int], ...]
 
 
-def glimpse(buddy: Document) -> dict[str, Any]:
+def buddy_status(buddy: Document) -> dict[str, Any]:
     """How a buddy (in the published shape) is: ``{name, stage, mood, feels, energy, xp}``.
 
     ``mood`` and ``energy`` go from 0 to 100; ``feels`` is the mood in a word.
@@ -28,7 +28,7 @@ def glimpse(buddy: Document) -> dict[str, Any]:
     return {**found, "feels": buddy_state.mood_name(organism["mood"])}
 
 
-class Glances:
+class StatusCache:
     """How the buddies of a home are, one workspace at a time."""
 
     def __init__(self) -> None:
@@ -37,15 +37,15 @@ class Glances:
     def of(self, workspace: Workspace, now: datetime) -> dict[str, Any] | None:
         """The buddy of a workspace as it is at ``now``; an egg that nobody has looked at yet where none
         lies there; None for one that cannot be read."""
-        nest = Nest(workspace)
+        nest = BuddyStore(workspace)
         stamp = (_stamp(nest, nest.path), _stamp(nest, nest.shell))
         known = self._known.get(nest.path)
         if known is None or known[0] != stamp:
             known = self._known[nest.path] = (stamp, _read(nest, now))
-        return None if known[1] is None else glimpse(buddy_state.at(known[1], now))
+        return None if known[1] is None else buddy_status(buddy_state.at(known[1], now))
 
 
-def _read(nest: Nest, now: datetime) -> Document | None:
+def _read(nest: BuddyStore, now: datetime) -> Document | None:
     try:
         found = buddy_state.egg(now) if nest.is_empty() else nest.read()
         complete(found)
@@ -55,7 +55,7 @@ def _read(nest: Nest, now: datetime) -> Document | None:
         return None
 
 
-def _stamp(nest: Nest, path: Path) -> tuple[int, int, int]:
+def _stamp(nest: BuddyStore, path: Path) -> tuple[int, int, int]:
     try:
         found = nest.files.lstat(path)
     except OSError:

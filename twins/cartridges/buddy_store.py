@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from twins.cartridges import buddy_actions, buddy_state
-from twins.cartridges.buddy_actions import Lived
+from twins.cartridges.buddy_actions import ActionResult
 from twins.cartridges.buddy_effects import Action
-from twins.cartridges.json_documents import MAX_BYTES, Document, parse, written
+from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked
-from twins.errors import BadCartridge, BadFile, NoSuchFile, NoSuchTwin, TwinConflict
+from twins.errors import BadCartridgeError, BadFileError, NoSuchFileError, NoSuchTwinError, TwinConflictError
 from twins.workspace.identity_file import Identity, read_regular
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import Workspace
 
 KIND = "buddy"
@@ -27,7 +27,7 @@ FILE = "buddy.json"
 SHELL = "buddy.rappter.egg"
 
 
-class Nest:
+class BuddyStore:
     """One workspace's buddy. Several processes may act on it: one at a time writes, all of it or nothing."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -41,7 +41,7 @@ class Nest:
         return not self.files.exists(self.path) and not self.files.exists(self.shell)
 
     def read(self) -> Document:
-        """The buddy as it was last written. Raises ``NoSuchFile``, ``BadCartridge``, ``BadFile``.
+        """The buddy as it was last written. Raises ``NoSuchFileError``, ``BadCartridgeError``, ``BadFileError``.
 
         What has changed since, through time alone, is ``life.at``'s to say.
         """
@@ -49,7 +49,9 @@ class Nest:
         if found is not None:
             document, shape = found
             if shape is not Shape.BUDDY:
-                raise BadCartridge(f"{FILE} is of another shape.", do="Take it out and hatch it as an egg.")
+                raise BadCartridgeError(
+                    f"{FILE} is of another shape.", do="Take it out and hatch it as an egg."
+                )
             return document
         found = self._lying(SHELL)
         if found is None:
@@ -61,7 +63,7 @@ class Nest:
     def lay(
         self, *, name: str = "???", github_user: str | None = None, now: datetime | None = None
     ) -> Document:
-        """Puts a new egg in. Raises ``TwinConflict`` when somebody lives here."""
+        """Puts a new egg in. Raises ``TwinConflictError`` when somebody lives here."""
         moment = _now(now)
         return self._put(buddy_state.egg(moment, name=name, github_user=github_user), moment, replace=False)
 
@@ -69,7 +71,7 @@ class Nest:
         """Takes in what a ``.rappter.egg`` of any shape holds; its time begins here and now.
 
         With ``replace`` it takes the place of who lives here, whole, as published; that one stays as
-        ``kept/buddy/<moment>.json``. Raises ``TwinConflict`` without, ``BadCartridge``.
+        ``kept/buddy/<moment>.json``. Raises ``TwinConflictError`` without, ``BadCartridgeError``.
         """
         moment = _now(now)
         found = convert(document, Shape.BUDDY)
@@ -85,7 +87,7 @@ class Nest:
         found: bool = False,
         pulse: int = 0,
         now: datetime | None = None,
-    ) -> Lived:
+    ) -> ActionResult:
         """Does ``action`` and keeps what came of it; see ``acting.act``."""
         entropy = os.urandom(2)
         with self._alone():
@@ -100,7 +102,7 @@ class Nest:
                 entropy=entropy,
             )
             if lived.changed or not self.files.exists(self.path):
-                self.files.write_durably(self.path, written(lived.document))
+                self.files.write_durably(self.path, encode(lived.document))
         return lived
 
     def rename(self, name: str, *, now: datetime | None = None) -> None:
@@ -109,26 +111,28 @@ class Nest:
             if not self.is_empty():
                 document = buddy_state.at(self.read(), _now(now))
                 document["organism"]["name"] = name
-                self.files.write_durably(self.path, written(document))
+                self.files.write_durably(self.path, encode(document))
 
     def hear(self, text: str, source: str, *, now: datetime | None = None) -> None:
         """Keeps in mind what was said here and by whom."""
         with self._alone():
             heard = buddy_state.hear(self.read(), text, source, _now(now))
-            self.files.write_durably(self.path, written(heard))
+            self.files.write_durably(self.path, encode(heard))
 
     def export(self, shape: Shape = Shape.BUDDY, *, now: datetime | None = None) -> Document:
         """The buddy as a ``.rappter.egg`` of that shape, to be written to a file. It stays here too."""
         return convert(buddy_state.exported(self.read(), _now(now)), shape)
 
     def _put(self, document: Document, now: datetime, *, replace: bool) -> Document:
-        octets = written(document)
+        octets = encode(document)
         self._no_link()
         self.files.make_folder(self._data)
         with self._alone():
             if not self.is_empty():
                 if not replace:
-                    raise TwinConflict("A buddy lives here already; it stays.", do="Hatch it as a new twin.")
+                    raise TwinConflictError(
+                        "A buddy lives here already; it stays.", do="Hatch it as a new twin."
+                    )
                 self._keep(now)
             self.files.write_durably(self.path, octets)
         return document
@@ -151,24 +155,26 @@ class Nest:
         self._no_link()
         if not self.files.is_folder(self._data):
             raise _nobody()
-        return alone(self._data)
+        return exclusive_lock(self._data)
 
     def _no_link(self) -> None:
         """The workspace is its agents' to write: they must not have the house write elsewhere."""
         if self.files.exists(self._data) and not self.files.is_folder(self._data):
-            raise BadFile(f"{self._data.name} is a link; nothing was read or written.", do="Remove the link.")
+            raise BadFileError(
+                f"{self._data.name} is a link; nothing was read or written.", do="Remove the link."
+            )
 
 
 def is_buddy(workspace: Workspace) -> bool:
     """Whether whoever lives in a workspace is a buddy."""
     try:
         return Identity.read(workspace.root).kind == KIND
-    except (NoSuchTwin, BadFile):
+    except (NoSuchTwinError, BadFileError):
         return False
 
 
-def _nobody() -> NoSuchFile:
-    return NoSuchFile("No buddy lives here.", do="rappd twins new NAME --kind buddy")
+def _nobody() -> NoSuchFileError:
+    return NoSuchFileError("No buddy lives here.", do="rappd twins new NAME --kind buddy")
 
 
 def _now(now: datetime | None) -> datetime:

@@ -21,7 +21,7 @@ _WORTH = 1_000_000
 
 
 @dataclass(slots=True, frozen=True)
-class Comparison:
+class CartridgeDiff:
     """``found``: ``{"at": [keys and indexes], "was": value, "is": value}``, without ``was`` for what came
     and without ``is`` for what went. An index is that of the later list, of what went that of the earlier.
     ``shape``: the one that both were compared in, where theirs are different."""
@@ -34,9 +34,9 @@ class Comparison:
         return list(dict.fromkeys(_line(one) for one in self.found))
 
 
-def compare(before: Document, after: Document) -> Comparison:
+def compare(before: Document, after: Document) -> CartridgeDiff:
     """What leads from one to the other. Lists are compared by their items, so one that came first or was
-    dropped moves nothing; a frozen machine counts as one thing. Raises ``BadCartridge``."""
+    dropped moves nothing; a frozen machine counts as one thing. Raises ``BadCartridgeError``."""
     shape = ""
     if is_lispy(before) and is_lispy(after):
         before, after = ({_ENV: {}, _ENV_WIRE: {}, **one} for one in (before, after))
@@ -48,7 +48,7 @@ def compare(before: Document, after: Document) -> Comparison:
     found = _between([], before, after)
     told = {tuple(one["at"][1:2]) for one in found if one["at"][:1] == [_ENV]}
     # What JSON can say of a value is said there; its exact form would only repeat it.
-    return Comparison(
+    return CartridgeDiff(
         [one for one in found if one["at"][:1] != [_ENV_WIRE] or tuple(one["at"][1:2]) not in told], shape
     )
 

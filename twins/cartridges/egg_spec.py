@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from twins.cartridges.json_documents import Document, canonical
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 from twins.workspace.rappid import label
 
 ORGANISM_KEYS = ("slug", "species", "instance", "scale", "substrate", "name", "tagline", "population")
@@ -31,16 +31,16 @@ def seal(document: Document) -> None:
 
 
 def verify(document: Document, *, name: str = "The egg") -> None:
-    """Raises ``BadCartridge`` unless hash and size are those of the body."""
+    """Raises ``BadCartridgeError`` unless hash and size are those of the body."""
     body = document["body"]
     octets = body_octets(body["kind"], body["content"])
     if body["sha256"] != hashlib.sha256(octets).hexdigest():
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"{name} is damaged, or was changed by hand (its body); nothing was loaded.",
             do="Get it again, or load it with --force.",
         )
     if body.get("size_bytes", len(octets)) != len(octets):
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"{name} says {body['size_bytes']} bytes and has {len(octets)}; nothing was loaded.",
             do="Get it again, or load it with --force.",
         )

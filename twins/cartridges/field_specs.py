@@ -6,22 +6,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 STAGES = ("egg", "hatchling", "juvenile", "adult", "elder")
 """A buddy's stages of life, in their order."""
 
 
-class Is:
+class FieldSpec:
     """What a field may be: a test and the words for it."""
 
     def __init__(self, what: str, test: Callable[[Any], bool]) -> None:
         self.what = what
         self.test = test
 
-    def or_null(self) -> Is:
+    def or_null(self) -> FieldSpec:
         """The same, or null."""
-        return Is(f"{self.what} or null", lambda value: value is None or self.test(value))
+        return FieldSpec(f"{self.what} or null", lambda value: value is None or self.test(value))
 
 
 def is_number(value: Any) -> bool:
@@ -34,39 +34,39 @@ def is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-TEXT = Is("text", lambda value: isinstance(value, str))
-NAME = Is("a name", lambda value: isinstance(value, str) and 0 < len(value) <= 200)
-NUMBER = Is("a number", is_number)
-COUNT = Is("a whole number", is_count)
-FLAG = Is("true or false", lambda value: isinstance(value, bool))
-LIST = Is("a list", lambda value: isinstance(value, list))
-OBJECT = Is("an object", lambda value: isinstance(value, dict))
-TEXTS = Is(
+TEXT = FieldSpec("text", lambda value: isinstance(value, str))
+NAME = FieldSpec("a name", lambda value: isinstance(value, str) and 0 < len(value) <= 200)
+NUMBER = FieldSpec("a number", is_number)
+COUNT = FieldSpec("a whole number", is_count)
+FLAG = FieldSpec("true or false", lambda value: isinstance(value, bool))
+LIST = FieldSpec("a list", lambda value: isinstance(value, list))
+OBJECT = FieldSpec("an object", lambda value: isinstance(value, dict))
+TEXTS = FieldSpec(
     "an object of texts",
     lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
 )
-OBJECTS = Is(
+OBJECTS = FieldSpec(
     "an object of objects",
     lambda value: isinstance(value, dict) and all(isinstance(one, dict) for one in value.values()),
 )
-STAGE = Is(f"one of {', '.join(STAGES)}", lambda value: value in STAGES)
-DIGEST = Is(
+STAGE = FieldSpec(f"one of {', '.join(STAGES)}", lambda value: value in STAGES)
+DIGEST = FieldSpec(
     "64 hex digits", lambda value: bool(isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value))
 )
 
 
-def exactly(*values: Any) -> Is:
+def exactly(*values: Any) -> FieldSpec:
     """One of these values, of the same type."""
-    return Is(
+    return FieldSpec(
         " or ".join(str(value) for value in values),
         lambda found: any(type(found) is type(value) and found == value for value in values),
     )
 
 
 def check(
-    document: Mapping[str, Any], fields: Mapping[str, Is], *, required: tuple[str, ...], name: str
+    document: Mapping[str, Any], fields: Mapping[str, FieldSpec], *, required: tuple[str, ...], name: str
 ) -> None:
-    """Raises ``BadCartridge`` unless every field that is there is what ``fields`` says.
+    """Raises ``BadCartridgeError`` unless every field that is there is what ``fields`` says.
 
     A field is named by its keys with dots between. Keys that no field names are left alone.
     """
@@ -77,8 +77,10 @@ def check(
             holder = holder.get(folder) if isinstance(holder, dict) else None
         if isinstance(holder, dict) and last in holder:
             if not wanted.test(holder[last]):
-                raise BadCartridge(
+                raise BadCartridgeError(
                     f"{name} cannot be loaded: {path} is not {wanted.what}.", do="Mend it, or get it again."
                 )
         elif path in required:
-            raise BadCartridge(f"{name} cannot be loaded: {path} is missing.", do="Mend it, or get it again.")
+            raise BadCartridgeError(
+                f"{name} cannot be loaded: {path} is missing.", do="Mend it, or get it again."
+            )

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from twins import strict_json
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 from twins.strict_json import MAX_DEPTH, strict_object
 
 MAX_BYTES = 32 << 20
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 def parse(octets: bytes, *, name: str = "The cartridge") -> Document:
     """The object in ``octets``. ``name`` is the file's name, for what is said when it is refused.
 
-    UTF-8 (a byte order mark passes, editors add it). Refused with ``BadCartridge``: anything but an
+    UTF-8 (a byte order mark passes, editors add it). Refused with ``BadCartridgeError``: anything but an
     object, a key twice in one object, NaN and infinities, floats beyond binary64, integers beyond 64
     bits, half characters, more than ``MAX_BYTES`` or ``MAX_DEPTH`` levels.
     """
@@ -29,26 +29,28 @@ def parse(octets: bytes, *, name: str = "The cartridge") -> Document:
         return strict_object(octets)
     except ValueError as error:
         if octets.lstrip()[:1] in (b"(", b";"):
-            raise BadCartridge(
+            raise BadCartridgeError(
                 f"{name} is a program, and no cartridge yet; nothing was loaded.",
                 do=f"rappd cartridge new NAME --program {name}",
             ) from error
         raise _damaged(name, str(error)) from error
 
 
-def written(document: Document) -> bytes:
+def encode(document: Document) -> bytes:
     """``document`` as a file: indented by two, keys in their order, UTF-8, one newline at the end.
 
-    Raises ``BadCartridge`` for what ``parse`` would not take back.
+    Raises ``BadCartridgeError`` for what ``parse`` would not take back.
     """
     octets = b""
     if levels(document) <= MAX_DEPTH:
         try:
             octets = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         except orjson.JSONEncodeError as error:
-            raise BadCartridge(f"The cartridge cannot be written ({error}).", do="Leave that out.") from error
+            raise BadCartridgeError(
+                f"The cartridge cannot be written ({error}).", do="Leave that out."
+            ) from error
     if not 0 < len(octets) <= MAX_BYTES:
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"The cartridge is too large: {MAX_BYTES:,} bytes and {MAX_DEPTH} levels are allowed.",
             do="Let it forget something.",
         )
@@ -78,5 +80,7 @@ def levels(value: Any) -> int:
     return sum(1 for _ in strict_json.levels(value)) if isinstance(value, dict | list) else 0
 
 
-def _damaged(name: str, why: str) -> BadCartridge:
-    return BadCartridge(f"{name} is damaged ({why}); nothing was loaded.", do="Get it again, or mend it.")
+def _damaged(name: str, why: str) -> BadCartridgeError:
+    return BadCartridgeError(
+        f"{name} is damaged ({why}); nothing was loaded.", do="Get it again, or mend it."
+    )

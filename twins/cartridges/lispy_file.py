@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 
 from twins.cartridges.field_specs import COUNT, FLAG, LIST, OBJECT, OBJECTS, TEXT, TEXTS, check, exactly
 from twins.cartridges.json_documents import Document
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 from twins.workspace.identity_file import utc
 from twins.workspace.rappid import label
 
@@ -68,13 +68,13 @@ def is_lispy(document: Document) -> bool:
 
 
 def checked(document: Document, *, name: str = "The cartridge") -> None:
-    """Raises ``BadCartridge`` unless every field that has a name is what it should be."""
+    """Raises ``BadCartridgeError`` unless every field that has a name is what it should be."""
     if not is_lispy(document):
-        raise BadCartridge(f"{name} is no .lispy.json.", do=f"rappd egg inspect {name}")
+        raise BadCartridgeError(f"{name} is no .lispy.json.", do=f"rappd egg inspect {name}")
     check(document, FIELDS, required=("_meta.type",), name=name)
     entry = document.get("entry")
     if entry is not None and entry not in document.get("programs", {}):
-        raise BadCartridge(
+        raise BadCartridgeError(
             f'{name} cannot be loaded: its entry "{entry[:60]}" is none of its programs.',
             do="Mend it, or get it again.",
         )
@@ -86,14 +86,16 @@ def agent_id(document: Document) -> str:
 
 
 def entry_of(document: Document) -> str:
-    """The program that a frame runs. Raises ``BadCartridge`` when there is none, or no telling which."""
+    """The program that a frame runs. Raises ``BadCartridgeError`` when there is none, or no telling which."""
     programs = document.get("programs", {})
     entry = document.get("entry") or ("main" if "main" in programs else "")
     if not entry and len(programs) == 1:
         entry = next(iter(programs))
     if not entry:
         some = "names no entry among its programs" if programs else "holds no program"
-        raise BadCartridge(f"This cartridge {some}; it can be kept, not run.", do="Name one as its entry.")
+        raise BadCartridgeError(
+            f"This cartridge {some}; it can be kept, not run.", do="Name one as its entry."
+        )
     return str(entry)
 
 

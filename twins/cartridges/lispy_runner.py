@@ -24,7 +24,7 @@ from agents.lispy.value_codec import from_wire, to_wire
 from agents.lispy.values import Macro, Symbol, is_procedure
 from twins.cartridges.json_documents import Document, levels, same
 from twins.cartridges.lispy_file import MAX_ECHOES, agent_id, checked, dialect_of, entry_of, saved
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 DONE = "done"
 ERROR = "error"
@@ -38,7 +38,7 @@ _GIVEN = frozenset({"prev-result", "echo-frame", "agent-id", "prior-echo"})
 
 
 @dataclass(slots=True, frozen=True)
-class Ran:
+class RunResult:
     """What came of running. ``document``: the cartridge as it is to be saved.
 
     ``status``: done, error (the last frame failed), frozen (out of steps), waiting (for input).
@@ -74,17 +74,17 @@ def run(
     limits: Limits | None = None,
     ceiling: Limits = CEILING,
     now: datetime | None = None,
-) -> Ran:
+) -> RunResult:
     """Runs up to ``frames`` frames, of ``steps`` steps altogether; the given document stays untouched.
 
     ``inputs`` (JSON) join those that are pending. ``limits`` hold for each frame and end it with an error;
     ``steps`` freezes it where it is. ``ceiling``: what a frozen machine may allow itself. Raises
-    ``BadCartridge``.
+    ``BadCartridgeError``.
     """
     checked(document)
-    running = _Running(copy.deepcopy(document), limits or Limits(), ceiling, steps)
+    running = _Run(copy.deepcopy(document), limits or Limits(), ceiling, steps)
     if not all(map(_is_json, inputs)):
-        raise BadCartridge(
+        raise BadCartridgeError(
             "An input is not JSON; nothing was run.", do="Send text, numbers, lists or objects."
         )
     running.pending.extend(copy.deepcopy(list(inputs)))
@@ -93,7 +93,7 @@ def run(
         status = running.frame()
         if status != DONE:
             break
-    return Ran(
+    return RunResult(
         saved(running.document, now),
         status,
         "".join(running.output),
@@ -104,14 +104,14 @@ def run(
 
 
 def inspect(document: Document, *, ceiling: Limits = CEILING) -> str:
-    """What a frozen machine is doing, for people; "" when none is under way. Raises ``BadCartridge``."""
+    """What a frozen machine is doing, for people; "" when none is under way. Raises ``BadCartridgeError``."""
     checked(document)
     image = document.get("continuation", {}).get("image")
     return _thawed(image, ceiling).inspect() if image is not None else ""
 
 
 @dataclass(slots=True)
-class _Running:
+class _Run:
     """A cartridge while it runs; ``document`` changes only when a frame ends, or is frozen."""
 
     document: Document
@@ -166,7 +166,7 @@ class _Running:
             machine = _thawed(image, self.ceiling)
             inside = image["inputs"]
             if inside is None or len(inside) > len(self.pending):
-                raise BadCartridge(
+                raise BadCartridgeError(
                     "The frozen machine waits for other inputs than pending_inputs has; nothing was run.",
                     do="Put them back, or take out the image.",
                 )
@@ -244,7 +244,7 @@ class _Running:
         try:
             return from_wire(wire)
         except BadValueError as error:
-            raise BadCartridge(
+            raise BadCartridgeError(
                 f"The cartridge is damaged: {error}; nothing was run.", do="Mend it."
             ) from error
 
@@ -253,7 +253,7 @@ def _thawed(image: Any, ceiling: Limits) -> Machine:
     try:
         return Machine.thaw(image, ceiling=ceiling)
     except BadImageError as error:
-        raise BadCartridge(str(error), do=error.do or "Get the cartridge again.") from error
+        raise BadCartridgeError(str(error), do=error.do or "Get the cartridge again.") from error
 
 
 def _defines_run(form: list[Any]) -> bool:

@@ -22,13 +22,13 @@ import msgspec
 from twins.cartridges import buddy_schema, egg_spec, json_patch, seed_key_map, spec_key_map
 from twins.cartridges.json_documents import Document, same
 from twins.cartridges.shapes import CARRIED, ORGANISM, Shape, check_fields, checked, shape_of
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 
 def convert(document: Document, to: Shape) -> Document:
     """``document`` in the shape ``to``; the given one stays untouched.
 
-    Raises ``BadCartridge`` when it has none of the three shapes, or carries what nobody wrote.
+    Raises ``BadCartridgeError`` when it has none of the three shapes, or carries what nobody wrote.
     """
     shape = checked(document)
     if shape is to:
@@ -38,7 +38,7 @@ def convert(document: Document, to: Shape) -> Document:
     return _cross(document, shape, to)
 
 
-class _Words(msgspec.Struct, frozen=True):
+class _KeyMap(msgspec.Struct, frozen=True):
     """How one shape says things: in the words of the Buddy's shape, and out of them."""
 
     to_buddy: Callable[[Document], Document]
@@ -48,13 +48,13 @@ class _Words(msgspec.Struct, frozen=True):
 
 
 _WORDS = {
-    Shape.SEED: _Words(
+    Shape.SEED: _KeyMap(
         seed_key_map.to_buddy, seed_key_map.from_buddy, seed_key_map.complete, seed_key_map.KEYS
     ),
-    Shape.SPEC: _Words(
+    Shape.SPEC: _KeyMap(
         spec_key_map.to_buddy, spec_key_map.from_buddy, spec_key_map.complete, spec_key_map.KEYS
     ),
-    Shape.BUDDY: _Words(copy.deepcopy, copy.deepcopy, buddy_schema.complete, ("_meta", "organism")),
+    Shape.BUDDY: _KeyMap(copy.deepcopy, copy.deepcopy, buddy_schema.complete, ("_meta", "organism")),
 }
 
 
@@ -81,7 +81,7 @@ def _cross(document: Document, shape: Shape, to: Shape) -> Document:
         check_fields(new, to)
         rest = _lost(old, new, shape, to)
     except ValueError as error:
-        raise BadCartridge(
+        raise BadCartridgeError(
             "What the cartridge carries for another shape is damaged; nothing was loaded.",
             do=f"Take out {CARRIED}, or get it again.",
         ) from error
@@ -139,7 +139,7 @@ def _unpacked(document: Document, shape: Shape) -> tuple[Document, dict[str, Any
         and all(isinstance(path, list) for path in kept["without"])
         for kept in carried.values()
     ):
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"{CARRIED} in the cartridge is not what was written there; nothing was loaded.",
             do=f"Take out {CARRIED}, or get it again.",
         )

@@ -24,7 +24,7 @@ from twins.cartridges.field_specs import (
     exactly,
 )
 from twins.cartridges.json_documents import Document
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 SEED_SCHEMA = "rappter-egg/1.0"
 BUDDY_TYPE = "rappter.egg"
@@ -130,7 +130,7 @@ _FRAMEWORK = {
 def shape_of(document: Document) -> Shape | None:
     """Which shape this is; None when it is no ``.rappter.egg`` at all.
 
-    Raises ``BadCartridge`` for a document that claims more than one.
+    Raises ``BadCartridgeError`` for a document that claims more than one.
     """
     meta, organism = document.get("_meta"), document.get("organism")
     found = []
@@ -141,7 +141,7 @@ def shape_of(document: Document) -> Shape | None:
     if document.get("_format") == "egg" and not _is_neighborhood(document, organism):
         found.append(Shape.SPEC)
     if len(found) > 1:
-        raise BadCartridge(
+        raise BadCartridgeError(
             f"A cartridge cannot be {found[0]} and {found[1]} at once; nothing was loaded.",
             do="Get it again.",
         )
@@ -149,10 +149,10 @@ def shape_of(document: Document) -> Shape | None:
 
 
 def checked(document: Document, *, name: str = "The cartridge") -> Shape:
-    """The shape, after every field it names was found to be what it should be. Raises ``BadCartridge``."""
+    """The shape, after every field it names was found to be what it should be. Raises ``BadCartridgeError``."""
     shape = shape_of(document)
     if shape is None:
-        raise BadCartridge(f"{name} is no .rappter.egg.", do=f"rappd egg inspect {name}")
+        raise BadCartridgeError(f"{name} is no .rappter.egg.", do=f"rappd egg inspect {name}")
     check_fields(document, shape, name=name)
     return shape
 
@@ -160,7 +160,7 @@ def checked(document: Document, *, name: str = "The cartridge") -> Shape:
 def check_fields(
     document: Document, shape: Shape, *, unfinished: bool = False, name: str = "The cartridge"
 ) -> None:
-    """Raises ``BadCartridge`` unless the fields are what this shape wants; an ``unfinished`` document may
+    """Raises ``BadCartridgeError`` unless the fields are what this shape wants; an ``unfinished`` document may
     still lack some."""
     fields, required = _TABLES[shape]
     if shape is Shape.SPEC:

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-def stamp(now: datetime) -> str:
+def format_timestamp(now: datetime) -> str:
     """A moment as the published Buddy writes it, ``2026-04-12T14:33:00.000Z``."""
     return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment(text: Any) -> datetime | None:
+def parse_timestamp(text: Any) -> datetime | None:
     """The moment that ``text`` names; None for anything else."""
     if not isinstance(text, str):
         return None

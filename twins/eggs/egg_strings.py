@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Sequence
 
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 MAX_CHARACTERS = 1 << 20
 _WIDE = "v2."
@@ -20,9 +20,9 @@ _ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def encode(seeds: Sequence[int]) -> str:
-    """The string for ``seeds``, in their order, repetitions kept. Raises ``BadEgg`` for what is no seed."""
+    """The string for ``seeds``, in their order, repetitions kept. Raises ``BadEggError`` for what is no seed."""
     if not isinstance(seeds, (list, tuple)) or not all(_is_seed(seed) for seed in seeds):
-        raise BadEgg("Seeds are whole numbers from 0 up, of 72 bits at most.", do="Look at the seeds.")
+        raise BadEggError("Seeds are whole numbers from 0 up, of 72 bits at most.", do="Look at the seeds.")
     wide = any(seed >> 64 for seed in seeds)
     octets = b"".join(seed.to_bytes(9 if wide else 8, "big") for seed in seeds)
     return (_WIDE if wide else "") + base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
@@ -31,7 +31,7 @@ def encode(seeds: Sequence[int]) -> str:
 def decode(text: str) -> list[int]:
     """The seeds in a string; the empty string is an empty egg.
 
-    Strict: raises ``BadEgg`` for letters outside the URL-safe alphabet (spaces, ``=``, ``+``, ``/``), a
+    Strict: raises ``BadEggError`` for letters outside the URL-safe alphabet (spaces, ``=``, ``+``, ``/``), a
     length that is no whole number of seeds, and bits behind the last seed. ``v2.`` with seeds that would
     need only 8 bytes is taken: published encoders may have chosen so.
     """
@@ -59,5 +59,5 @@ def _is_seed(seed: object) -> bool:
     return isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 1 << 72
 
 
-def _refused(why: str) -> BadEgg:
-    return BadEgg(f"This egg string {why}; nothing was written.", do="Copy it again, whole.")
+def _refused(why: str) -> BadEggError:
+    return BadEggError(f"This egg string {why}; nothing was written.", do="Copy it again, whole.")

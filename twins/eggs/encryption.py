@@ -19,8 +19,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from envelopes import bech32
-from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
-from twins.installer.errors import DiskFull, NotWritable
+from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
+from twins.installer.errors import DiskFullError, NotWritableError
 
 _IDENTITY: Final = "age-secret-key-"  # age's own spelling, which costs a start less than all of age
 _RECIPIENT: Final = "age"
@@ -31,20 +31,20 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make_sealing_key() -> tuple[str, str]:
+def make_encryption_key() -> tuple[str, str]:
     """(secret, recipient): ``AGE-SECRET-KEY-1…`` for a file that only its owner reads, ``age1…`` to give away."""
     key = X25519PrivateKey.generate()
     return bech32.encode(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
 
 
 def recipient_of(secret: str) -> str:
-    """The ``age1…`` that belongs to a secret. Raises ``BadSealingKey``."""
+    """The ``age1…`` that belongs to a secret. Raises ``BadEncryptionKeyError``."""
     try:
         kind, octets = bech32.decode(secret.strip())
     except ValueError:
         kind, octets = "", b""
     if kind != _IDENTITY or not secret.isupper() or len(octets) != 32:
-        raise BadSealingKey(
+        raise BadEncryptionKeyError(
             "The key that opens sealed eggs cannot be read.", do="Restore keys/ from a backup."
         )
     return _recipient(X25519PrivateKey.from_private_bytes(octets))
@@ -64,14 +64,14 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
     """Writes ``source`` to ``target`` so that only the machine of ``recipient`` can read it.
 
     Streams, so that size does not matter; run it on a thread. ``target`` (0600) is replaced whole, or stays
-    as it was. Raises ``BadSealingKey``, ``DiskFull``, ``NotWritable``.
+    as it was. Raises ``BadEncryptionKeyError``, ``DiskFullError``, ``NotWritableError``.
     """
     from pyrage import EncryptError, RecipientError, encrypt_io, x25519
 
     try:
         key = x25519.Recipient.from_str(recipient)
     except RecipientError as error:
-        raise BadSealingKey(
+        raise BadEncryptionKeyError(
             "That machine's key for sealed eggs cannot be read.", do="Revoke it, pair again."
         ) from error
     with _reading(source) as plain, _replacing(target) as sealed:
@@ -83,7 +83,7 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
 
 def open_file(source: Path, target: Path, secret: str) -> None:
     """Writes what is sealed in ``source`` to ``target``, like ``seal_file``; every byte was authenticated
-    before ``target`` is there. Raises ``NotForThisMachine``, ``BadEgg`` and what ``seal_file`` raises.
+    before ``target`` is there. Raises ``NotForThisMachineError``, ``BadEggError`` and what ``seal_file`` raises.
     """
     from pyrage import DecryptError, decrypt_io, x25519
 
@@ -94,7 +94,7 @@ def open_file(source: Path, target: Path, secret: str) -> None:
             decrypt_io(sealed, plain, [x25519.Identity.from_str(secret.strip())])
         except DecryptError as error:
             if sealed.trouble is None and "matching keys" in str(error):
-                raise NotForThisMachine(
+                raise NotForThisMachineError(
                     f"{source.name} is sealed for another machine; nothing was written.",
                     do="Ask for an egg that is sealed for this one.",
                 ) from error
@@ -143,7 +143,9 @@ def _reading(path: Path) -> Iterator[_Watched]:
         raise _from_disk(error, path.name) from error
     with opened as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotWritable(f"{path.name} is not a file; nothing was written.", do="Name an egg's file.")
+            raise NotWritableError(
+                f"{path.name} is not a file; nothing was written.", do="Name an egg's file."
+            )
         yield _Watched(file, path.name)
 
 
@@ -184,7 +186,7 @@ def _check_header(sealed: _Watched) -> None:
     except OSError as error:
         raise _from_disk(error, sealed.name) from error
     if not begins.startswith(_MAGIC):
-        raise BadEgg(f"{sealed.name} is not sealed; nothing was written.", do="Hatch it as it is.")
+        raise BadEggError(f"{sealed.name} is not sealed; nothing was written.", do="Hatch it as it is.")
     if _HEADER_ENDS not in begins:
         raise _damaged(sealed.name)
 
@@ -197,14 +199,16 @@ def _what_happened(source: _Watched, target: _Watched) -> TwinError:
     return _damaged(source.name)
 
 
-def _damaged(name: str) -> BadEgg:
-    return BadEgg(f"{name} is damaged or cut short; nothing was written.", do="Get it again.")
+def _damaged(name: str) -> BadEggError:
+    return BadEggError(f"{name} is damaged or cut short; nothing was written.", do="Get it again.")
 
 
 def _from_disk(error: OSError, name: str) -> TwinError:
     if error.errno in _FULL:
-        return DiskFull(f"The disk is full; {name} was not written, not even half.", do="Make room, rerun.")
+        return DiskFullError(
+            f"The disk is full; {name} was not written, not even half.", do="Make room, rerun."
+        )
     reason = (error.strerror or str(error) or "it failed").lower()
-    return NotWritable(
+    return NotWritableError(
         f"{name}: {reason}; nothing was written.", do="Look at the folder and its permissions."
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from twins.eggs.parsed_egg import Opened
-from twins.errors import TwinConflict
+from twins.eggs.parsed_egg import ParsedEgg
+from twins.errors import TwinConflictError
 from twins.installer.errors import from_disk
 from twins.zip.names import NameSet, safe_path
 
@@ -19,15 +19,15 @@ MANIFEST = "manifest.json"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def lay_out(opened: Opened, into: Path) -> int:
+def lay_out(opened: ParsedEgg, into: Path) -> int:
     """Writes every part under its name in the egg, and the manifest, into the new folder ``into``; how many
     files there are.
 
-    Whole or not at all. Raises ``TwinConflict`` when something is there already, ``HostileEgg`` for names
-    that would be one file, or lie elsewhere, ``DiskFull``.
+    Whole or not at all. Raises ``TwinConflictError`` when something is there already, ``HostileEgg`` for names
+    that would be one file, or lie elsewhere, ``DiskFullError``.
     """
     if os.path.lexists(into):
-        raise TwinConflict(f"{into} exists already; nothing was written.", do="Name a new folder.")
+        raise TwinConflictError(f"{into} exists already; nothing was written.", do="Name a new folder.")
     names = NameSet()
     for part in opened.parts:
         names.add(safe_path(part.name))

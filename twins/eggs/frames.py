@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 SCHEMA: Final = "rapp-frame/1.0"
 MEMBER: Final = "data/frames.json"
@@ -89,7 +89,7 @@ def holds(frame: Frame) -> bool:
 
 
 def verified(frames: Iterable[object]) -> Iterator[Frame]:
-    """Lets frames through whose shape, hash and chain hold. Raises ``BadEgg`` at the first that does not.
+    """Lets frames through whose shape, hash and chain hold. Raises ``BadEggError`` at the first that does not.
 
     Streams may be interleaved. A stream may begin later than with frame 0: then it is a piece of one, and
     what came before is not known.
@@ -130,7 +130,7 @@ def encoded(frames: Iterable[Frame]) -> Iterator[bytes]:
 
 def decoded(chunks: Iterable[bytes]) -> Iterator[object]:
     """The frames of a file, not verified. Streaming where the file has one frame a line; otherwise a JSON
-    array, or an object that has one under ``frames``, of ``MAX_WHOLE`` bytes at most. Raises ``BadEgg``."""
+    array, or an object that has one under ``frames``, of ``MAX_WHOLE`` bytes at most. Raises ``BadEggError``."""
     pieces = iter(chunks)
     start = b""
     for piece in pieces:
@@ -244,5 +244,5 @@ _SPELLINGS = (
 )
 
 
-def _damaged(how: str) -> BadEgg:
-    return BadEgg(f"The conversations in this egg are damaged: {how}.", do="Get the egg again.")
+def _damaged(how: str) -> BadEggError:
+    return BadEggError(f"The conversations in this egg are damaged: {how}.", do="Get the egg again.")

@@ -22,7 +22,7 @@ import orjson
 
 from envelopes.keys import IdentityKey, fingerprint_of, verify
 from twins.eggs.digests import are_digests
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 SCHEMA: Final = "rappd-integrity/1.0"
 MEMBER: Final = "integrity.json"
@@ -37,7 +37,7 @@ _SIGNED_KEYS = _KEYS | {"signer", "signature"}
 
 
 @dataclass(slots=True, frozen=True)
-class Sealed:
+class SignedManifest:
     """An integrity layer that was read and whose signature, if it has one, holds.
 
     ``signer``: fingerprint (64 hex) of the key, "" without one. Whether to trust it is another question.
@@ -48,15 +48,15 @@ class Sealed:
     signed_at: str
 
     def compare(self, actual: Mapping[str, str]) -> None:
-        """Raises ``BadEgg`` unless ``actual`` (name to SHA-256, the layer itself left out) is exactly this."""
+        """Raises ``BadEggError`` unless ``actual`` (name to SHA-256, the layer itself left out) is exactly this."""
         for name in sorted(self.files.keys() | actual.keys()):
             if self.files.get(name) != actual.get(name):
-                raise BadEgg(f"The egg is damaged ({name}); nothing was written.", do="Get it again.")
+                raise BadEggError(f"The egg is damaged ({name}); nothing was written.", do="Get it again.")
 
     def covers(self, digest: str) -> None:
-        """Raises ``BadEgg`` unless this lies beside a file of that SHA-256. The file may have been renamed."""
+        """Raises ``BadEggError`` unless this lies beside a file of that SHA-256. The file may have been renamed."""
         if list(self.files.values()) != [digest]:
-            raise BadEgg("The signature beside this file is not its own.", do="Get both again.")
+            raise BadEggError("The signature beside this file is not its own.", do="Get both again.")
 
 
 def seal(files: Mapping[str, str], *, at: str, key: IdentityKey | None) -> bytes:
@@ -74,8 +74,8 @@ def seal(files: Mapping[str, str], *, at: str, key: IdentityKey | None) -> bytes
     return _canonical(said)
 
 
-def check(octets: bytes) -> Sealed:
-    """Reads a layer. Raises ``BadEgg`` when it is malformed or its signature does not hold."""
+def check(octets: bytes) -> SignedManifest:
+    """Reads a layer. Raises ``BadEggError`` when it is malformed or its signature does not hold."""
     try:
         said = orjson.loads(octets)
     except orjson.JSONDecodeError as error:
@@ -93,9 +93,9 @@ def check(octets: bytes) -> Sealed:
         # In the one form this text stands there once: no hash is as long, and quotes in names are escaped.
         unsigned = octets.replace(b'"signature":"%b",' % said["signature"].encode(), b"")
         if not verify(public, bytes.fromhex(said["signature"]), DOMAIN + unsigned):
-            raise BadEgg("The egg's signature does not hold; nothing was written.", do="Don't use it.")
+            raise BadEggError("The egg's signature does not hold; nothing was written.", do="Don't use it.")
         signer = said["signer"]["fingerprint"]
-    return Sealed(said["files"], signer, said["signed_at"])
+    return SignedManifest(said["files"], signer, said["signed_at"])
 
 
 def _fault(said: dict[str, Any]) -> str:
@@ -136,5 +136,5 @@ def _canonical(said: dict[str, Any]) -> bytes:
     return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
 
-def _refused(why: str) -> BadEgg:
-    return BadEgg(f"The egg's integrity layer {why}; nothing was written.", do="Get it again.")
+def _refused(why: str) -> BadEggError:
+    return BadEggError(f"The egg's integrity layer {why}; nothing was written.", do="Get it again.")

@@ -45,7 +45,7 @@ class Destination(StrEnum):
     INERT = "inert"
     """``<scale>s/<key>/``, as data that nothing runs."""
     ANSWER = "answer"
-    """Nowhere: ``Opened.answer`` says where to open it or what to do."""
+    """Nowhere: ``ParsedEgg.answer`` says where to open it or what to do."""
 
 
 class Part(NamedTuple):
@@ -90,7 +90,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Opened:
+class ParsedEgg:
     """An egg that was read and checked, and wants to be planned. Writes nothing anywhere."""
 
     family: Family

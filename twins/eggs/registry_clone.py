@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.egg_strings import decode, encode
-from twins.eggs.parsed_egg import Destination, Opened, Part, Role, Seal
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.detected import part_of, text
 from twins.eggs.readers.formats import SEEDS
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
+from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
 from twins.workspace.identity_file import read_regular
 from twins.zip.names import safe_component, safe_path, shown
 
@@ -61,26 +61,26 @@ class RegistryClone:
 
     @classmethod
     def open(cls, root: Path) -> RegistryClone:
-        """Reads ``registry.json`` below ``root``. Raises ``NoSuchFile``, ``BadFile``, ``BadEgg``."""
+        """Reads ``registry.json`` below ``root``. Raises ``NoSuchFileError``, ``BadFileError``, ``BadEggError``."""
         octets = read_regular(root / REGISTRY, _REGISTRY_BYTES)
         if octets is None:
-            raise NoSuchFile(f"There is no {REGISTRY} in {root}.", do="Name the folder of the registry.")
+            raise NoSuchFileError(f"There is no {REGISTRY} in {root}.", do="Name the folder of the registry.")
         registry = parse_object(octets, REGISTRY, wide=True)
         schema = registry.get("schema")
         if not isinstance(schema, str) or not schema.startswith("rapp-registry/1."):
-            raise BadFile(
+            raise BadFileError(
                 f"{root / REGISTRY} is no registry of agents.", do="Name the folder of the registry."
             )
         return cls(root, registry)
 
     def forge(self, names: Iterable[str]) -> str:
-        """The egg string for these agents, in their order. Raises ``NoSuchFile`` for a name it does not have."""
+        """The egg string for these agents, in their order. Raises ``NoSuchFileError`` for a name it does not have."""
         seeds = []
         for name in names:
             row = self._by_name.get(name)
             seed = _seed(row.get("_seed")) if row else None
             if seed is None or name in self._buried:
-                raise NoSuchFile(f'The registry has no agent "{shown(name)}".', do=self._meant(name))
+                raise NoSuchFileError(f'The registry has no agent "{shown(name)}".', do=self._meant(name))
             seeds.append(seed)
         return encode(seeds)
 
@@ -88,10 +88,10 @@ class RegistryClone:
         """What each seed stands for, in their order: the agent's file, verified, or why there is none."""
         return [self._resolve(seed) for seed in seeds]
 
-    def open_string(self, given: str) -> Opened:
+    def open_string(self, given: str) -> ParsedEgg:
         """An egg string as an egg: its agents as parts for the host brainstem, the rest as notes.
 
-        Raises ``BadEgg`` for a string that is none, and when nothing of it can be hatched from this copy.
+        Raises ``BadEggError`` for a string that is none, and when nothing of it can be hatched from this copy.
         """
         seeds = decode(given)
         resolved = self.resolve(seeds)
@@ -102,11 +102,13 @@ class RegistryClone:
                 target = f"agents/{one.filename}"
                 parts[target] = part_of(one.name, Role.AGENT, target, one.content)
         if not seeds:
-            raise BadEgg("This egg string is empty: no agent is in it.", do="Copy it again, whole.")
+            raise BadEggError("This egg string is empty: no agent is in it.", do="Copy it again, whole.")
         if not parts:
             why = f" {notes[0]}" if notes else ""
-            raise BadEgg(f"Nothing of this egg string can be hatched.{why}", do="Update the registry's copy.")
-        return Opened(
+            raise BadEggError(
+                f"Nothing of this egg string can be hatched.{why}", do="Update the registry's copy."
+            )
+        return ParsedEgg(
             SEEDS,
             {"schema": "rapp-egg/1.0", "seeds": [str(seed) for seed in seeds], "count": len(seeds)},
             "egg string",
@@ -141,30 +143,30 @@ class RegistryClone:
         name = text((row, "name"))
         try:
             return Resolved(seed, name, install_filename(row), self._read(row))
-        except (BadEgg, BadFile) as error:
+        except (BadEggError, BadFileError) as error:
             return Resolved(seed, name, error=str(error).rstrip("."))
 
     def _read(self, row: dict[str, Any]) -> bytes:
-        """The agent's file with ``\\n`` line ends. Raises ``BadFile``, ``HostileEgg``."""
+        """The agent's file with ``\\n`` line ends. Raises ``BadFileError``, ``HostileEgg``."""
         file, digest = row.get("_file"), row.get("_sha256")
         if text((row, "name")) in self._buried:
-            raise BadFile("it was withdrawn from the registry", do="")
+            raise BadFileError("it was withdrawn from the registry", do="")
         if row.get("type") == "stub" or "_stub_sha256" in row or str(file).endswith(".stub"):
             source = row.get("_source")
             where = text((source, "repo")) or "another repository"
-            raise BadFile(f"it is a stub; its code is in {where}", do="")
+            raise BadFileError(f"it is a stub; its code is in {where}", do="")
         if not isinstance(file, str) or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-            raise BadFile("the registry names no file and hash for it", do="")
+            raise BadFileError("the registry names no file and hash for it", do="")
         path = self.root / safe_path(file)
         root = os.path.realpath(self.root)
         if os.path.commonpath([os.path.realpath(path), root]) != root:
             raise HostileEgg(f"{shown(file)} leads out of the registry's copy", do="")
         content = read_regular(path, _AGENT_BYTES)
         if content is None:
-            raise BadFile(f"the copy holds no {shown(file)}", do="")
+            raise BadFileError(f"the copy holds no {shown(file)}", do="")
         content = content.replace(b"\r\n", b"\n")
         if hashlib.sha256(content).hexdigest() != digest:
-            raise BadFile(f"{shown(file)} is not what the registry says (sha256-lf-v1)", do="")
+            raise BadFileError(f"{shown(file)} is not what the registry says (sha256-lf-v1)", do="")
         return content
 
 

@@ -12,12 +12,12 @@ from io import BufferedRandom
 from pathlib import Path
 
 from twins.eggs.integrity import SIGNATURE_SUFFIX
-from twins.errors import TwinConflict
+from twins.errors import TwinConflictError
 from twins.zip.ordered_pool import beside
 
 
 @contextmanager
-def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
+def atomic_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
     """A file beside ``target`` that takes its place when all went well, and is gone otherwise."""
     staged = target.with_name(f".egg.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     try:
@@ -36,7 +36,7 @@ def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{target.name} cannot be written: {error.strerror or error}; nothing was packed.",
             do="Make room, or write it elsewhere.",
         ) from error
@@ -44,9 +44,9 @@ def staged_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
 
 def _check_free(target: Path, overwrite: bool) -> None:
     if target.is_dir():
-        raise TwinConflict(f"{target.name} is a folder; nothing was packed.", do="Name a file in it.")
+        raise TwinConflictError(f"{target.name} is a folder; nothing was packed.", do="Name a file in it.")
     if not overwrite and os.path.lexists(target):
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{target.name} exists already; nothing was packed.", do="Name another file, or --force."
         )
 

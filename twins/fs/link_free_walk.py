@@ -20,7 +20,7 @@ _BLOCKED = frozenset({errno.ELOOP, errno.ENOTDIR})
 _CHUNK = 1 << 20
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """What lies at a place."""
 
     NOTHING = "nothing"
@@ -33,19 +33,19 @@ class Kind(StrEnum):
     """The way there leads through a link or a file."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFile(msgspec.Struct, frozen=True):
     """What lies at a place; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
 
-    kind: Kind
+    kind: FileKind
     size: int = 0
     ident: tuple[int, int] = (0, 0)
 
 
-NOTHING = Found(Kind.NOTHING)
-_KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.FOLDER, stat.S_IFLNK: Kind.LINK}
+NOTHING = FoundFile(FileKind.NOTHING)
+_KINDS = {stat.S_IFREG: FileKind.FILE, stat.S_IFDIR: FileKind.FOLDER, stat.S_IFLNK: FileKind.LINK}
 
 
-class Walk:
+class LinkFreeFolder:
     """Files below one base folder, by relative path with ``/`` between folders.
 
     No component below the base, nor the base itself, is followed when it is a link: the folders are
@@ -58,7 +58,7 @@ class Walk:
         self._durable = durable
         self._open: tuple[str, int] | None = None
 
-    def __enter__(self) -> Walk:
+    def __enter__(self) -> LinkFreeFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,7 +95,7 @@ class Walk:
         self._open = (path, handle)
         return handle
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> FoundFile:
         """What lies at ``path``."""
         above, name = split(path)
         try:
@@ -104,10 +104,10 @@ class Walk:
             return NOTHING
         except OSError as error:
             if error.errno in _BLOCKED:
-                return Found(Kind.BLOCKED)
+                return FoundFile(FileKind.BLOCKED)
             raise
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), Kind.OTHER)
-        return Found(kind, found.st_size if kind is Kind.FILE else 0, (found.st_dev, found.st_ino))
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), FileKind.OTHER)
+        return FoundFile(kind, found.st_size if kind is FileKind.FILE else 0, (found.st_dev, found.st_ino))
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
@@ -144,7 +144,7 @@ class Walk:
         found: list[str] = []
         for count in range(len(parts), 0, -1):
             above = "/".join(parts[:count])
-            if self.find(above).kind is not Kind.NOTHING:
+            if self.find(above).kind is not FileKind.NOTHING:
                 break
             found.append(above)
         return found[::-1]
@@ -157,9 +157,9 @@ def split(path: str) -> tuple[str, str]:
 
 
 @contextmanager
-def walks(home: Path) -> Iterator[Walks]:
+def walks(home: Path) -> Iterator[LinkFreeFolders]:
     """Walks by their base, all closed at the end."""
-    opened = Walks(home)
+    opened = LinkFreeFolders(home)
     try:
         yield opened
     finally:
@@ -167,15 +167,15 @@ def walks(home: Path) -> Iterator[Walks]:
             walk.close()
 
 
-class Walks(dict[str, Walk]):
-    """One ``Walk`` per base, made when asked for. A base is named relative to ``home`` (see ``name_of``)."""
+class LinkFreeFolders(dict[str, LinkFreeFolder]):
+    """One ``LinkFreeFolder`` per base, made when asked for. A base is named relative to ``home`` (see ``name_of``)."""
 
     def __init__(self, home: Path) -> None:
         super().__init__()
         self._home = home
 
-    def __missing__(self, base: str) -> Walk:
-        self[base] = Walk(self._home / base)
+    def __missing__(self, base: str) -> LinkFreeFolder:
+        self[base] = LinkFreeFolder(self._home / base)
         return self[base]
 
 

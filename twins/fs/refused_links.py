@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from agents.contract.file_discovery import SKIPPED_FOLDERS
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.workspace import Workspace
 
 MAX_LINKS = 20
@@ -61,7 +61,7 @@ def refused_links(workspace: Workspace, *, is_host: bool = False) -> list[Refuse
 def refused_links_of_home(home: Path, host: Workspace) -> Iterator[RefusedLink]:
     """The same for the brainstem and every active twin of a home."""
     yield from refused_links(host, is_host=True)
-    places = TwinPlaces(home)
+    places = TwinLayout(home)
     try:
         keys = sorted(path.name for path in places.twins.iterdir() if not path.name.startswith("."))
     except OSError:

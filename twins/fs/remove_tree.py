@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 
-def delete(top: Path) -> list[str]:
+def remove_tree(top: Path) -> list[str]:
     """Deletes ``top`` and all below it; returns a sentence for everything that resisted.
 
     Links are deleted and never followed; folders without permissions are given them. Depth is no

@@ -16,40 +16,40 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from agents.storage.safe_open import open_folder, open_regular, open_root
-from twins.eggs.writers.exclusions import Why
-from twins.errors import BadFile, TwinConflict
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.errors import BadFileError, TwinConflictError
 from twins.zip.names import shown
 from twins.zip.writer import PIECE
 
 MAX_DEPTH = 60
 """Folders inside each other; an egg's names have 64 components at most."""
 
-Verdict = Callable[[str], Why | None]
+Verdict = Callable[[str], ExclusionReason | None]
 """A path below the root, to why it stays behind; None lets it travel."""
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """It went away meanwhile, or became a link."""
 
 
-class Seen(NamedTuple):
+class SourceFile(NamedTuple):
     """One thing found: its path below the root, its size, and why it stays behind (None: it does not)."""
 
     path: str
     size: int
-    why: Why | None
+    why: ExclusionReason | None
 
 
-class Tree:
+class SourceTree:
     """One folder, held open. Paths are relative to it, with ``/`` between components."""
 
     def __init__(self, root: Path) -> None:
-        """Opens ``root``, which may itself be reached through links. Raises ``BadFile``."""
+        """Opens ``root``, which may itself be reached through links. Raises ``BadFileError``."""
         self.folder = root
         self._name = root.name
         self._folders: list[tuple[str, int]] = []
         try:
             self._root = open_root(root)
         except OSError as error:
-            raise BadFile(
+            raise BadFileError(
                 f"{root.name} cannot be read: {error.strerror}", do="Look at the folder."
             ) from error
 
@@ -62,28 +62,30 @@ class Tree:
         self._leave(0)
         os.close(self._root)
 
-    def walk(self, start: str, verdict: Verdict) -> Iterator[Seen]:
+    def walk(self, start: str, verdict: Verdict) -> Iterator[SourceFile]:
         """Everything below ``start`` ("" for the root) in no particular order; nothing where it is missing.
 
-        What stays behind is named once, a folder without what is in it. Raises ``BadFile`` for a folder
+        What stays behind is named once, a folder without what is in it. Raises ``BadFileError`` for a folder
         that cannot be read or lies too deep.
         """
         pending = [start] if not start or self._is_folder(start) else []
         while pending:
             folder = pending.pop()
             if folder.count("/") >= MAX_DEPTH:
-                raise BadFile(f"{shown(folder)} lies too deep for an egg.", do="Move it up, or leave it out.")
+                raise BadFileError(
+                    f"{shown(folder)} lies too deep for an egg.", do="Move it up, or leave it out."
+                )
             for name, status in self._listed(folder):
                 path = f"{folder}/{name}" if folder else name
                 why = verdict(path)
                 if why is None and stat.S_ISLNK(status.st_mode):
-                    why = Why.LINK
+                    why = ExclusionReason.LINK
                 if why is None and stat.S_ISDIR(status.st_mode):
                     pending.append(path)
                     continue
                 if why is None and not stat.S_ISREG(status.st_mode):
-                    why = Why.NO_FILE
-                yield Seen(path, status.st_size, why)
+                    why = ExclusionReason.NO_FILE
+                yield SourceFile(path, status.st_size, why)
 
     def size(self, path: str) -> int | None:
         """The bytes of a regular file; None when there is none of that name, or only a link."""
@@ -97,7 +99,7 @@ class Tree:
     def open(self, path: str) -> bytes | Iterator[bytes] | None:
         """The file's content as it is now: whole up to ``PIECE`` bytes, else piece by piece; None when gone.
 
-        Raises ``BadFile``, the iterator ``TwinConflict`` when the file shrinks meanwhile.
+        Raises ``BadFileError``, the iterator ``TwinConflictError`` when the file shrinks meanwhile.
         """
         folder, _, name = path.rpartition("/")
         try:
@@ -105,7 +107,7 @@ class Tree:
         except OSError as error:
             if error.errno in _GONE:
                 return None
-            raise BadFile(
+            raise BadFileError(
                 f"{shown(path)} cannot be read: {error.strerror}", do="Look at the file, or move it away."
             ) from error
         file = os.fdopen(descriptor, "rb", buffering=0)
@@ -115,12 +117,12 @@ class Tree:
             return _piece(file, path, status.st_size)
 
     def read(self, path: str, limit: int) -> bytes | None:
-        """The whole of a small file; None when there is none. Raises ``BadFile`` above ``limit`` bytes."""
+        """The whole of a small file; None when there is none. Raises ``BadFileError`` above ``limit`` bytes."""
         size = self.size(path)
         if size is None:
             return None
         if size > limit:
-            raise BadFile(f"{shown(path)} is larger than {limit:,} bytes.", do="Look at the file.")
+            raise BadFileError(f"{shown(path)} is larger than {limit:,} bytes.", do="Look at the file.")
         content = self.open(path)
         return content if content is None or isinstance(content, bytes) else b"".join(content)
 
@@ -130,7 +132,7 @@ class Tree:
         except OSError as error:
             if error.errno in _GONE:
                 return
-            raise BadFile(
+            raise BadFileError(
                 f"{shown(folder or self._name)} cannot be read: {error.strerror}", do="Look at the folder."
             ) from error
         with entries:
@@ -181,6 +183,6 @@ def _piece(file: io.FileIO, path: str, size: int) -> bytes:
     while len(piece) < size:
         more = os.read(file.fileno(), size - len(piece))
         if not more:
-            raise TwinConflict(f"{shown(path)} changed while it was packed.", do="Try again.")
+            raise TwinConflictError(f"{shown(path)} changed while it was packed.", do="Try again.")
         piece += more
     return piece

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Content = TypeVar("Content")
 
 
-class Reloading(Generic[Content]):
+class CachedFile(Generic[Content]):
     """One file that is only ever replaced as a whole. Asking costs one ``stat``."""
 
     def __init__(

@@ -5,22 +5,22 @@ from __future__ import annotations
 import errno
 
 from twins.byte_sizes import amount
-from twins.errors import TwinConflict, TwinError
+from twins.errors import TwinConflictError, TwinError
 
 
-class PlanChanged(TwinConflict):
+class PlanChangedError(TwinConflictError):
     """What was approved is not what would happen now; nothing was written."""
 
     code = "plan_changed"
 
 
-class ChangedSince(TwinConflict):
+class ChangedSinceError(TwinConflictError):
     """Files changed after the hatching that is to be rolled back; nothing was touched."""
 
     code = "changed_since"
 
 
-class NoSuchHatching(TwinError):
+class NoSuchHatchingError(TwinError):
     """No receipt of that name."""
 
     code = "no_such_hatching"
@@ -28,20 +28,20 @@ class NoSuchHatching(TwinError):
     exit_code = 4
 
 
-class DiskFull(TwinError):
+class DiskFullError(TwinError):
     """No room for what was to be written; everything is as it was."""
 
     code = "disk_full"
     status = 507
 
 
-class NotWritable(TwinError):
+class NotWritableError(TwinError):
     """The disk refused to read or write; everything is as it was."""
 
     code = "not_writable"
 
 
-class BadFingerprint(TwinError):
+class BadFingerprintError(TwinError):
     """Text that is not the fingerprint of a key."""
 
     code = "bad_fingerprint"
@@ -55,12 +55,12 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
     """What a failure of the disk is called outward. ``needs``: bytes that were to be written."""
     if error.errno in _FULL:
-        return DiskFull(
+        return DiskFullError(
             f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(needs)}, rerun."
         )
     where = error.filename if isinstance(error.filename, str) else ""
     reason = (error.strerror or str(error) or "it failed").lower()
-    return NotWritable(
+    return NotWritableError(
         f"{where.rsplit('/', 1)[-1] or 'The disk'}: {reason}; {name} is as it was.",
         do="Look at the folder's permissions, rerun.",
     )

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from twins.eggs.parsed_egg import Destination
-from twins.errors import BadEgg
-from twins.fs.link_free_walk import Walks, name_of, walks
+from twins.errors import BadEggError
+from twins.fs.link_free_walk import LinkFreeFolders, name_of, walks
 from twins.installer import restored_conversations
-from twins.installer.journal import Journal, Move, Spot
-from twins.installer.journal_apply import carry_out
-from twins.installer.metadata import Tree, changes_workspace, check_identity, record
+from twins.installer.journal import Journal, Location, Move
+from twins.installer.journal_apply import apply_journal
+from twins.installer.metadata import StagedTree, changes_workspace, check_identity, record_hatching
 from twins.installer.planning import Action, Plan, Row
-from twins.installer.quarantine import Held, Hold
+from twins.installer.quarantine import QuarantineEntry, QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.rules import to_threads
 from twins.installer.staging import (
     Progress,
     abandon,
-    check_room,
+    check_disk_space,
     hash_of,
     make_durable,
     make_staging,
@@ -30,7 +30,7 @@ from twins.installer.staging import (
     stage_parts,
 )
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 
 PreBond = Callable[[Path], Path]
 """Packs the workspace at a path before it is touched; returns where the egg lies. What it raises stops
@@ -45,7 +45,7 @@ def hatch_plan(
     *,
     home: Path,
     receipts: Receipts,
-    held: Held,
+    held: QuarantineList,
     pre_bond: PreBond | None = None,
     source: str = "",
     now: datetime | None = None,
@@ -61,42 +61,42 @@ def hatch_plan(
     targets = {row.target for row in plan.placed}
     parts = [part for part in plan.opened.parts if part.target in targets]
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_room(root.parent, sum(part.size for part in parts), plan.opened.name)
+    check_disk_space(root.parent, sum(part.size for part in parts), plan.opened.name)
     ident = new_id(at)
     staging = make_staging(root.parent, ident)
     try:
-        tree = Tree(
+        tree = StagedTree(
             plan, staging / _TREE, at, source, stage_parts(plan.opened, parts, staging / _TREE, progress)
         )
         _check_code(tree)
         check_identity(tree)
         has_frames = _take_frames(tree, staging)
         egg = _egg_before(plan, pre_bond)
-        record(tree)
+        record_hatching(tree)
         receipt = _receipt(tree, ident, egg, home)
-        journal = _Writing(tree, staging, receipt, receipts, held, home).journal(has_frames)
+        journal = _HatchWriter(tree, staging, receipt, receipts, held, home).journal(has_frames)
         make_durable(staging)
         alone_there: AbstractContextManager[None] = nullcontext()
         if not plan.ground.new and root.is_dir():
-            alone_there = alone(root)
+            alone_there = exclusive_lock(root)
         with alone_there:
-            receipt.notes += carry_out(staging, journal, held, home)
+            receipt.notes += apply_journal(staging, journal, held, home)
     except BaseException:
         abandon(staging)
         raise
     return receipt
 
 
-def _check_code(tree: Tree) -> None:
+def _check_code(tree: StagedTree) -> None:
     """What is staged as code is what the plan saw."""
     for row in tree.plan.placed:
         if row.new and tree.written[row.target].sha256 != row.new:
-            raise BadEgg(
+            raise BadEggError(
                 f"{tree.plan.opened.name} changed while it was read; nothing was written.", do="Try again."
             )
 
 
-def _take_frames(tree: Tree, staging: Path) -> bool:
+def _take_frames(tree: StagedTree, staging: Path) -> bool:
     """Checks conversations and takes them out of the tree; whether there are any."""
     opened = tree.plan.opened
     row = next((row for row in tree.plan.placed if to_threads(row.role, opened.destination)), None)
@@ -121,7 +121,7 @@ def _egg_before(plan: Plan, pre_bond: PreBond | None) -> str:
     return str(pre_bond(plan.ground.root))
 
 
-def _receipt(tree: Tree, ident: str, egg: str, home: Path) -> Receipt:
+def _receipt(tree: StagedTree, ident: str, egg: str, home: Path) -> Receipt:
     plan, opened = tree.plan, tree.plan.opened
     return Receipt(
         id=ident,
@@ -148,11 +148,17 @@ def _receipt(tree: Tree, ident: str, egg: str, home: Path) -> Receipt:
     )
 
 
-class _Writing:
+class _HatchWriter:
     """Writes the journal, and the receipt that tells of the same moves: the last file to be staged."""
 
     def __init__(
-        self, tree: Tree, staging: Path, receipt: Receipt, receipts: Receipts, held: Held, home: Path
+        self,
+        tree: StagedTree,
+        staging: Path,
+        receipt: Receipt,
+        receipts: Receipts,
+        held: QuarantineList,
+        home: Path,
     ) -> None:
         self._tree = tree
         self._ground = tree.plan.ground
@@ -173,7 +179,7 @@ class _Writing:
             file = PlacedFile(target, "record", staged.sha256, staged.size, old, kept, "", True)
             receipt.files.append(file)
         journal.holds = [
-            Hold(file.held, file.sha256, _WHY_HELD, receipt.name, receipt.hatched_at)
+            QuarantineEntry(file.held, file.sha256, _WHY_HELD, receipt.name, receipt.hatched_at)
             for file in receipt.files
             if file.held
         ]
@@ -185,21 +191,21 @@ class _Writing:
         self._move_own(journal, _RECEIPT, self._receipts.path(receipt.id).name)
         return journal
 
-    def _moves(self, journal: Journal, opened: Walks) -> None:
+    def _moves(self, journal: Journal, opened: LinkFreeFolders) -> None:
         root, receipt = self._ground.root, self._receipt
         if self._ground.new:
             if receipt.files:
-                target = Spot(name_of(root.parent, self._home), root.name)
+                target = Location(name_of(root.parent, self._home), root.name)
                 journal.moves.append(Move(target, self._staged(_TREE), folder=True))
             return
-        made: set[Spot] = set()
+        made: set[Location] = set()
         for file in receipt.files:
             base, path = self._ground.locate(file.path)
-            target = Spot(name_of(base, self._home), path)
+            target = Location(name_of(base, self._home), path)
             aside = self._own(f"{receipt.id}.kept/{file.kept}") if file.old else None
             source = self._staged(f"{_TREE}/{file.path}")
             journal.moves.append(Move(target, source, aside, file.old, file.sha256))
-            made |= {Spot(target.base, folder) for folder in opened[target.base].missing_folders(path)}
+            made |= {Location(target.base, folder) for folder in opened[target.base].missing_folders(path)}
         journal.made = sorted(made, key=lambda spot: (spot.base, spot.path))
         receipt.made = [(spot.base, spot.path) for spot in journal.made]
         if any(file.kept for file in receipt.files):
@@ -228,8 +234,8 @@ class _Writing:
             Move(self._own(target), self._staged(name), new=hash_of(self._staging / name).sha256)
         )
 
-    def _own(self, path: str) -> Spot:
-        return Spot(name_of(self._receipts.folder, self._home), path)
+    def _own(self, path: str) -> Location:
+        return Location(name_of(self._receipts.folder, self._home), path)
 
-    def _staged(self, path: str) -> Spot:
-        return Spot(name_of(self._staging, self._home), path)
+    def _staged(self, path: str) -> Location:
+        return Location(name_of(self._staging, self._home), path)

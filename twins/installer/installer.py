@@ -13,25 +13,25 @@ import msgspec
 
 from envelopes.problem import Problem
 from twins.eggs.frames import ConversationSink
-from twins.eggs.parsed_egg import Destination, Opened
-from twins.errors import BadEgg
-from twins.installer.errors import PlanChanged, from_disk
+from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.errors import BadEggError
+from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.hatching import PreBond, hatch_plan
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipt, Receipts
 from twins.installer.recovery import Recovered, recover_all
 from twins.installer.restored_conversations import deliver
-from twins.installer.rollback import RolledBack, roll_back
+from twins.installer.rollback import RollbackResult, roll_back
 from twins.installer.rules import Category, is_held_like_code
 from twins.installer.signers import Signers
 from twins.installer.staging import Progress
-from twins.installer.target import Ground, ground_for
-from twins.workspace.layout import alone
+from twins.installer.target import InstallTarget, install_target
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import Workspace
 
 
-class Hatched(msgspec.Struct):
+class HatchResult(msgspec.Struct):
     """What a hatching did. ``receipt`` is None when there was nothing to do, or only an ``answer`` to give.
 
     ``released``: code that was held and now comes from somebody trusted. ``conversations``: frames that
@@ -58,14 +58,14 @@ class Hatched(msgspec.Struct):
         }
 
 
-class Importer:
+class Installer:
     """Puts eggs into one home. Methods block on the disk; two at a time wait for each other."""
 
     def __init__(
         self,
         home: Path,
         *,
-        held: Held,
+        held: QuarantineList,
         signers: Signers,
         fingerprint: str,
         host: Workspace | None = None,
@@ -84,17 +84,17 @@ class Importer:
         self._pre_bond = pre_bond
         self._conversations = conversations
 
-    def plan(self, opened: Opened, *, overwrite: Iterable[Category | str] = ()) -> Plan:
+    def plan(self, opened: ParsedEgg, *, overwrite: Iterable[Category | str] = ()) -> Plan:
         """What hatching ``opened`` would do now. Writes nothing.
 
-        Raises ``HostileEgg``, ``BadEgg``, and ``TwinConflict`` when somebody else lives there, or the twin
+        Raises ``HostileEgg``, ``BadEggError``, and ``TwinConflictError`` when somebody else lives there, or the twin
         is archived or was purged.
         """
         if opened.destination is Destination.ANSWER:
-            return answer_plan(opened, Ground(self.home, new=False), self._standing(opened))
+            return answer_plan(opened, InstallTarget(self.home, new=False), self._standing(opened))
         return make_plan(
             opened,
-            ground_for(opened, self.home, self._host),
+            install_target(opened, self.home, self._host),
             overwrite=[Category(one) for one in overwrite],
             standing=self._standing(opened),
             held=self._held,
@@ -103,31 +103,33 @@ class Importer:
 
     def hatch(
         self,
-        opened: Opened,
+        opened: ParsedEgg,
         *,
         overwrite: Iterable[Category | str] = (),
         approved: str = "",
         source: str = "",
         now: datetime | None = None,
         progress: Progress | None = None,
-    ) -> Hatched:
+    ) -> HatchResult:
         """Carries the plan out, whole or not at all.
 
-        ``approved``: the digest of the plan that was said yes to; ``PlanChanged`` when it is another one
+        ``approved``: the digest of the plan that was said yes to; ``PlanChangedError`` when it is another one
         by now. ``source``: where the egg came from, for the receipts. The twin should not be running.
         """
         with self._alone(opened.name, opened.size):
             if not opened.seal.checked:
-                raise BadEgg(f"{opened.name} was only looked at; nothing was written.", do="Open it whole.")
+                raise BadEggError(
+                    f"{opened.name} was only looked at; nothing was written.", do="Open it whole."
+                )
             plan = self.plan(opened, overwrite=overwrite)
             if approved and approved != plan.digest:
-                raise PlanChanged(
+                raise PlanChangedError(
                     f"{opened.name}, or what it would touch, changed since you looked; nothing was written.",
                     do="Look at the plan again.",
                 )
             if opened.destination is Destination.ANSWER:
-                return Hatched(plan, answer=opened.answer, notes=list(opened.notes))
-            done = Hatched(plan, notes=list(opened.notes))
+                return HatchResult(plan, answer=opened.answer, notes=list(opened.notes))
+            done = HatchResult(plan, notes=list(opened.notes))
             if plan.placed:
                 done.receipt = hatch_plan(
                     plan,
@@ -150,7 +152,7 @@ class Importer:
 
     def rollback(
         self, selector: str, *, even_if_changed: bool = False, now: datetime | None = None
-    ) -> RolledBack:
+    ) -> RollbackResult:
         """Undoes a hatching, named by its receipt's id or the start of it; see ``roll_back``."""
         with self._alone("the rollback", 0):
             receipt = self.receipts.find(selector)
@@ -190,7 +192,7 @@ class Importer:
             return None
         return deliver(path, key, self._conversations)
 
-    def _hand_over(self, done: Hatched) -> None:
+    def _hand_over(self, done: HatchResult) -> None:
         """The egg is hatched by now: should the threads not take its conversations, they wait."""
         assert done.receipt is not None
         try:
@@ -210,7 +212,7 @@ class Importer:
                     released.append(row.target)
         return released
 
-    def _standing(self, opened: Opened) -> Standing:
+    def _standing(self, opened: ParsedEgg) -> Standing:
         signer = opened.seal.signer
         if not signer:
             return Standing.UNSIGNED
@@ -231,5 +233,5 @@ class Importer:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         self.receipts.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone(self.receipts.folder):
+        with exclusive_lock(self.receipts.folder):
             yield

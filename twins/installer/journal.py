@@ -8,10 +8,10 @@ import msgspec
 import orjson
 from msgspec.structs import asdict
 
-from twins.installer.quarantine import Hold
+from twins.installer.quarantine import QuarantineEntry
 
 
-class Spot(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """One place: a path below a base folder, which is relative to the home or absolute. No link below
     the base is followed."""
 
@@ -26,9 +26,9 @@ class Move(msgspec.Struct, frozen=True):
     ("" for nothing) and of what comes; both "" for a ``folder``.
     """
 
-    target: Spot
-    source: Spot | None = None
-    aside: Spot | None = None
+    target: Location
+    source: Location | None = None
+    aside: Location | None = None
     old: str = ""
     new: str = ""
     folder: bool = False
@@ -44,10 +44,10 @@ class Journal(msgspec.Struct):
 
     id: str
     moves: list[Move] = msgspec.field(default_factory=list)
-    made: list[Spot] = msgspec.field(default_factory=list)
-    pruned: list[Spot] = msgspec.field(default_factory=list)
-    dropped: list[Spot] = msgspec.field(default_factory=list)
-    holds: list[Hold] = msgspec.field(default_factory=list)
+    made: list[Location] = msgspec.field(default_factory=list)
+    pruned: list[Location] = msgspec.field(default_factory=list)
+    dropped: list[Location] = msgspec.field(default_factory=list)
+    holds: list[QuarantineEntry] = msgspec.field(default_factory=list)
 
     def encode(self) -> bytes:
         """The journal's file."""
@@ -61,17 +61,17 @@ class Journal(msgspec.Struct):
             id=found["id"],
             moves=[
                 Move(
-                    Spot(**row["target"]),
-                    Spot(**row["source"]) if row["source"] else None,
-                    Spot(**row["aside"]) if row["aside"] else None,
+                    Location(**row["target"]),
+                    Location(**row["source"]) if row["source"] else None,
+                    Location(**row["aside"]) if row["aside"] else None,
                     row["old"],
                     row["new"],
                     row["folder"],
                 )
                 for row in found["moves"]
             ],
-            made=[Spot(**spot) for spot in found["made"]],
-            pruned=[Spot(**spot) for spot in found["pruned"]],
-            dropped=[Spot(**spot) for spot in found["dropped"]],
-            holds=[Hold(**row) for row in found["holds"]],
+            made=[Location(**spot) for spot in found["made"]],
+            pruned=[Location(**spot) for spot in found["pruned"]],
+            dropped=[Location(**spot) for spot in found["dropped"]],
+            holds=[QuarantineEntry(**row) for row in found["holds"]],
         )

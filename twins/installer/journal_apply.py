@@ -20,11 +20,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from twins.fs.link_free_walk import Walks, split, walks
-from twins.installer.errors import PlanChanged
-from twins.installer.journal import Journal, Spot
+from twins.fs.link_free_walk import LinkFreeFolders, split, walks
+from twins.installer.errors import PlanChangedError
+from twins.installer.journal import Journal, Location
 from twins.installer.moves import make, take_back
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import write_atomically
 
 PREFIX = ".hatch-"
@@ -33,10 +33,10 @@ _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _INHABITED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 
 
-def carry_out(staging: Path, journal: Journal, held: Held, home: Path) -> list[str]:
+def apply_journal(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> list[str]:
     """Makes every move, or none. From here on a crash is finished by ``resume``.
 
-    Returns sentences about what could not be tidied up. Raises ``PlanChanged`` when something else lies
+    Returns sentences about what could not be tidied up. Raises ``PlanChangedError`` when something else lies
     at a place than the journal says, and what the disk raises; all moves are taken back then.
     """
     journal.holds = [one for one in journal.holds if not held.is_held(one.path, one.sha256)]
@@ -45,7 +45,7 @@ def carry_out(staging: Path, journal: Journal, held: Held, home: Path) -> list[s
     return _forward(staging, journal, held, home)
 
 
-def resume(staging: Path, held: Held, home: Path) -> str:
+def resume(staging: Path, held: QuarantineList, home: Path) -> str:
     """Brings what a crash left in ``staging`` to its end: "finished", "undone" or "cleared".
 
     A move that cannot be made any more, because something changed meanwhile, is taken back with all others.
@@ -56,7 +56,7 @@ def resume(staging: Path, held: Held, home: Path) -> str:
     if (staging / MOVING).exists():
         try:
             _forward(staging, Journal.decode((staging / MOVING).read_bytes()), held, home)
-        except PlanChanged:
+        except PlanChangedError:
             return "undone"
         return "finished"
     if (staging / DONE).exists():
@@ -66,16 +66,16 @@ def resume(staging: Path, held: Held, home: Path) -> str:
     return "cleared"
 
 
-def _forward(staging: Path, journal: Journal, held: Held, home: Path) -> list[str]:
+def _forward(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> list[str]:
     try:
         if journal.holds:
             held.hold_all(journal.holds)
         with walks(home) as opened:
-            touched: set[Spot] = set()
+            touched: set[Location] = set()
             for move in journal.moves:
                 make(move, opened)
                 touched |= {
-                    Spot(spot.base, split(spot.path)[0]) for spot in (move.target, move.aside) if spot
+                    Location(spot.base, split(spot.path)[0]) for spot in (move.target, move.aside) if spot
                 }
             _sync_all(touched, opened)
         (staging / MOVING).rename(staging / DONE)
@@ -93,12 +93,12 @@ def _finish(staging: Path, journal: Journal, home: Path) -> list[str]:
     return left or _tidy(staging)
 
 
-def _back(staging: Path, journal: Journal, held: Held, home: Path) -> None:
+def _back(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> None:
     with walks(home) as opened:
-        touched: set[Spot] = set()
+        touched: set[Location] = set()
         for move in reversed(journal.moves):
             take_back(move, opened)
-            touched.add(Spot(move.target.base, split(move.target.path)[0]))
+            touched.add(Location(move.target.base, split(move.target.path)[0]))
         _sync_all(touched, opened)
     _remove_empty(journal.made, home)
     if journal.holds:
@@ -107,7 +107,7 @@ def _back(staging: Path, journal: Journal, held: Held, home: Path) -> None:
     _tidy(staging)
 
 
-def _sync_all(folders: Iterable[Spot], opened: Walks) -> None:
+def _sync_all(folders: Iterable[Location], opened: LinkFreeFolders) -> None:
     for spot in folders:
         try:
             os.fsync(opened[spot.base].folder(spot.path))
@@ -124,7 +124,7 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _remove_empty(folders: Iterable[Spot], home: Path) -> list[str]:
+def _remove_empty(folders: Iterable[Location], home: Path) -> list[str]:
     left = []
     with walks(home) as opened:
         for spot in reversed(list(folders)):

@@ -14,12 +14,12 @@ import msgspec
 import orjson
 
 from twins.eggs.parsed_egg import Destination, Role
-from twins.errors import BadEgg, BadFile, HostileEgg
-from twins.fs.link_free_walk import Kind, Walk
+from twins.errors import BadEggError, BadFileError, HostileEgg
+from twins.fs.link_free_walk import FileKind, LinkFreeFolder
 from twins.installer.planning import Action, Plan
 from twins.installer.receipts import published_receipt
 from twins.installer.rules import RECEIPT_FILE, to_threads
-from twins.installer.staging import Staged, stage_file
+from twins.installer.staging import StagedFile, stage_file
 from twins.workspace import bonds
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import MAX_BYTES as MAX_IDENTITY
@@ -34,7 +34,7 @@ _MANIFEST = re.compile(r"rapps/[^/]+/manifest\.json")
 _HISTORY = ".brainstem_data/soul_history"
 
 
-class Tree(msgspec.Struct):
+class StagedTree(msgspec.Struct):
     """The staged files of one hatching, by target below ``root``.
 
     ``written``: the egg's parts. ``records``: the house's own files, with the SHA-256 of the file in the
@@ -45,7 +45,7 @@ class Tree(msgspec.Struct):
     root: Path
     now: datetime
     source: str
-    written: dict[str, Staged]
+    written: dict[str, StagedFile]
     records: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
 
@@ -55,19 +55,19 @@ def changes_workspace(plan: Plan) -> bool:
     return any(not to_threads(row.role, plan.opened.destination) for row in plan.placed)
 
 
-def check_identity(tree: Tree) -> None:
-    """A twin is who its egg says: nobody moves in under another's name. Raises ``HostileEgg``, ``BadEgg``."""
+def check_identity(tree: StagedTree) -> None:
+    """A twin is who its egg says: nobody moves in under another's name. Raises ``HostileEgg``, ``BadEggError``."""
     opened = tree.plan.opened
     if opened.destination is not Destination.TWIN or opened.rappid is None:
         return
     if tree.plan.ground.new and IDENTITY_FILE not in tree.written:
-        raise BadEgg(f"{opened.name} has no {IDENTITY_FILE}; nothing was written.", do="Get it again.")
+        raise BadEggError(f"{opened.name} has no {IDENTITY_FILE}; nothing was written.", do="Get it again.")
     if IDENTITY_FILE not in tree.written:
         return
     try:
         found = Identity.decode(read_regular(tree.root / IDENTITY_FILE, MAX_IDENTITY) or b"")
-    except BadFile as error:
-        raise BadEgg(
+    except BadFileError as error:
+        raise BadEggError(
             f"{opened.name} is damaged ({IDENTITY_FILE}); nothing was written.", do="Get it again."
         ) from error
     if not same(found.rappid, opened.rappid):
@@ -77,7 +77,7 @@ def check_identity(tree: Tree) -> None:
         )
 
 
-def record(tree: Tree) -> None:
+def record_hatching(tree: StagedTree) -> None:
     """Adds the house's own files to the tree."""
     plan = tree.plan
     if not changes_workspace(plan):
@@ -94,13 +94,13 @@ def record(tree: Tree) -> None:
         _write_receipt(tree)
 
 
-def _write_receipt(tree: Tree) -> None:
+def _write_receipt(tree: StagedTree) -> None:
     plan = tree.plan
     identity = plan.ground.identity
     if identity is None and (tree.root / IDENTITY_FILE).is_file():
         try:
             identity = Identity.read(tree.root)
-        except BadFile:  # data that nothing runs may hold anything
+        except BadFileError:  # data that nothing runs may hold anything
             identity = None
     content = published_receipt(
         plan.opened,
@@ -114,7 +114,7 @@ def _write_receipt(tree: Tree) -> None:
     _note(tree, RECEIPT_FILE, content)
 
 
-def _note_rapplication(tree: Tree) -> None:
+def _note_rapplication(tree: StagedTree) -> None:
     """``placed.json`` beside the manifest of a rapplication, as installing one leaves it: what uninstalling
     takes away. Its memory is not among it."""
     listed = {part.target for part in tree.plan.opened.parts if _MANIFEST.fullmatch(part.target)}
@@ -131,7 +131,7 @@ def _note_rapplication(tree: Tree) -> None:
     _note(tree, target, orjson.dumps(sorted(earlier | placed)))
 
 
-def _record_event(tree: Tree) -> None:
+def _record_event(tree: StagedTree) -> None:
     """Events and incarnations are counted in copies, which then move with everything else."""
     plan, opened = tree.plan, tree.plan.opened
     copied = {}
@@ -148,7 +148,7 @@ def _record_event(tree: Tree) -> None:
         kind = "graft" if opened.destination is Destination.HOST else "hatch"
         try:
             bonds.record_event(workspace, kind, at=tree.now, note=note)
-        except BadFile:
+        except BadFileError:
             if bonds.FILE not in tree.written:
                 raise
             tree.notes.append(f"The egg's {bonds.FILE} is damaged; it came along as it is.")
@@ -158,14 +158,14 @@ def _record_event(tree: Tree) -> None:
             continue
         content = path.read_bytes()
         if name in tree.written:
-            tree.written[name] = Staged(hashlib.sha256(content).hexdigest(), len(content))
+            tree.written[name] = StagedFile(hashlib.sha256(content).hexdigest(), len(content))
         elif content == copied.get(name):
             path.unlink()
         else:
             _note(tree, name, content)
 
 
-def _keep_soul(tree: Tree) -> None:
+def _keep_soul(tree: StagedTree) -> None:
     """A soul that is replaced joins the history, as after any other edit."""
     plan = tree.plan
     row = next((row for row in plan.of(Action.REPLACE) if row.role is Role.SOUL), None)
@@ -173,21 +173,21 @@ def _keep_soul(tree: Tree) -> None:
     if content is None:
         return
     stamp = tree.now.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
-    with Walk(plan.ground.root) as walk:
+    with LinkFreeFolder(plan.ground.root) as walk:
         count = 1
         while True:
             more = "" if count == 1 else f"-{count}"
             target = f"{_HISTORY}/{stamp}-before-hatching{more}.md"
             found = walk.find(target).kind
-            if found is Kind.BLOCKED:
-                raise BadFile("soul_history is a link; nothing was written.", do="Remove the link.")
-            if found is Kind.NOTHING and target not in tree.written:
+            if found is FileKind.BLOCKED:
+                raise BadFileError("soul_history is a link; nothing was written.", do="Remove the link.")
+            if found is FileKind.NOTHING and target not in tree.written:
                 break
             count += 1
     _note(tree, target, content)
 
 
-def _note(tree: Tree, target: str, content: bytes) -> None:
+def _note(tree: StagedTree, target: str, content: bytes) -> None:
     """Puts a file of the house's own into the tree, and notes what it replaces."""
     stage_file(tree.root, target, content)
     present = _present(tree.plan, target)
@@ -199,5 +199,5 @@ def _present(plan: Plan, target: str) -> bytes | None:
     if plan.ground.new:
         return None
     base, path = plan.ground.locate(target)
-    with Walk(base) as walk:
-        return walk.content(path) if walk.find(path).kind is Kind.FILE else None
+    with LinkFreeFolder(base) as walk:
+        return walk.content(path) if walk.find(path).kind is FileKind.FILE else None

@@ -6,19 +6,19 @@ import errno
 import hashlib
 import os
 
-from twins.fs.link_free_walk import Found, Kind, Walks, split
-from twins.installer.errors import PlanChanged
-from twins.installer.journal import Move, Spot
+from twins.fs.link_free_walk import FileKind, FoundFile, LinkFreeFolders, split
+from twins.installer.errors import PlanChangedError
+from twins.installer.journal import Location, Move
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})
 
 
-def make(move: Move, opened: Walks) -> None:
-    """Makes the move. Raises ``PlanChanged`` when something else lies there than the move expects."""
+def make(move: Move, opened: LinkFreeFolders) -> None:
+    """Makes the move. Raises ``PlanChangedError`` when something else lies there than the move expects."""
     if move.source is None:
         _take_away(move, opened)
     elif move.folder:
-        if _find(move.source, opened).kind is not Kind.NOTHING:
+        if _find(move.source, opened).kind is not FileKind.NOTHING:
             _rename(move.source, move.target, opened, is_folder=True)
     elif move.aside is None:
         _create(move, move.source, opened)
@@ -26,21 +26,21 @@ def make(move: Move, opened: Walks) -> None:
         _replace(move, move.source, move.aside, opened)
 
 
-def _create(move: Move, source: Spot, opened: Walks) -> None:
+def _create(move: Move, source: Location, opened: LinkFreeFolders) -> None:
     """Never over anything: the new name is linked to the staged file, which stays until all is done."""
     there = _find(move.target, opened)
-    if there.kind is not Kind.NOTHING:
+    if there.kind is not FileKind.NOTHING:
         if there.ident == _find(source, opened).ident or _is(move.target, move.new, opened):
             return
         raise _changed(move.target)
     lay(source, move.target, opened)
 
 
-def _replace(move: Move, source: Spot, aside: Spot, opened: Walks) -> None:
-    if _find(source, opened).kind is Kind.NOTHING:
+def _replace(move: Move, source: Location, aside: Location, opened: LinkFreeFolders) -> None:
+    if _find(source, opened).kind is FileKind.NOTHING:
         return  # it is in its place
-    if _find(aside, opened).kind is Kind.NOTHING:
-        if _find(move.target, opened).kind is not Kind.FILE:
+    if _find(aside, opened).kind is FileKind.NOTHING:
+        if _find(move.target, opened).kind is not FileKind.FILE:
             raise _changed(move.target)
         lay(move.target, aside, opened)
     linked = _find(move.target, opened).ident == _find(aside, opened).ident
@@ -51,17 +51,17 @@ def _replace(move: Move, source: Spot, aside: Spot, opened: Walks) -> None:
     _rename(source, move.target, opened)
 
 
-def _take_away(move: Move, opened: Walks) -> None:
+def _take_away(move: Move, opened: LinkFreeFolders) -> None:
     assert move.aside is not None
     there = _find(move.target, opened)
-    if there.kind is Kind.NOTHING:
+    if there.kind is FileKind.NOTHING:
         return
     if not move.folder and not _is(move.target, move.old, opened):
         raise _changed(move.target)
     _rename(move.target, move.aside, opened, is_folder=move.folder)
 
 
-def take_back(move: Move, opened: Walks) -> None:
+def take_back(move: Move, opened: LinkFreeFolders) -> None:
     """Takes the move back, made or not; what somebody changed since stays."""
     _restore(move, opened)
     for spot in (move.target, move.aside):
@@ -69,45 +69,48 @@ def take_back(move: Move, opened: Walks) -> None:
             _clear_copy(spot, opened)
 
 
-def _restore(move: Move, opened: Walks) -> None:
+def _restore(move: Move, opened: LinkFreeFolders) -> None:
     if move.source is None:
         assert move.aside is not None
         if (
-            _find(move.target, opened).kind is Kind.NOTHING
-            and _find(move.aside, opened).kind is not Kind.NOTHING
+            _find(move.target, opened).kind is FileKind.NOTHING
+            and _find(move.aside, opened).kind is not FileKind.NOTHING
         ):
             _rename(move.aside, move.target, opened, is_folder=move.folder)
     elif move.folder:
-        if _find(move.source, opened).kind is Kind.NOTHING and _find(move.target, opened).kind is Kind.FOLDER:
+        if (
+            _find(move.source, opened).kind is FileKind.NOTHING
+            and _find(move.target, opened).kind is FileKind.FOLDER
+        ):
             _rename(move.target, move.source, opened, is_folder=True)
     elif move.aside is None:
         # Only what was put there: another file at that place is somebody else's.
         if _is(move.target, move.new, opened):
             _unlink(move.target, opened)
-    elif _find(move.aside, opened).kind is not Kind.NOTHING:
+    elif _find(move.aside, opened).kind is not FileKind.NOTHING:
         there = _find(move.target, opened)
-        if there.kind is Kind.NOTHING or _is(move.target, move.new, opened):
+        if there.kind is FileKind.NOTHING or _is(move.target, move.new, opened):
             _rename(move.aside, move.target, opened)
         elif there.ident == _find(move.aside, opened).ident or _is(move.target, move.old, opened):
             _unlink(move.aside, opened)
         # else it was changed by somebody since: that stays, and the earlier version stays aside
 
 
-def lay(source: Spot, target: Spot, opened: Walks) -> None:
+def lay(source: Location, target: Location, opened: LinkFreeFolders) -> None:
     """Gives a file a second place, never over anything: another name for it, or a copy on another disk."""
     if not _link(source, target, opened):
         _copy(source, target, opened)
 
 
-def _find(spot: Spot, opened: Walks) -> Found:
+def _find(spot: Location, opened: LinkFreeFolders) -> FoundFile:
     return opened[spot.base].find(spot.path)
 
 
-def _is(spot: Spot, sha256: str, opened: Walks) -> bool:
+def _is(spot: Location, sha256: str, opened: LinkFreeFolders) -> bool:
     return bool(sha256) and opened[spot.base].sha256(spot.path) == sha256
 
 
-def _ends(source: Spot, target: Spot, opened: Walks) -> tuple[int, str, int, str]:
+def _ends(source: Location, target: Location, opened: LinkFreeFolders) -> tuple[int, str, int, str]:
     """Folder handle and name of both; the source's handle is a copy, to be closed."""
     above, name = split(source.path)
     first = os.dup(opened[source.base].folder(above))
@@ -119,7 +122,7 @@ def _ends(source: Spot, target: Spot, opened: Walks) -> tuple[int, str, int, str
         raise
 
 
-def _link(source: Spot, target: Spot, opened: Walks) -> bool:
+def _link(source: Location, target: Location, opened: LinkFreeFolders) -> bool:
     """Gives the file a second name, never over anything. False where the disk has no such links."""
     handle, name, folder, final = _ends(source, target, opened)
     try:
@@ -135,7 +138,7 @@ def _link(source: Spot, target: Spot, opened: Walks) -> bool:
     return True
 
 
-def _rename(source: Spot, target: Spot, opened: Walks, *, is_folder: bool = False) -> None:
+def _rename(source: Location, target: Location, opened: LinkFreeFolders, *, is_folder: bool = False) -> None:
     handle, name, folder, final = _ends(source, target, opened)
     try:
         os.replace(name, final, src_dir_fd=handle, dst_dir_fd=folder)
@@ -150,7 +153,7 @@ def _rename(source: Spot, target: Spot, opened: Walks, *, is_folder: bool = Fals
         os.close(handle)
 
 
-def _copy(source: Spot, target: Spot, opened: Walks) -> None:
+def _copy(source: Location, target: Location, opened: LinkFreeFolders) -> None:
     """For folders on another disk: a copy beside the target, then one rename."""
     above, name = split(target.path)
     temporary = _copied_as(name)
@@ -175,20 +178,20 @@ def _copied_as(name: str) -> str:
     return f".hatch-{hashlib.sha256(os.fsencode(name)).hexdigest()[:24]}"
 
 
-def _clear_copy(spot: Spot, opened: Walks) -> None:
+def _clear_copy(spot: Location, opened: LinkFreeFolders) -> None:
     """Removes what a copy that was interrupted left beside its target."""
     above, name = split(spot.path)
-    beside = Spot(spot.base, f"{above}/{_copied_as(name)}" if above else _copied_as(name))
-    if _find(beside, opened).kind is Kind.FILE:
+    beside = Location(spot.base, f"{above}/{_copied_as(name)}" if above else _copied_as(name))
+    if _find(beside, opened).kind is FileKind.FILE:
         _unlink(beside, opened)
 
 
-def _unlink(spot: Spot, opened: Walks) -> None:
+def _unlink(spot: Location, opened: LinkFreeFolders) -> None:
     above, name = split(spot.path)
     os.unlink(name, dir_fd=opened[spot.base].folder(above))
 
 
-def _changed(spot: Spot) -> PlanChanged:
-    return PlanChanged(
+def _changed(spot: Location) -> PlanChangedError:
+    return PlanChangedError(
         f"{split(spot.path)[1]} changed meanwhile; nothing was written.", do="Look at the plan again."
     )

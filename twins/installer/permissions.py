@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.contract.loading import OWN_PACKAGES
 from agents.packages.requirements import declared_requirements, normalised, package_for
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.workspace_env import decode, parse
 from twins.zip.names import shown
 
@@ -73,7 +73,7 @@ def variables_of(content: bytes) -> dict[str, Any]:
     """``{names, never_taken, problem}`` of a ``.env``: names without values, in the file's order."""
     try:
         found = parse(decode(content))
-    except BadFile as problem:
+    except BadFileError as problem:
         return {"names": [], "never_taken": [], "problem": str(problem)}
     names, left_out = map(shown, found.taken), map(shown, found.left_out)
     return {"names": list(names), "never_taken": list(left_out), "problem": ""}

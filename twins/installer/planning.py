@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
-from twins.eggs.parsed_egg import Destination, Opened, Part, Role
-from twins.errors import BadEgg
-from twins.fs.link_free_walk import NOTHING, Kind, Walk, Walks, walks
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
+from twins.errors import BadEggError
+from twins.fs.link_free_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders, walks
 from twins.installer.permissions import reaches_for, variables_of
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
-from twins.installer.target import Ground
+from twins.installer.target import InstallTarget
 from twins.zip.names import NameSet, folded, safe_path
 
 _ROOT = Path("/")
@@ -88,8 +88,8 @@ class Plan:
     ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
     """
 
-    opened: Opened = field(repr=False)
-    ground: Ground
+    opened: ParsedEgg = field(repr=False)
+    ground: InstallTarget
     overwrite: frozenset[Category]
     rows: tuple[Row, ...] = field(repr=False)
     standing: Standing
@@ -153,17 +153,17 @@ class Plan:
 
 
 def make_plan(
-    opened: Opened,
-    ground: Ground,
+    opened: ParsedEgg,
+    ground: InstallTarget,
     *,
     overwrite: Iterable[Category],
     standing: Standing,
-    held: Held,
+    held: QuarantineList,
     signer_name: str = "",
 ) -> Plan:
-    """The plan for an egg on its ground. Raises ``HostileEgg`` or ``BadEgg`` for the egg as a whole."""
+    """The plan for an egg on its ground. Raises ``HostileEgg`` or ``BadEggError`` for the egg as a whole."""
     if opened.seal.whole is False:
-        raise BadEgg(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
+        raise BadEggError(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
     _check_names(opened.parts)
     chosen = frozenset(overwrite)
     maker = _Rows(opened, ground, chosen, standing, held)
@@ -173,7 +173,7 @@ def make_plan(
     return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
 
 
-def answer_plan(opened: Opened, ground: Ground, standing: Standing) -> Plan:
+def answer_plan(opened: ParsedEgg, ground: InstallTarget, standing: Standing) -> Plan:
     """For an egg that hatches nowhere and has an answer instead: nothing would be written."""
     nothing: frozenset[Category] = frozenset()
     return Plan(opened, ground, nothing, (), standing, "", _digest(opened, ground, nothing, standing, ()), {})
@@ -183,7 +183,12 @@ class _Rows:
     """Makes one row per part; notes on the way what code would reach for."""
 
     def __init__(
-        self, opened: Opened, ground: Ground, overwrite: frozenset[Category], standing: Standing, held: Held
+        self,
+        opened: ParsedEgg,
+        ground: InstallTarget,
+        overwrite: frozenset[Category],
+        standing: Standing,
+        held: QuarantineList,
     ) -> None:
         self.reaches: dict[str, list[str]] = {}
         self.variables: dict[str, dict[str, Any]] = {}
@@ -198,7 +203,7 @@ class _Rows:
         self._name = opened.name
         self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
 
-    def row(self, part: Part, opened_walks: Walks) -> Row:
+    def row(self, part: Part, opened_walks: LinkFreeFolders) -> Row:
         role = role_here(part, self._destination)
 
         def row(action: Action, why: str = "", same: bool = False, old: str = "") -> Row:
@@ -215,9 +220,9 @@ class _Rows:
             return row(Action.REFUSE, f"{present} is there, and some disks take both for one name")
         found = NOTHING if self._ground.new else walk.find(path)
         match found.kind:
-            case Kind.NOTHING:
+            case FileKind.NOTHING:
                 return self._written(row(Action.CREATE), part)
-            case Kind.FILE:
+            case FileKind.FILE:
                 replaces = category_of(part.target, role) in self._overwrite
                 alike = found.size == part.size
                 old = walk.sha256(path) if replaces or alike else ""
@@ -226,16 +231,16 @@ class _Rows:
                 if replaces:
                     return self._written(row(Action.REPLACE, old=old), part)
                 return row(Action.KEEP, "yours differs and stays")
-            case Kind.FOLDER:
+            case FileKind.FOLDER:
                 return row(Action.REFUSE, "a folder of that name is there")
-            case Kind.LINK:
+            case FileKind.LINK:
                 return row(Action.REFUSE, "a link is there, and links are never written through")
-            case Kind.BLOCKED:
+            case FileKind.BLOCKED:
                 return row(Action.REFUSE, "the way there leads through a link or a file")
             case _:
                 return row(Action.REFUSE, "something that is no file is there")
 
-    def _spelled_otherwise(self, base: str, walk: Walk, path: str) -> str:
+    def _spelled_otherwise(self, base: str, walk: LinkFreeFolder, path: str) -> str:
         """A path that is there and is the same as ``path`` on some disk, but spelled otherwise; "" for none."""
         above = ""
         for name in path.split("/"):
@@ -263,7 +268,7 @@ class _Rows:
         return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)
 
 
-def _by_folded(walk: Walk, folder: str) -> dict[str, list[str]]:
+def _by_folded(walk: LinkFreeFolder, folder: str) -> dict[str, list[str]]:
     """The names in a folder by what all their spellings have in common; empty when it is no folder."""
     found: dict[str, list[str]] = {}
     try:
@@ -276,7 +281,7 @@ def _by_folded(walk: Walk, folder: str) -> dict[str, list[str]]:
     return found
 
 
-def _is_trusted(opened: Opened, standing: Standing) -> bool:
+def _is_trusted(opened: ParsedEgg, standing: Standing) -> bool:
     return opened.seal.whole is True and standing in (Standing.SELF, Standing.TRUSTED)
 
 
@@ -287,8 +292,8 @@ def _check_names(parts: Iterable[Part]) -> None:
 
 
 def _digest(
-    opened: Opened,
-    ground: Ground,
+    opened: ParsedEgg,
+    ground: InstallTarget,
     overwrite: frozenset[Category],
     standing: Standing,
     rows: Iterable[Row],
@@ -315,7 +320,7 @@ def _read(part: Part, egg: str) -> bytes:
         if len(content) > part.size:
             break
     if len(content) != part.size:
-        raise BadEgg(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
+        raise BadEggError(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
     return content
 
 

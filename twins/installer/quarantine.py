@@ -19,17 +19,17 @@ from typing import Any
 import msgspec
 import orjson
 
-from twins.errors import BadFile
-from twins.fs.link_free_walk import Walk
-from twins.installer.cached_file import Reloading
+from twins.errors import BadFileError
+from twins.fs.link_free_walk import LinkFreeFolder
+from twins.installer.cached_file import CachedFile
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import write_atomically
 
 SCHEMA = "rappd-held/1.0"
 
 
-class Hold(msgspec.Struct, frozen=True):
+class QuarantineEntry(msgspec.Struct, frozen=True):
     """One held file. ``why`` is a sentence, ``origin`` what brought it (an egg's name, a peer's)."""
 
     path: str
@@ -39,29 +39,31 @@ class Hold(msgspec.Struct, frozen=True):
     at: str
 
 
-Holds = Mapping[str, Mapping[str, Hold]]
+Holds = Mapping[str, Mapping[str, QuarantineEntry]]
 
 
-class Held:
+class QuarantineList:
     """Which files are held. Other processes' changes are seen; asking costs one ``stat``.
 
-    A damaged file raises ``BadFile`` from every question: what cannot be read lets nothing run.
+    A damaged file raises ``BadFileError`` from every question: what cannot be read lets nothing run.
     """
 
     def __init__(self, path: Path, home: Path) -> None:
         self._path = path
         self._home = os.path.realpath(home)
-        self._file: Reloading[_Known] = Reloading(path, _decode, lambda: _Known({}))
+        self._file: CachedFile[_Index] = CachedFile(path, _decode, lambda: _Index({}))
 
     def hold(
         self, path: Path | str, sha256: str, why: str, origin: str, *, now: datetime | None = None
     ) -> None:
         """Holds the file at ``path`` (absolute, or relative to the home) while its content has that hash."""
-        self.hold_all([Hold(self.key_of(path), sha256, why, origin, utc(now or datetime.now(UTC)))])
+        self.hold_all(
+            [QuarantineEntry(self.key_of(path), sha256, why, origin, utc(now or datetime.now(UTC)))]
+        )
 
-    def hold_all(self, holds: Iterable[Hold]) -> None:
+    def hold_all(self, holds: Iterable[QuarantineEntry]) -> None:
         """The same for many files with one write; each ``path`` as ``key_of`` gives it."""
-        with alone(self._path.parent):
+        with exclusive_lock(self._path.parent):
             known = self._copy()
             for one in holds:
                 known.setdefault(one.path, {})[one.sha256] = one
@@ -84,7 +86,7 @@ class Held:
         """Whether any file of this home is held with the content of that hash."""
         return sha256 in self._file.content().hashes
 
-    def release(self, path: Path | str = "", sha256: str = "") -> list[Hold]:
+    def release(self, path: Path | str = "", sha256: str = "") -> list[QuarantineEntry]:
         """Ends holds: of one path, of one content wherever it lies, or of both together.
 
         Returns those that ended. Without ``path`` and ``sha256`` nothing does.
@@ -99,7 +101,7 @@ class Held:
         gone = set(holds)
         self._drop(lambda one: (one.path, one.sha256) in gone)
 
-    def listing(self, folder: Path | str = "") -> list[Hold]:
+    def listing(self, folder: Path | str = "") -> list[QuarantineEntry]:
         """Holds, below ``folder`` if one is given, by path; only those whose file still has that content."""
         below = f"{self.key_of(folder)}/" if folder else ""
         rows = [
@@ -130,12 +132,14 @@ class Held:
         For forks and copies: before the copied files are in place. Returns how many holds were added.
         """
         old, new = f"{self.key_of(source)}/", f"{self.key_of(target)}/"
-        with alone(self._path.parent):
+        with exclusive_lock(self._path.parent):
             known = self._copy()
             found = [one for by in known.values() for one in by.values() if one.path.startswith(old)]
             for one in found:
                 path = new + one.path[len(old) :]
-                known.setdefault(path, {})[one.sha256] = Hold(path, one.sha256, one.why, one.origin, one.at)
+                known.setdefault(path, {})[one.sha256] = QuarantineEntry(
+                    path, one.sha256, one.why, one.origin, one.at
+                )
             if found:
                 self._write(known)
         return len(found)
@@ -146,8 +150,8 @@ class Held:
         inside = real.startswith(self._home + os.sep)
         return real[len(self._home) + 1 :].replace(os.sep, "/") if inside else real
 
-    def _drop(self, ends: Any) -> list[Hold]:
-        with alone(self._path.parent):
+    def _drop(self, ends: Any) -> list[QuarantineEntry]:
+        with exclusive_lock(self._path.parent):
             known = self._copy()
             ended = [one for by_hash in known.values() for one in by_hash.values() if ends(one)]
             for one in ended:
@@ -156,10 +160,10 @@ class Held:
                 self._write(known)
         return ended
 
-    def _copy(self) -> dict[str, dict[str, Hold]]:
+    def _copy(self) -> dict[str, dict[str, QuarantineEntry]]:
         return {path: dict(by_hash) for path, by_hash in self._file.content().holds.items()}
 
-    def _write(self, known: dict[str, dict[str, Hold]]) -> None:
+    def _write(self, known: dict[str, dict[str, QuarantineEntry]]) -> None:
         rows = {
             path: {
                 one.sha256: {"why": one.why, "origin": one.origin, "at": one.at} for one in by_hash.values()
@@ -175,7 +179,7 @@ class Held:
         self._file.forget()
 
 
-class _Known:
+class _Index:
     """The file's content, the hashes in it for a quick no, and what was asked of it by folder."""
 
     __slots__ = ("below", "hashes", "holds")
@@ -186,25 +190,25 @@ class _Known:
         self.hashes = frozenset(sha256 for by_hash in holds.values() for sha256 in by_hash)
 
 
-def _decode(content: bytes) -> _Known:
+def _decode(content: bytes) -> _Index:
     try:
         found = orjson.loads(content)
-        return _Known(
+        return _Index(
             {
                 path: {
-                    sha256: Hold(path, sha256, str(row["why"]), str(row["origin"]), str(row["at"]))
+                    sha256: QuarantineEntry(path, sha256, str(row["why"]), str(row["origin"]), str(row["at"]))
                     for sha256, row in by_hash.items()
                 }
                 for path, by_hash in found["held"].items()
             }
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise BadFile(
+        raise BadFileError(
             "held.json is damaged; no code from eggs runs until it is whole.",
             do="Restore it from a backup.",
         ) from error
 
 
 def _sha256_of(path: Path) -> str:
-    with Walk(path.parent) as walk:
+    with LinkFreeFolder(path.parent) as walk:
         return walk.sha256(path.name)

@@ -19,9 +19,9 @@ import msgspec
 import orjson
 from msgspec.structs import asdict
 
-from twins.eggs.parsed_egg import Opened
-from twins.errors import BadFile
-from twins.installer.errors import NoSuchHatching
+from twins.eggs.parsed_egg import ParsedEgg
+from twins.errors import BadFileError
+from twins.installer.errors import NoSuchHatchingError
 from twins.installer.restored_conversations import SUFFIX
 from twins.workspace.identity_file import read_regular, utc
 
@@ -45,7 +45,7 @@ class PlacedFile(msgspec.Struct, frozen=True):
     old: str = ""
     kept: str = ""
     held: str = ""
-    """The name under which it is held (``Held.key_of``), "" when it is not."""
+    """The name under which it is held (``QuarantineList.key_of``), "" when it is not."""
     record: bool = False
     moved_to: str = ""
 
@@ -87,7 +87,7 @@ class Receipt(msgspec.Struct):
 
     @classmethod
     def decode(cls, content: bytes) -> Receipt:
-        """Reads what ``encode`` wrote. Raises ``BadFile``."""
+        """Reads what ``encode`` wrote. Raises ``BadFileError``."""
         try:
             found = orjson.loads(content)
             if found.pop("receipt") != SCHEMA:
@@ -96,7 +96,7 @@ class Receipt(msgspec.Struct):
             found["made"] = [(base, path) for base, path in found["made"]]
             return cls(**found)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadFile(
+            raise BadFileError(
                 "This receipt is damaged; nothing was touched.", do="Restore it from a backup."
             ) from error
 
@@ -120,11 +120,11 @@ class Receipts:
         self.folder = Path(os.path.realpath(home)) / "eggs" / "receipts"
 
     def listing(self) -> list[Receipt]:
-        """All of them, newest first. Raises ``BadFile`` for a damaged one."""
+        """All of them, newest first. Raises ``BadFileError`` for a damaged one."""
         return [self.read(ident) for ident in reversed(self._idents())]
 
     def find(self, selector: str) -> Receipt:
-        """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``NoSuchHatching``."""
+        """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``NoSuchHatchingError``."""
         found = [ident for ident in self._idents() if selector and ident.startswith(selector)]
         if len(found) != 1:
             what = (
@@ -132,14 +132,14 @@ class Receipts:
                 if found
                 else f'No hatching "{selector[:40]}".'
             )
-            raise NoSuchHatching(what, do="rappd egg hatchings")
+            raise NoSuchHatchingError(what, do="rappd egg hatchings")
         return self.read(found[0])
 
     def read(self, ident: str) -> Receipt:
         """The receipt of exactly that id."""
         content = read_regular(self.path(ident), _MAX_BYTES) if _ID.fullmatch(ident) else None
         if content is None:
-            raise NoSuchHatching(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
+            raise NoSuchHatchingError(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
         return Receipt.decode(content)
 
     def forget(self, ident: str) -> None:
@@ -177,7 +177,14 @@ class Receipts:
 
 
 def published_receipt(
-    opened: Opened, *, kind: str, workspace: Path, files: list[str], again: bool, source: str, now: datetime
+    opened: ParsedEgg,
+    *,
+    kind: str,
+    workspace: Path,
+    files: list[str],
+    again: bool,
+    source: str,
+    now: datetime,
 ) -> bytes:
     """``HATCH_RECEIPT.json`` as published hatchers write it into the workspace."""
     receipt: Mapping[str, Any] = {

@@ -11,7 +11,7 @@ import orjson
 
 from twins.errors import TwinError
 from twins.installer.journal_apply import PREFIX, resume
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.installer.target import INERT_FOLDERS
 from twins.workspace.workspace import Workspace
 
@@ -24,7 +24,7 @@ class Recovered(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def recover_all(home: Path, host: Workspace, held: Held) -> list[Recovered]:
+def recover_all(home: Path, host: Workspace, held: QuarantineList) -> list[Recovered]:
     """Brings every interrupted hatching and rollback of a home to its end.
 
     The caller holds the home against other hatchings. What cannot be brought to an end is told, stays,
@@ -47,7 +47,7 @@ def _left(home: Path, host: Workspace) -> Iterator[Path]:
                 )
 
 
-def _one(staging: Path, held: Held, home: Path) -> Recovered:
+def _one(staging: Path, held: QuarantineList, home: Path) -> Recovered:
     try:
         return Recovered(staging, resume(staging, held, home))
     except (OSError, TwinError, orjson.JSONDecodeError, KeyError, TypeError) as error:

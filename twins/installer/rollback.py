@@ -9,23 +9,23 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from twins.errors import BadFile, TwinConflict
-from twins.fs.link_free_walk import Kind, Walk, Walks, files_below, name_of, walks
-from twins.installer.errors import ChangedSince
-from twins.installer.journal import Journal, Move, Spot
-from twins.installer.journal_apply import carry_out
+from twins.errors import BadFileError, TwinConflictError
+from twins.fs.link_free_walk import FileKind, LinkFreeFolder, LinkFreeFolders, files_below, name_of, walks
+from twins.installer.errors import ChangedSinceError
+from twins.installer.journal import Journal, Location, Move
+from twins.installer.journal_apply import apply_journal
 from twins.installer.moves import lay
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import is_placeholder
 
 _SHOWN = 3
 
 
-class RolledBack(msgspec.Struct):
+class RollbackResult(msgspec.Struct):
     """What a rollback did. Paths are relative to the workspace.
 
     ``stayed``: the house's own records that went on since, and are left. ``aside``: where files that had
@@ -51,31 +51,31 @@ def roll_back(
     *,
     home: Path,
     receipts: Receipts,
-    held: Held,
+    held: QuarantineList,
     even_if_changed: bool = False,
     now: datetime | None = None,
-) -> RolledBack:
+) -> RollbackResult:
     """Undoes one hatching, whole or not at all. Doing it twice does it once.
 
-    Raises ``ChangedSince``, naming files, when some changed since; told ``even_if_changed``, those are
+    Raises ``ChangedSinceError``, naming files, when some changed since; told ``even_if_changed``, those are
     put aside. A later hatching into the same workspace has to be undone first. Conversations that the
     threads took in stay there, and code that was held stays held should it come back.
     """
     if receipt.rolled_back_at:
-        return RolledBack(receipt.id, receipt.name, already=True)
+        return RollbackResult(receipt.id, receipt.name, already=True)
     at = now or datetime.now(UTC)
-    undoing = _Undoing(receipt, home, receipts)
+    undoing = _Rollback(receipt, home, receipts)
     if undoing.changed and not even_if_changed:
         names = sorted(undoing.changed)
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        raise ChangedSince(
+        raise ChangedSinceError(
             f"{', '.join(names[:_SHOWN])}{more} changed since {receipt.name} hatched; nothing was touched.",
             do=f"`rappd egg rollback {receipt.id} --even-if-changed` keeps them aside.",
         )
     return undoing.run(held, at)
 
 
-class _Undoing:
+class _Rollback:
     """One rollback under way. ``changed``: paths that are not as the hatching left them."""
 
     def __init__(self, receipt: Receipt, home: Path, receipts: Receipts) -> None:
@@ -83,11 +83,11 @@ class _Undoing:
         self._home = home
         self._receipts = receipts
         self._root = home / receipt.workspace
-        self._done = RolledBack(receipt.id, receipt.name)
+        self._done = RollbackResult(receipt.id, receipt.name)
         with walks(home) as opened:
             self.changed = self._changed_whole() if self._is_whole else self._changed_files(opened)
 
-    def run(self, held: Held, at: datetime) -> RolledBack:
+    def run(self, held: QuarantineList, at: datetime) -> RollbackResult:
         root, done = self._root, self._done
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         ident = new_id(at)
@@ -102,10 +102,10 @@ class _Undoing:
             self._close(journal, staging, at)
             make_durable(staging)
             if self._is_whole or not root.is_dir():
-                done.notes += carry_out(staging, journal, held, self._home)
+                done.notes += apply_journal(staging, journal, held, self._home)
             else:
-                with alone(root):
-                    done.notes += carry_out(staging, journal, held, self._home)
+                with exclusive_lock(root):
+                    done.notes += apply_journal(staging, journal, held, self._home)
         except BaseException:
             abandon(staging)
             raise
@@ -115,13 +115,13 @@ class _Undoing:
     def _is_whole(self) -> bool:
         return self._receipt.whole and bool(self._receipt.files)
 
-    def _changed_files(self, opened: Walks) -> set[str]:
+    def _changed_files(self, opened: LinkFreeFolders) -> set[str]:
         """One that the hatching brought and that is gone is no loss; the house's records may go on."""
         found = set()
         for file in self._receipt.files:
             spot = self._spot(file)
             walk = opened[spot.base]
-            gone = not file.old and walk.find(spot.path).kind is Kind.NOTHING
+            gone = not file.old and walk.find(spot.path).kind is FileKind.NOTHING
             if not file.record and not gone and walk.sha256(spot.path) != file.sha256:
                 found.add(file.path)
         return found
@@ -129,13 +129,13 @@ class _Undoing:
     def _changed_whole(self) -> set[str]:
         root = self._root
         if not root.is_dir() or root.is_symlink():
-            raise TwinConflict(
+            raise TwinConflictError(
                 f"{self._receipt.name} is not at {root.name[:16]} any more; nothing was touched.",
                 do="rappd twins list --archived",
             )
         known = {file.path: file.sha256 for file in self._receipt.files}
         there = set(files_below(root))
-        with Walk(root) as walk:
+        with LinkFreeFolder(root) as walk:
             found = {path: walk.sha256(path) for path in there}
         changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
         made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}
@@ -148,22 +148,22 @@ class _Undoing:
             folder = self._receipts.undone(self._receipt.id)
             if self._receipts.folder.stat().st_dev != root.stat().st_dev:
                 folder = root.parent / f".{folder.name}"  # a folder cannot be renamed to another disk
-            aside = Spot(name_of(folder, self._home), root.name)
+            aside = Location(name_of(folder, self._home), root.name)
             self._done.aside = str(folder / root.name)
-            journal.made.append(Spot(name_of(folder.parent, self._home), folder.name))
+            journal.made.append(Location(name_of(folder.parent, self._home), folder.name))
         journal.moves.append(
-            Move(Spot(name_of(root.parent, self._home), root.name), aside=aside, folder=True)
+            Move(Location(name_of(root.parent, self._home), root.name), aside=aside, folder=True)
         )
         self._done.removed = sorted(file.path for file in self._receipt.files)
 
-    def _put_back(self, journal: Journal, staging: Path, opened: Walks) -> None:
+    def _put_back(self, journal: Journal, staging: Path, opened: LinkFreeFolders) -> None:
         done = self._done
-        made: set[Spot] = set()
+        made: set[Location] = set()
         for number, file in enumerate(self._receipt.files):
             target = self._spot(file)
             there = opened[target.base].find(target.path)
             now = opened[target.base].sha256(target.path)
-            is_other = there.kind not in (Kind.FILE, Kind.NOTHING)
+            is_other = there.kind not in (FileKind.FILE, FileKind.NOTHING)
             if is_other or (file.record and now != file.sha256):
                 done.stayed.append(file.path)
                 continue
@@ -172,7 +172,7 @@ class _Undoing:
                 aside = self._own(f"{self._receipts.undone(self._receipt.id).name}/{file.path}")
                 done.aside = str(self._receipts.undone(self._receipt.id))
                 made |= {
-                    Spot(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)
+                    Location(aside.base, folder) for folder in opened[aside.base].missing_folders(aside.path)
                 }
             if file.old:
                 source = self._kept(file, staging, opened)
@@ -182,14 +182,14 @@ class _Undoing:
                 journal.moves.append(Move(target, aside=aside, old=now))
                 done.removed.append(file.path)
         journal.made = sorted(made, key=lambda spot: spot.path)
-        journal.pruned = [Spot(base, path) for base, path in self._receipt.made]
+        journal.pruned = [Location(base, path) for base, path in self._receipt.made]
         journal.dropped = [self._own(self._receipts.kept(self._receipt.id).name)]
 
-    def _kept(self, file: PlacedFile, staging: Path, opened: Walks) -> Spot:
+    def _kept(self, file: PlacedFile, staging: Path, opened: LinkFreeFolders) -> Location:
         """The earlier version, laid into the staging folder; its place beside the receipt keeps it too."""
         kept = self._own(f"{self._receipts.kept(self._receipt.id).name}/{file.kept}")
         if opened[kept.base].sha256(kept.path) != file.old:
-            raise BadFile(
+            raise BadFileError(
                 f"The earlier {file.path} is not as it was kept; nothing was touched.",
                 do="Restore the workspace from its pre-bond egg.",
             )
@@ -217,14 +217,14 @@ class _Undoing:
             )
         )
 
-    def _spot(self, file: PlacedFile) -> Spot:
+    def _spot(self, file: PlacedFile) -> Location:
         if file.moved_to:
             path = Path(file.moved_to)
-            return Spot(name_of(path.parent, self._home), path.name)
-        return Spot(self._receipt.workspace, file.path)
+            return Location(name_of(path.parent, self._home), path.name)
+        return Location(self._receipt.workspace, file.path)
 
-    def _own(self, path: str) -> Spot:
-        return Spot(name_of(self._receipts.folder, self._home), path)
+    def _own(self, path: str) -> Location:
+        return Location(name_of(self._receipts.folder, self._home), path)
 
-    def _staged(self, staging: Path, path: str) -> Spot:
-        return Spot(name_of(staging, self._home), path)
+    def _staged(self, staging: Path, path: str) -> Location:
+        return Location(name_of(staging, self._home), path)

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import orjson
 
-from twins.errors import BadFile, NoSuchFile
-from twins.installer.cached_file import Reloading
-from twins.installer.errors import BadFingerprint
+from twins.errors import BadFileError, NoSuchFileError
+from twins.installer.cached_file import CachedFile
+from twins.installer.errors import BadFingerprintError
 from twins.workspace.identity_file import proper_name, utc
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import write_atomically
 
 SCHEMA = "rappd-signers/1.0"
@@ -34,23 +34,23 @@ class Signers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: Reloading[dict[str, Signer]] = Reloading(path, _decode, dict)
+        self._file: CachedFile[dict[str, Signer]] = CachedFile(path, _decode, dict)
 
     def trust(self, fingerprint: str, name: str, *, now: datetime | None = None) -> Signer:
-        """Trusts what this key signs from now on. Raises ``BadFingerprint``, ``BadName``."""
+        """Trusts what this key signs from now on. Raises ``BadFingerprintError``, ``BadNameError``."""
         signer = Signer(proper_fingerprint(fingerprint), proper_name(name), utc(now or datetime.now(UTC)))
-        with alone(self._path.parent):
+        with exclusive_lock(self._path.parent):
             self._write({**self._file.content(), signer.fingerprint: signer})
         return signer
 
     def revoke(self, fingerprint: str) -> Signer:
-        """Ends the trust; what the key signed before stays as it is. Raises ``NoSuchFile``."""
+        """Ends the trust; what the key signed before stays as it is. Raises ``NoSuchFileError``."""
         proper_fingerprint(fingerprint)
-        with alone(self._path.parent):
+        with exclusive_lock(self._path.parent):
             known = dict(self._file.content())
             signer = known.pop(fingerprint, None)
             if signer is None:
-                raise NoSuchFile(f"No key {fingerprint[:16]}… is trusted here.", do="rappd egg signers")
+                raise NoSuchFileError(f"No key {fingerprint[:16]}… is trusted here.", do="rappd egg signers")
             self._write(known)
         return signer
 
@@ -75,9 +75,9 @@ class Signers:
 
 
 def proper_fingerprint(text: str) -> str:
-    """``text`` itself, if it is a key's fingerprint: 64 hex digits in lower case. Raises ``BadFingerprint``."""
+    """``text`` itself, if it is a key's fingerprint: 64 hex digits in lower case. Raises ``BadFingerprintError``."""
     if not isinstance(text, str) or not _FINGERPRINT.fullmatch(text):
-        raise BadFingerprint(
+        raise BadFingerprintError(
             f"{str(text)[:80]!r} is not a fingerprint.", do="A fingerprint is 64 digits of 0-9, a-f."
         )
     return text
@@ -90,8 +90,8 @@ def _decode(content: bytes) -> dict[str, Signer]:
             proper_fingerprint(key): Signer(key, str(row["name"]), str(row["since"]))
             for key, row in found["signers"].items()
         }
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, BadFingerprint) as error:
-        raise BadFile(
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, BadFingerprintError) as error:
+        raise BadFileError(
             "signers.json is damaged; no key is trusted until it is whole.",
             do="Restore it, or delete it and trust keys anew.",
         ) from error

@@ -18,12 +18,12 @@ import msgspec
 
 from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
 from twins.byte_sizes import amount
-from twins.eggs.parsed_egg import Opened, Part
-from twins.errors import BadEgg
-from twins.fs.link_free_walk import Walk, split
-from twins.installer.errors import DiskFull
+from twins.eggs.parsed_egg import ParsedEgg, Part
+from twins.errors import BadEggError
+from twins.fs.link_free_walk import LinkFreeFolder, split
+from twins.installer.errors import DiskFullError
 from twins.installer.journal_apply import MOVING, PREFIX, UNDOING
-from twins.zip.ordered_pool import Ahead, in_tasks
+from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 Progress = Callable[[str, int, int], None]
 """``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
@@ -33,7 +33,7 @@ _LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
 _FEW = 32  # files that are quicker synced one by one
 
 
-class Staged(msgspec.Struct, frozen=True):
+class StagedFile(msgspec.Struct, frozen=True):
     """One written file."""
 
     sha256: str
@@ -67,27 +67,27 @@ def abandon(staging: Path) -> None:
         )  # the failure that led here is told; leftovers go at the start
 
 
-def check_room(beside: Path, needed: int, name: str) -> None:
-    """Raises ``DiskFull`` when ``needed`` bytes do not fit on the disk of ``beside``."""
+def check_disk_space(beside: Path, needed: int, name: str) -> None:
+    """Raises ``DiskFullError`` when ``needed`` bytes do not fit on the disk of ``beside``."""
     found = os.statvfs(beside)
     missing = needed + _SPARE - found.f_bavail * found.f_frsize
     if missing > 0:
-        raise DiskFull(
+        raise DiskFullError(
             f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(missing)}, rerun."
         )
 
 
 def stage_parts(
-    opened: Opened, parts: list[Part], tree: Path, progress: Progress | None = None
-) -> dict[str, Staged]:
+    opened: ParsedEgg, parts: list[Part], tree: Path, progress: Progress | None = None
+) -> dict[str, StagedFile]:
     """Writes ``parts`` below ``tree`` by their targets; what was written, by target.
 
-    Raises ``BadEgg`` when a part is not as long as the egg says.
+    Raises ``BadEggError`` when a part is not as long as the egg says.
     """
     told = _Told(progress, sum(part.size for part in parts))
-    written: dict[str, Staged] = {}
+    written: dict[str, StagedFile] = {}
     tree.mkdir(mode=0o700, exist_ok=True)
-    with Ahead[dict[str, Staged]](meanwhile=told.tell) as ahead:
+    with OrderedThreadPool[dict[str, StagedFile]](meanwhile=told.tell) as ahead:
         tasks = in_tasks((part, part.size) for part in parts)
         for staged in ahead.each(partial(_stage, opened.name, task, tree, told, ahead) for task in tasks):
             told.tell()
@@ -119,10 +119,10 @@ class _Told:
 
 
 def _stage(
-    egg: str, parts: list[Part], tree: Path, told: _Told, ahead: Ahead[dict[str, Staged]]
-) -> dict[str, Staged]:
+    egg: str, parts: list[Part], tree: Path, told: _Told, ahead: OrderedThreadPool[dict[str, StagedFile]]
+) -> dict[str, StagedFile]:
     written = {}
-    with Walk(tree, durable=False) as walk:
+    with LinkFreeFolder(tree, durable=False) as walk:
         for part in parts:
             digest = hashlib.sha256()
             size = 0
@@ -142,26 +142,26 @@ def _stage(
             finally:
                 os.close(handle)
             if size != part.size:
-                raise BadEgg(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
-            written[part.target] = Staged(digest.hexdigest(), size)
+                raise BadEggError(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
+            written[part.target] = StagedFile(digest.hexdigest(), size)
     return written
 
 
-def stage_file(tree: Path, target: str, content: bytes) -> Staged:
+def stage_file(tree: Path, target: str, content: bytes) -> StagedFile:
     """Writes one file of this house's own below ``tree``, over an earlier one."""
-    with Walk(tree, durable=False) as walk:
+    with LinkFreeFolder(tree, durable=False) as walk:
         above, name = split(target)
         folder = walk.folder(above, make=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
             file.write(content)
-    return Staged(hashlib.sha256(content).hexdigest(), len(content))
+    return StagedFile(hashlib.sha256(content).hexdigest(), len(content))
 
 
-def hash_of(path: Path) -> Staged:
+def hash_of(path: Path) -> StagedFile:
     """Hash and size of a staged file."""
     with path.open("rb") as file:
-        return Staged(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+        return StagedFile(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
 def make_durable(staging: Path) -> None:

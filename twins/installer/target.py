@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from twins.eggs.parsed_egg import Destination, Opened
-from twins.errors import BadEgg, BadFile, BadRappid, HostileEgg, TwinConflict
-from twins.fs.link_free_walk import Kind, Walk, files_below
+from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEgg, TwinConflictError
+from twins.fs.link_free_walk import FileKind, LinkFreeFolder, files_below
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import Identity
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same
 from twins.workspace.workspace import DEFAULT_SOUL, Workspace
 from twins.zip.names import safe_component
@@ -33,7 +33,7 @@ _KEY = re.compile(r"[0-9a-z](?:[0-9A-Za-z._@-]{0,198}[0-9A-Za-z_-])?")
 _TAIL = re.compile(r"[0-9a-f]{8,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Ground(msgspec.Struct, frozen=True):
+class InstallTarget(msgspec.Struct, frozen=True):
     """The folder that an egg hatches into.
 
     ``new``: nothing is there yet, and the whole folder comes by one rename. A host workspace never comes
@@ -56,14 +56,14 @@ class Ground(msgspec.Struct, frozen=True):
         return (elsewhere, rest) if slash else (elsewhere.parent, elsewhere.name)
 
 
-def ground_for(opened: Opened, home: Path, host: Workspace) -> Ground:
+def install_target(opened: ParsedEgg, home: Path, host: Workspace) -> InstallTarget:
     """The ground for an egg, after every check that needs no look at single files.
 
-    Raises ``HostileEgg``, ``BadEgg``, and ``TwinConflict`` when who lives (or lived) there is in the way.
+    Raises ``HostileEgg``, ``BadEggError``, and ``TwinConflictError`` when who lives (or lived) there is in the way.
     """
     match opened.destination:
         case Destination.TWIN:
-            return _twin_ground(opened, TwinPlaces(home))
+            return _twin_ground(opened, TwinLayout(home))
         case Destination.HOST:
             return _host_ground(host)
         case Destination.BRAINSTEM:
@@ -71,21 +71,21 @@ def ground_for(opened: Opened, home: Path, host: Workspace) -> Ground:
         case Destination.INERT:
             return _inert_ground(opened, home)
         case _:
-            raise BadEgg(opened.answer or f"{opened.name} hatches nowhere.", do="")
+            raise BadEggError(opened.answer or f"{opened.name} hatches nowhere.", do="")
 
 
-def lives_at(walk: Walk) -> Identity | None:
-    """Who lives in a folder; None when it has no ``rappid.json``. Raises ``BadFile`` for a damaged one."""
-    if walk.find(IDENTITY_FILE).kind is not Kind.FILE:
+def lives_at(walk: LinkFreeFolder) -> Identity | None:
+    """Who lives in a folder; None when it has no ``rappid.json``. Raises ``BadFileError`` for a damaged one."""
+    if walk.find(IDENTITY_FILE).kind is not FileKind.FILE:
         return None
     content = walk.content(IDENTITY_FILE)
     return Identity.decode(content, where=f"{walk.base.name[:16]}/{IDENTITY_FILE}")
 
 
-def _twin_ground(opened: Opened, places: TwinPlaces) -> Ground:
+def _twin_ground(opened: ParsedEgg, places: TwinLayout) -> InstallTarget:
     rappid = opened.rappid
     if rappid is None:
-        raise BadEgg(f"{opened.name} does not say who it is; nothing was written.", do="Get it again.")
+        raise BadEggError(f"{opened.name} does not say who it is; nothing was written.", do="Get it again.")
     if opened.key != rappid.key or not _KEY.fullmatch(opened.key):
         raise HostileEgg("This egg names a folder that is not its own; refused whole", do="don't use it")
     for folder, suffix, state, way in (
@@ -98,10 +98,10 @@ def _twin_ground(opened: Opened, places: TwinPlaces) -> Ground:
         ),
     ):
         if _places_of(rappid, folder, suffix=suffix):
-            raise TwinConflict(f"{opened.name} {state}; nothing was written.", do=way)
+            raise TwinConflictError(f"{opened.name} {state}; nothing was written.", do=way)
     active = _places_of(rappid, places.twins)
     if len(active) > 1:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{opened.name} lives here twice, as {active[0][:16]} and {active[1][:16]}.",
             do="Archive one of them.",
         )
@@ -109,29 +109,29 @@ def _twin_ground(opened: Opened, places: TwinPlaces) -> Ground:
     return _inhabited(opened, twins / (active[0] if active else opened.key), rappid)
 
 
-def _inhabited(opened: Opened, root: Path, rappid: Rappid) -> Ground:
+def _inhabited(opened: ParsedEgg, root: Path, rappid: Rappid) -> InstallTarget:
     if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{root.name[:16]} is in the way and is no twin's folder.", do="Move it away first."
         )
     if not root.exists() or not any(root.iterdir()):
-        return Ground(root, new=True)
-    with Walk(root) as walk:
+        return InstallTarget(root, new=True)
+    with LinkFreeFolder(root) as walk:
         try:
             there = lives_at(walk)
-        except BadFile as error:
-            raise TwinConflict(f"{error} Nothing was written.", do=error.do) from error
+        except BadFileError as error:
+            raise TwinConflictError(f"{error} Nothing was written.", do=error.do) from error
     if there is None:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{root.name[:16]} is there already and holds no twin; nothing was written.",
             do="Move it away first.",
         )
     if not same(there.rappid, rappid):
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{there.name} lives at {root.name[:16]} and is somebody else than {opened.name}; nothing was written.",
             do="rappd twins list",
         )
-    return Ground(root, new=False, identity=there)
+    return InstallTarget(root, new=False, identity=there)
 
 
 def _places_of(rappid: Rappid, folder: Path, *, suffix: str = "") -> list[str]:
@@ -148,11 +148,11 @@ def _is_tail_of(rappid: Rappid, name: str) -> bool:
         return True
     try:
         return bool(_TAIL.fullmatch(name)) and same(Rappid.parse(f"rappid:{name}"), rappid)
-    except BadRappid:
+    except BadRappidError:
         return False
 
 
-def _host_ground(host: Workspace) -> Ground:
+def _host_ground(host: Workspace) -> InstallTarget:
     root = Path(os.path.realpath(host.root))
     moved = {
         name: Path(os.path.realpath(path.parent)) / path.name
@@ -162,49 +162,51 @@ def _host_ground(host: Workspace) -> Ground:
         if path != host.root / name
     }
     if root.exists() and not root.is_dir():
-        raise TwinConflict(f"{root.name} is in the way and is no folder.", do="Move it away first.")
-    return Ground(root, False, moved)
+        raise TwinConflictError(f"{root.name} is in the way and is no folder.", do="Move it away first.")
+    return InstallTarget(root, False, moved)
 
 
-def _empty_brainstem(host: Workspace) -> Ground:
+def _empty_brainstem(host: Workspace) -> InstallTarget:
     ground = _host_ground(host)
     there = files_below(ground.root) if ground.root.exists() else []
-    with Walk(ground.root) as walk:
+    with LinkFreeFolder(ground.root) as walk:
         untouched = not ground.moved and all(
             path == "soul.md" and walk.content(path) == DEFAULT_SOUL.encode() for path in there
         )
     if not untouched:
-        raise TwinConflict(
+        raise TwinConflictError(
             "A brainstem lives in this home already; nothing was written.",
             do="Hatch it into an empty home: RAPP_HOME=… rappd egg hatch FILE",
         )
-    return Ground(ground.root, new=not there and not _has_folders(ground.root))
+    return InstallTarget(ground.root, new=not there and not _has_folders(ground.root))
 
 
 def _has_folders(root: Path) -> bool:
     return root.exists() and any(root.iterdir())
 
 
-def _inert_ground(opened: Opened, home: Path) -> Ground:
+def _inert_ground(opened: ParsedEgg, home: Path) -> InstallTarget:
     folder = INERT_FOLDERS.get(opened.family.kind)
     if folder is None:
-        raise BadEgg(f"{opened.name} is of no kind that is kept as data here; nothing was written.", do="")
+        raise BadEggError(
+            f"{opened.name} is of no kind that is kept as data here; nothing was written.", do=""
+        )
     key = safe_component(opened.key)
     if key.startswith("."):
         raise HostileEgg("This egg names a hidden folder; refused whole", do="don't use it")
     root = Path(os.path.realpath(home / folder)) / key
     if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise TwinConflict(f"{key[:16]} is in the way and is no folder.", do="Move it away first.")
+        raise TwinConflictError(f"{key[:16]} is in the way and is no folder.", do="Move it away first.")
     if not root.exists() or not any(root.iterdir()):
-        return Ground(root, new=True)
-    with Walk(root) as walk:
+        return InstallTarget(root, new=True)
+    with LinkFreeFolder(root) as walk:
         try:
             there = lives_at(walk)
-        except BadFile:  # data may hold anything
+        except BadFileError:  # data may hold anything
             there = None
     if there is not None and opened.rappid is not None and not same(there.rappid, opened.rappid):
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{there.name} lies at {key[:16]} and is something else than {opened.name}; nothing was written.",
             do="Move it away first.",
         )
-    return Ground(root, new=False, identity=there)
+    return InstallTarget(root, new=False, identity=there)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twins.errors import TwinError
 
 
-class BadFilter(TwinError):
+class BadFilterError(TwinError):
     """A filter that does not say clearly which twins are meant; nothing was touched."""
 
     code = "bad_filter"

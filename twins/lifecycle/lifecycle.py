@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from envelopes.problem import Problem
-from twins.errors import TwinConflict
+from twins.errors import TwinConflictError
 from twins.lifecycle import state_index, tombstones, transitions
-from twins.lifecycle.lookup import active_one, archived_one
-from twins.lifecycle.recovery import held
+from twins.lifecycle.lookup import find_active, find_archived
+from twins.lifecycle.recovery import is_locked
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.trash import migrate_trash
 from twins.lifecycle.usage import measure
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence, scan
 from twins.workspace.twin import Twin
 
@@ -58,7 +58,7 @@ class Lifecycle:
     ``twins.workspace.listing.find`` takes; ``now`` has an offset, and is now when absent.
     """
 
-    def __init__(self, places: TwinPlaces, runner: Runner) -> None:
+    def __init__(self, places: TwinLayout, runner: Runner) -> None:
         self._places = places
         self._runner = runner
         self._turn = asyncio.Lock()
@@ -198,21 +198,23 @@ class Lifecycle:
     async def _stop(self, twin: Twin) -> None:
         await self._runner.stop(twin.key)
         if self._runner.presence(twin.key).awake:
-            raise TwinConflict(f"{twin.name} does not stop; it was left as it is.", do="rappd twins stop")
+            raise TwinConflictError(
+                f"{twin.name} does not stop; it was left as it is.", do="rappd twins stop"
+            )
 
     # In threads from here on.
 
     def _settle(self) -> list[str]:
-        with held(self._places) as settled:
+        with is_locked(self._places) as settled:
             return settled
 
     def _active(self, selector: str) -> Twin:
         self._settle()
-        return active_one(self._places, selector, when_archived=" already")
+        return find_active(self._places, selector, when_archived=" already")
 
     def _archived(self, selector: str, when_active: str) -> str:
         self._settle()
-        return archived_one(self._places, selector, when_active=when_active)
+        return find_archived(self._places, selector, when_active=when_active)
 
 
 def _quiet_since(twin: Twin, presence: Presence) -> datetime | None:

@@ -2,68 +2,68 @@
 
 from __future__ import annotations
 
-from twins.errors import NoSuchTwin, TwinConflict
+from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle import state_index
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import MIN_PREFIX, find
 from twins.workspace.twin import Twin
 
 
-def active_one(places: TwinPlaces, selector: str, *, when_archived: str = "") -> Twin:
+def find_active(places: TwinLayout, selector: str, *, when_archived: str = "") -> Twin:
     """The active twin that is meant.
 
-    Raises ``NoSuchTwin``; ``TwinConflict`` when it is in another state, with ``when_archived`` after "is
+    Raises ``NoSuchTwinError``; ``TwinConflictError`` when it is in another state, with ``when_archived`` after "is
     archived" where it is that.
     """
     try:
         return find(places, selector)
-    except NoSuchTwin:
+    except NoSuchTwinError:
         other = _found(places, selector, archived=True)
         if other is not None:
-            raise TwinConflict(
+            raise TwinConflictError(
                 f"{other.name} is archived{when_archived}.", do=f"rappd twins unarchive {other.key[:12]}"
             ) from None
         _refuse_purged(places, selector)
         return find(places, selector)  # it may have come back since we looked among the active
 
 
-def archived_one(places: TwinPlaces, selector: str, *, when_active: str) -> str:
+def find_archived(places: TwinLayout, selector: str, *, when_active: str) -> str:
     """The key of the archived twin that is meant; its ``rappid.json`` may be damaged.
 
-    Raises ``NoSuchTwin``; ``TwinConflict`` when it is in another state, with ``when_active`` after "is
+    Raises ``NoSuchTwinError``; ``TwinConflictError`` when it is in another state, with ``when_active`` after "is
     active" where it is that.
     """
     try:
         return find(places, selector, archived=True).key
-    except NoSuchTwin:
+    except NoSuchTwinError:
         wanted = selector.strip()
         for entry in state_index.list_archived(places):
             if wanted in (entry["hash"], entry["rappid"]):
                 return str(entry["hash"])
         other = _found(places, selector, archived=False)
         if other is not None:
-            raise TwinConflict(
+            raise TwinConflictError(
                 f"{other.name} is active{when_active}.", do=f"rappd twins archive {other.key[:12]}"
             ) from None
         _refuse_purged(places, selector)
         raise
 
 
-def _found(places: TwinPlaces, selector: str, *, archived: bool) -> Twin | None:
+def _found(places: TwinLayout, selector: str, *, archived: bool) -> Twin | None:
     try:
         return find(places, selector, archived=archived)
-    except NoSuchTwin:
+    except NoSuchTwinError:
         return None
 
 
-def _refuse_purged(places: TwinPlaces, selector: str) -> None:
+def _refuse_purged(places: TwinLayout, selector: str) -> None:
     wanted = selector.strip()
     for entry in state_index.list_purged(places):
         key = str(entry["hash"])
         if wanted in (key, entry.get("rappid"), entry.get("name")) or (
             len(wanted) >= MIN_PREFIX and key.startswith(wanted.lower())
         ):
-            raise TwinConflict(
+            raise TwinConflictError(
                 f"{entry.get('name') or key[:16]} is purged.",
                 do="An egg of it hatches in another home: RAPP_HOME=… rappd egg hatch FILE",
             ) from None

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from twins.errors import BadRappid, TwinConflict
-from twins.fs.remove_tree import delete
-from twins.lifecycle.retained_data import delete_remains
+from twins.errors import BadRappidError, TwinConflictError
+from twins.fs.remove_tree import remove_tree
+from twins.lifecycle.retained_data import delete_retained_data
 from twins.lifecycle.tombstones import ARCHIVED_NAME
-from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.layout import TwinLayout, exclusive_lock
 
 log = logging.getLogger(__name__)
 
@@ -34,33 +34,33 @@ _HALF_TOMBSTONE = re.compile(r"\..+\.json\.\d+\.[0-9a-f]{8}\.tmp")
 
 
 @contextmanager
-def held(places: TwinPlaces) -> Iterator[list[str]]:
+def is_locked(places: TwinLayout) -> Iterator[list[str]]:
     """Keeps every other verb out, in this process and others, and settles first what one left behind.
 
-    Yields what was settled, a sentence each. Raises ``TwinConflict`` when another verb takes too long.
+    Yields what was settled, a sentence each. Raises ``TwinConflictError`` when another verb takes too long.
     """
     for folder in (places.archive, places.purged):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with alone(places.archive):
-        yield settle(places)
+    with exclusive_lock(places.archive):
+        yield recover(places)
 
 
-def archiving_mark(places: TwinPlaces, key: str) -> Path:
+def archiving_mark(places: TwinLayout, key: str) -> Path:
     """Where the mark of an archiving lies."""
     return places.archived(key).with_name(f".{key}.archiving")
 
 
-def purging_mark(places: TwinPlaces, key: str) -> Path:
+def purging_mark(places: TwinLayout, key: str) -> Path:
     """Where the mark of a purge lies."""
     return places.archived(key).with_name(f".{key}.purging")
 
 
-def doomed_body(places: TwinPlaces, key: str) -> Path:
+def purging_body(places: TwinLayout, key: str) -> Path:
     """Where a body lies while it is deleted."""
     return places.archived(key).with_name(f".{key}.doomed")
 
 
-def purge_is_decided(places: TwinPlaces, key: str) -> bool:
+def purge_is_decided(places: TwinLayout, key: str) -> bool:
     """Whether a purge has written its tombstone and not yet removed its mark. Needs no hold."""
     try:
         return purging_mark(places, key).read_bytes() == places.tombstone(key).read_bytes()
@@ -68,15 +68,15 @@ def purge_is_decided(places: TwinPlaces, key: str) -> bool:
         return False
 
 
-def is_ending(places: TwinPlaces, key: str) -> bool:
+def is_ending(places: TwinLayout, key: str) -> bool:
     """Whether the body in the archive is the one that a decided purge has yet to take. Needs no hold.
 
     Once that one is doomed, what lies in the archive came later: an egg may have brought the twin back.
     """
-    return purge_is_decided(places, key) and not doomed_body(places, key).exists()
+    return purge_is_decided(places, key) and not purging_body(places, key).exists()
 
 
-def settle(places: TwinPlaces) -> list[str]:
+def recover(places: TwinLayout) -> list[str]:
     """Finishes or undoes every verb that was cut off. What cannot be settled stays for the next time."""
     with os.scandir(places.archive) as entries:
         names = sorted(entry.name for entry in entries if entry.name.startswith("."))
@@ -91,13 +91,13 @@ def settle(places: TwinPlaces) -> list[str]:
                     path.unlink()
                 elif (mark := _MARK.fullmatch(name)) and mark["step"] == step:
                     said.append(finish(places, mark["key"]))
-            except (OSError, TwinConflict, BadRappid) as error:
+            except (OSError, TwinConflictError, BadRappidError) as error:
                 log.warning("%s could not be settled: %s", path, error)
                 said.append(f"{name}: {error}")
     return said
 
 
-def finish_archiving(places: TwinPlaces, key: str) -> str:
+def finish_archiving(places: TwinLayout, key: str) -> str:
     """Lays ``archived.json`` into a body that has moved; forgets an archiving whose body has not."""
     mark, body = archiving_mark(places, key), places.archived(key)
     if not body.is_dir():
@@ -111,12 +111,12 @@ def finish_archiving(places: TwinPlaces, key: str) -> str:
     return f"{key[:16]} is archived."
 
 
-def finish_purging(places: TwinPlaces, key: str) -> str:
+def finish_purging(places: TwinLayout, key: str) -> str:
     """Ends a purge whose tombstone stands; forgets one without.
 
-    Raises ``TwinConflict`` when part of the body cannot be deleted; it stays doomed.
+    Raises ``TwinConflictError`` when part of the body cannot be deleted; it stays doomed.
     """
-    mark, doomed = purging_mark(places, key), doomed_body(places, key)
+    mark, doomed = purging_mark(places, key), purging_body(places, key)
     for left in places.purged.iterdir():
         if _HALF_TOMBSTONE.fullmatch(left.name):
             left.unlink()
@@ -127,14 +127,14 @@ def finish_purging(places: TwinPlaces, key: str) -> str:
     if not doomed.exists():  # else what lies in the archive now is another body of the same key
         places.archived(key).rename(doomed)
     mark.unlink()
-    return delete_doomed(places, key)
+    return delete_purging(places, key)
 
 
-def delete_doomed(places: TwinPlaces, key: str) -> str:
-    """Deletes a doomed body and what is kept of it elsewhere. Raises ``TwinConflict`` when part of it resists."""
-    resisting = delete_remains(places, key) + delete(doomed_body(places, key))
+def delete_purging(places: TwinLayout, key: str) -> str:
+    """Deletes a doomed body and what is kept of it elsewhere. Raises ``TwinConflictError`` when part of it resists."""
+    resisting = delete_retained_data(places, key) + remove_tree(purging_body(places, key))
     if resisting:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{key[:16]} is purged, but part of it cannot be deleted: {resisting[0]}.",
             do="Free it; the next start of rappd tries again.",
         )
@@ -151,8 +151,8 @@ def sync(folder: Path) -> None:
 
 
 # In this order: a purge that is cut off between its last two steps has a mark and a doomed body.
-_SETTLING: dict[str, Callable[[TwinPlaces, str], str]] = {
+_SETTLING: dict[str, Callable[[TwinLayout, str], str]] = {
     "archiving": finish_archiving,
     "purging": finish_purging,
-    "doomed": delete_doomed,
+    "doomed": delete_purging,
 }

@@ -12,17 +12,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from twins.eggs.parsed_egg import Destination
-from twins.errors import BadFile, TwinError
-from twins.fs.remove_tree import delete
+from twins.errors import BadFileError, TwinError
+from twins.fs.remove_tree import remove_tree
 from twins.installer.receipts import Receipt, Receipts
 from twins.lifecycle import tombstones
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 
 _BEFORE = r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg"
 """Safety eggs: what a twin was before a hatching touched it."""
 
 
-def delete_remains(places: TwinPlaces, key: str) -> list[str]:
+def delete_retained_data(places: TwinLayout, key: str) -> list[str]:
     """Deletes a purged twin's checkpoints, the eggs that were laid before hatchings into it, what these replaced
     or took away, and conversations that still wait.
 
@@ -41,12 +41,12 @@ def delete_remains(places: TwinPlaces, key: str) -> list[str]:
             continue
         for folder in (receipts.kept(receipt.id), receipts.undone(receipt.id)):
             if folder.is_dir() and not folder.is_symlink():
-                resisting += delete(folder)
+                resisting += remove_tree(folder)
         receipts.frames(receipt.id).unlink(missing_ok=True)
     return resisting
 
 
-def _delete_checkpoints(places: TwinPlaces, key: str, until: datetime) -> list[str]:
+def _delete_checkpoints(places: TwinLayout, key: str, until: datetime) -> list[str]:
     from twins.workspace.checkpoints import made_at  # brings what signs them along
 
     folder = places.checkpoints(key)
@@ -56,11 +56,11 @@ def _delete_checkpoints(places: TwinPlaces, key: str, until: datetime) -> list[s
     moments = {path: made_at(path.name) for path in folder.iterdir()}
     later = any(at is not None and at >= until for at in moments.values())
     if not later:
-        return delete(folder)
+        return remove_tree(folder)
     return _unlink(path for path, at in moments.items() if at is not None and at < until)
 
 
-def _delete_safety_eggs(places: TwinPlaces, key: str, until: datetime) -> list[str]:
+def _delete_safety_eggs(places: TwinLayout, key: str, until: datetime) -> list[str]:
     folder = places.eggs / key
     if folder.is_symlink() or not folder.is_dir() or places.active(key).is_dir():
         return []
@@ -97,10 +97,10 @@ def _of(receipts: Receipts, key: str) -> Iterator[Receipt]:
             yield receipt
 
 
-def _purged_at(places: TwinPlaces, key: str) -> datetime | None:
+def _purged_at(places: TwinLayout, key: str) -> datetime | None:
     """When its tombstone was written, to the second; None where that cannot be told."""
     try:
         stone = tombstones.read(places.tombstone(key))
         return datetime.fromisoformat(str((stone or {}).get("purged_at")))
-    except (BadFile, ValueError):
+    except (BadFileError, ValueError):
         return None

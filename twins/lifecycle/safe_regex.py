@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from agents.runtime import programs
-from twins.lifecycle.errors import BadFilter
+from twins.lifecycle.errors import BadFilterError
 
 MAX_PATTERN = 500
 _ANSWER_BYTES = 4096
@@ -26,13 +26,15 @@ print(json.dumps([search(name) is not None for name in names]))
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises ``BadFilter`` when ``pattern`` is not a regular expression."""
+    """Raises ``BadFilterError`` when ``pattern`` is not a regular expression."""
     if len(pattern) > MAX_PATTERN:
-        raise BadFilter(f"name_regex is longer than {MAX_PATTERN} characters.", do="Use a shorter pattern.")
+        raise BadFilterError(
+            f"name_regex is longer than {MAX_PATTERN} characters.", do="Use a shorter pattern."
+        )
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise BadFilter(
+        raise BadFilterError(
             f"name_regex is not a regular expression: {error}.", do="Write it as Python's re does."
         ) from error
 
@@ -40,7 +42,7 @@ def check_pattern(pattern: str) -> None:
 def matching(pattern: str, names: Sequence[str]) -> list[bool]:
     """For each name, whether ``pattern`` is found anywhere in it (``re.search``; anchor with ``^`` and ``$``).
 
-    Raises ``BadFilter`` when the pattern takes more than a second of processor time over all names.
+    Raises ``BadFilterError`` when the pattern takes more than a second of processor time over all names.
     """
     check_pattern(pattern)
     if not names:
@@ -60,5 +62,5 @@ def matching(pattern: str, names: Sequence[str]) -> list[bool]:
     return found
 
 
-def _too_slow() -> BadFilter:
-    return BadFilter("name_regex takes too long on these names.", do="Use a simpler pattern.")
+def _too_slow() -> BadFilterError:
+    return BadFilterError("name_regex takes too long on these names.", do="Use a simpler pattern.")

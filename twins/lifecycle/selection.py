@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from twins.lifecycle.errors import BadFilter
+from twins.lifecycle.errors import BadFilterError
 from twins.lifecycle.safe_regex import check_pattern, matching
 
 CLAUSES = ("kind", "name_prefix", "name_regex", "stopped_for_days", "exclude_kinds")
@@ -44,23 +44,25 @@ class Selection(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_filter(cls, given: object) -> Selection:
-        """Reads the ``filter`` object of a request. Raises ``BadFilter``; an unknown clause is never skipped."""
+        """Reads the ``filter`` object of a request. Raises ``BadFilterError``; an unknown clause is never skipped."""
         if not isinstance(given, Mapping):
-            raise BadFilter("The filter is not an object of clauses.", do=_known())
+            raise BadFilterError("The filter is not an object of clauses.", do=_known())
         unknown = [str(clause) for clause in given if clause not in CLAUSES]
         if unknown:
-            raise BadFilter(f'The filter has no clause "{unknown[0][:40]}".', do=_known())
+            raise BadFilterError(f'The filter has no clause "{unknown[0][:40]}".', do=_known())
         if not given:
-            raise BadFilter("The filter is empty, and would mean every twin.", do=_known())
+            raise BadFilterError("The filter is empty, and would mean every twin.", do=_known())
         for clause in _TEXTS:
             if clause in given and not (isinstance(given[clause], str) and given[clause]):
-                raise BadFilter(f"{clause} needs a text.", do=f"{clause}=…")
+                raise BadFilterError(f"{clause} needs a text.", do=f"{clause}=…")
         if "name_regex" in given:
             check_pattern(given["name_regex"])
         if "stopped_for_days" in given:
             days = given["stopped_for_days"]
             if type(days) is not int or not 0 <= days <= MAX_DAYS:
-                raise BadFilter("stopped_for_days needs a whole number of days.", do="stopped_for_days=30")
+                raise BadFilterError(
+                    "stopped_for_days needs a whole number of days.", do="stopped_for_days=30"
+                )
         clauses: dict[str, Any] = dict(given)
         if "exclude_kinds" in given:
             kinds = given["exclude_kinds"]
@@ -69,7 +71,9 @@ class Selection(msgspec.Struct, frozen=True):
                 or not kinds
                 or not all(isinstance(kind, str) and kind for kind in kinds)
             ):
-                raise BadFilter("exclude_kinds needs a list of kinds.", do="exclude_kinds=memorial,personal")
+                raise BadFilterError(
+                    "exclude_kinds needs a list of kinds.", do="exclude_kinds=memorial,personal"
+                )
             clauses["exclude_kinds"] = tuple(kinds)
         return cls(**clauses)
 
@@ -84,12 +88,12 @@ class Selection(msgspec.Struct, frozen=True):
             clause, equals, value = text.partition("=")
             clause = clause.strip()
             if not equals:
-                raise BadFilter(f'"{text[:40]}" is not CLAUSE=VALUE.', do=_known())
+                raise BadFilterError(f'"{text[:40]}" is not CLAUSE=VALUE.', do=_known())
             if clause == "exclude_kinds":
                 kinds = [kind.strip() for kind in value.split(",")]
                 given[clause] = [*given.get(clause, []), *filter(None, kinds)]
             elif clause in given:
-                raise BadFilter(f"{clause} is given twice; all clauses must hold.", do="Give it once.")
+                raise BadFilterError(f"{clause} is given twice; all clauses must hold.", do="Give it once.")
             else:
                 given[clause] = _whole_number(value) if clause == "stopped_for_days" else value
         return cls.from_filter(given)

@@ -8,12 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from twins.errors import BadFile, NoSuchTwin
+from twins.errors import BadFileError, NoSuchTwinError
 from twins.lifecycle import tombstones
 from twins.lifecycle.recovery import archiving_mark, is_ending
 from twins.lifecycle.tombstones import ARCHIVED_NAME, ARCHIVED_SCHEMA, PURGED_SCHEMA
 from twins.workspace.identity_file import DEFAULT_KIND, FILE, Identity
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
 
 
@@ -25,7 +25,7 @@ class State(StrEnum):
     PURGED = "purged"
 
 
-def state_of(places: TwinPlaces, key: str) -> State | None:
+def state_of(places: TwinLayout, key: str) -> State | None:
     """The state of a key by its places on disk; None for one that never was here.
 
     A twin that came back from an egg has the tombstone of its earlier life too; where its body is counts.
@@ -42,7 +42,7 @@ def is_body(folder: Path) -> bool:
     return folder.is_dir() and not folder.is_symlink() and os.path.lexists(folder / FILE)
 
 
-def list_archived(places: TwinPlaces) -> list[dict[str, Any]]:
+def list_archived(places: TwinLayout) -> list[dict[str, Any]]:
     """Each archived twin's whole ``archived.json`` and its ``path``, the longest archived first.
 
     Where the file is missing or not as the schema has it, what the folder tells stands in, and ``note``
@@ -56,13 +56,13 @@ def list_archived(places: TwinPlaces) -> list[dict[str, Any]]:
     for key in names:
         try:
             record, note = archived_entry(places, key)
-        except NoSuchTwin:
+        except NoSuchTwinError:
             continue
         entries.append({**record, "path": str(places.archived(key)), **({"note": note} if note else {})})
     return sorted(entries, key=lambda entry: (_seconds(entry["archived_at"]), entry["hash"]))
 
 
-def list_purged(places: TwinPlaces) -> list[dict[str, Any]]:
+def list_purged(places: TwinLayout) -> list[dict[str, Any]]:
     """Every tombstone, the oldest first. A damaged one is listed with a ``note``."""
     try:
         paths = [path for path in places.purged.iterdir() if not path.name.startswith(".")]
@@ -75,7 +75,7 @@ def list_purged(places: TwinPlaces) -> list[dict[str, Any]]:
         try:
             record = tombstones.read(path)
             note = ""
-        except BadFile as problem:
+        except BadFileError as problem:
             record, note = {}, str(problem)
         if record is None:  # gone since it was listed
             continue
@@ -87,23 +87,23 @@ def list_purged(places: TwinPlaces) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: (_seconds(entry.get("purged_at")), str(entry["hash"])))
 
 
-def archived_entry(places: TwinPlaces, key: str) -> tuple[dict[str, Any], str]:
+def archived_entry(places: TwinLayout, key: str) -> tuple[dict[str, Any], str]:
     """An archived twin's ``archived.json``, made whole from its folder where it is not, and what was amiss.
 
-    Raises ``NoSuchTwin`` when none is archived under ``key``.
+    Raises ``NoSuchTwinError`` when none is archived under ``key``.
     """
     body = places.archived(key)
     if not is_body(body) or is_ending(places, key):
-        raise NoSuchTwin(f"{key[:16]} is not archived.", do="rappd twins list --archived")
+        raise NoSuchTwinError(f"{key[:16]} is not archived.", do="rappd twins list --archived")
     try:
         identity = Twin.read(body).identity
-    except BadFile:
+    except BadFileError:
         identity = None  # archived.json may still say who it is
     try:
         # The mark of an archiving that has not ended is newer than what an earlier one left in the body.
         record = tombstones.read(archiving_mark(places, key)) or tombstones.read(body / ARCHIVED_NAME)
         note = f"It has no {ARCHIVED_NAME}."
-    except BadFile as problem:
+    except BadFileError as problem:
         record, note = None, str(problem)
     if record is None:
         return _known(body, key, identity), note
@@ -123,7 +123,7 @@ def _known(body: Path, key: str, identity: Identity | None) -> dict[str, Any]:
     try:
         at = datetime.fromtimestamp(body.stat().st_mtime, UTC)
     except FileNotFoundError as error:
-        raise NoSuchTwin(f"{key[:16]} is not archived any more.", do="rappd twins list") from error
+        raise NoSuchTwinError(f"{key[:16]} is not archived any more.", do="rappd twins list") from error
     return tombstones.archived_record(
         rappid=identity.rappid.text if identity else key,
         key=key,

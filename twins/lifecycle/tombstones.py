@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.identity_file import read_regular
 
 ARCHIVED_SCHEMA = "rapp-twin-tombstone/1.0"
@@ -34,7 +34,7 @@ def archived_record(
     reason: str,
     last_known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What ``archived.json`` says. Raises ``BadFile`` where the schema does not allow a value.
+    """What ``archived.json`` says. Raises ``BadFileError`` where the schema does not allow a value.
 
     ``last_known`` holds ``alive_at_archive`` and, where known, ``port``, ``workspace_bytes``,
     ``workspace_files``, ``agents``. ``by`` is ``operator``, ``cron:<rule>``, ``fleet:archive_estate`` or
@@ -60,7 +60,7 @@ def archived_record(
 def purged_record(archived: Mapping[str, Any], *, at: datetime, by: str, reason: str) -> dict[str, Any]:
     """What the ledger keeps of a twin whose ``archived.json`` was ``archived``: who it was, and who ended it.
 
-    Nothing about the body: it is gone. Raises ``BadFile`` where the schema does not allow a value.
+    Nothing about the body: it is gone. Raises ``BadFileError`` where the schema does not allow a value.
     """
     record: dict[str, Any] = {"schema": PURGED_SCHEMA}
     for field in ("rappid", "hash", "name", "kind", "archived_at", "archived_by", "archived_reason"):
@@ -74,10 +74,10 @@ def purged_record(archived: Mapping[str, Any], *, at: datetime, by: str, reason:
 
 
 def check(record: Mapping[str, Any], schema: str) -> None:
-    """Raises ``BadFile`` unless ``record`` is a whole record of that schema; fields it does not know may stay."""
+    """Raises ``BadFileError`` unless ``record`` is a whole record of that schema; fields it does not know may stay."""
     wrong = wrong_fields(record, schema)
     if wrong:
-        raise BadFile(f"{schema}: {', '.join(wrong)} missing or not as the schema has it.", do="")
+        raise BadFileError(f"{schema}: {', '.join(wrong)} missing or not as the schema has it.", do="")
 
 
 def wrong_fields(record: Mapping[str, Any], schema: str) -> list[str]:
@@ -94,23 +94,23 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """The JSON object in the file at ``path``, unchecked; None where no file is. Raises ``BadFile``."""
+    """The JSON object in the file at ``path``, unchecked; None where no file is. Raises ``BadFileError``."""
     content = read_regular(path, MAX_BYTES)
     if content is None:
         return None
     try:
         record = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BadFile(f"{path.name} is damaged: {error}.", do="") from error
+        raise BadFileError(f"{path.name} is damaged: {error}.", do="") from error
     if not isinstance(record, dict):
-        raise BadFile(f"{path.name} is no record.", do="")
+        raise BadFileError(f"{path.name} is no record.", do="")
     return record
 
 
 def proper_by(by: str) -> str:
-    """``by`` as the schemas allow it. Raises ``BadFile``."""
+    """``by`` as the schemas allow it. Raises ``BadFileError``."""
     if not _is_by(by):
-        raise BadFile(
+        raise BadFileError(
             f"{by[:40]!r} cannot be who did it.",
             do="It is operator, cron:RULE, fleet:archive_estate or migration.",
         )

@@ -9,33 +9,33 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from twins.errors import NoSuchTwin, TwinConflict
+from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.recovery import (
     archiving_mark,
-    doomed_body,
     finish_archiving,
     finish_purging,
-    held,
+    is_locked,
+    purging_body,
     purging_mark,
 )
 from twins.lifecycle.state_index import archived_entry, is_body
 from twins.lifecycle.tombstones import encode, purged_record
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.workspace import write_atomically
 
 
-def archive_body(places: TwinPlaces, source: Path, record: Mapping[str, Any]) -> Path:
+def archive_body(places: TwinLayout, source: Path, record: Mapping[str, Any]) -> Path:
     """Moves the twin at ``source`` into the archive and lays ``record`` into it; returns its new place.
 
-    Nothing of it may be running. Raises ``TwinConflict`` when the place is taken or the move fails (then
-    it stays where it was), ``NoSuchTwin`` when it is not at ``source`` any more.
+    Nothing of it may be running. Raises ``TwinConflictError`` when the place is taken or the move fails (then
+    it stays where it was), ``NoSuchTwinError`` when it is not at ``source`` any more.
     """
     key = record["hash"]
     name = record["name"]
     target = places.archived(key)
-    with held(places):
+    with is_locked(places):
         if not is_body(source):
-            raise NoSuchTwin(f"{name} is not there any more.", do="rappd twins list")
+            raise NoSuchTwinError(f"{name} is not there any more.", do="rappd twins list")
         refuse_taken(places, key, name)
         with (
             _told(f"{name} could not be archived; it stays where it was"),
@@ -47,27 +47,27 @@ def archive_body(places: TwinPlaces, source: Path, record: Mapping[str, Any]) ->
     return target
 
 
-def refuse_taken(places: TwinPlaces, key: str, name: str) -> None:
-    """Raises ``TwinConflict`` when the archive holds something under ``key``."""
+def refuse_taken(places: TwinLayout, key: str, name: str) -> None:
+    """Raises ``TwinConflictError`` when the archive holds something under ``key``."""
     if os.path.lexists(places.archived(key)):
-        raise TwinConflict(
+        raise TwinConflictError(
             f"Another {name} is archived already; this one stays where it is.",
             do=f"rappd twins purge {key[:12]} ends the archived one.",
         )
 
 
-def unarchive_body(places: TwinPlaces, key: str) -> Path:
+def unarchive_body(places: TwinLayout, key: str) -> Path:
     """Moves an archived twin back among the active; returns its place. ``archived.json`` goes with it.
 
-    Raises ``TwinConflict`` when the place is taken, ``NoSuchTwin`` when it is not archived.
+    Raises ``TwinConflictError`` when the place is taken, ``NoSuchTwinError`` when it is not archived.
     """
     source, target = places.archived(key), places.active(key)
-    with held(places):
+    with is_locked(places):
         known, _ = archived_entry(places, key)
         name = known["name"]
         with _told(f"{name} could not be brought back; it stays archived"):
             if os.path.lexists(target):
-                raise TwinConflict(
+                raise TwinConflictError(
                     f"Another {name} is active; the archived one stays archived.",
                     do=f"rappd twins purge {key[:12]} ends the archived one.",
                 )
@@ -76,20 +76,20 @@ def unarchive_body(places: TwinPlaces, key: str) -> Path:
     return target
 
 
-def purge_body(places: TwinPlaces, key: str, *, at: datetime, by: str, reason: str) -> Path:
+def purge_body(places: TwinLayout, key: str, *, at: datetime, by: str, reason: str) -> Path:
     """Writes an archived twin's tombstone, then deletes its body; returns the tombstone's path.
 
-    A tombstone of an earlier life of the same rappid is replaced. Raises ``NoSuchTwin`` when it is not
-    archived, ``TwinConflict`` when part of the body cannot be deleted (it is purged all the same).
+    A tombstone of an earlier life of the same rappid is replaced. Raises ``NoSuchTwinError`` when it is not
+    archived, ``TwinConflictError`` when part of the body cannot be deleted (it is purged all the same).
     """
-    with held(places):
+    with is_locked(places):
         known, _ = archived_entry(places, key)
         record = purged_record(known, at=at, by=by, reason=reason)
         name, octets = record["name"], encode(record)
-        if doomed_body(places, key).exists():
-            raise TwinConflict(
+        if purging_body(places, key).exists():
+            raise TwinConflictError(
                 f"What is left of an earlier {name} cannot be deleted; this one stays archived.",
-                do=f"Delete {doomed_body(places, key)}.",
+                do=f"Delete {purging_body(places, key)}.",
             )
         with (
             _told(f"{name} could not be purged; it stays archived"),
@@ -118,6 +118,6 @@ def _told(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{what}: {error.strerror or error}.", do="Look at the disk, then try again."
         ) from error

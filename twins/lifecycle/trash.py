@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from twins.errors import BadFile, NoSuchTwin, TwinConflict
+from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
 from twins.lifecycle.state_index import is_body
 from twins.lifecycle.tombstones import archived_record
 from twins.lifecycle.transitions import archive_body
 from twins.lifecycle.usage import measure
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
 
 REASON = "migrated from .trash convention"
@@ -27,7 +27,7 @@ def told(result: dict[str, Any]) -> list[str]:
     return done + [f"{one['folder']} stays: {one['why']}" for one in result["left"]]
 
 
-def migrate_trash(places: TwinPlaces, *, now: datetime) -> dict[str, Any]:
+def migrate_trash(places: TwinLayout, *, now: datetime) -> dict[str, Any]:
     """Archives every twin in ``.trash``; of several of one rappid, the one put aside last.
 
     Returns ``{ok, action: "migrate", archived: [{hash, name, kind, moved_to}], left: [{folder, why}]}``.
@@ -40,20 +40,20 @@ def migrate_trash(places: TwinPlaces, *, now: datetime) -> dict[str, Any]:
     for folder in sorted(trash.iterdir(), key=_put_aside, reverse=True):
         try:
             archived.append(_migrate(places, folder, now))
-        except (NoSuchTwin, BadFile, TwinConflict) as problem:
+        except (NoSuchTwinError, BadFileError, TwinConflictError) as problem:
             left.append({"folder": str(folder), "why": str(problem)})
     if not left:
         trash.rmdir()
     return {"ok": not left, "action": "migrate", "archived": archived, "left": left}
 
 
-def _migrate(places: TwinPlaces, folder: Path, now: datetime) -> dict[str, Any]:
+def _migrate(places: TwinLayout, folder: Path, now: datetime) -> dict[str, Any]:
     if not is_body(folder):
-        raise NoSuchTwin(f"{folder.name} is no twin: it holds no rappid.json.", do="Look at the folder.")
+        raise NoSuchTwinError(f"{folder.name} is no twin: it holds no rappid.json.", do="Look at the folder.")
     twin = Twin.read(folder)
     key = twin.rappid.key
     if is_body(places.active(key)):
-        raise TwinConflict(f"{twin.name} is active; what was put aside stays.", do="Look at the folder.")
+        raise TwinConflictError(f"{twin.name} is active; what was put aside stays.", do="Look at the folder.")
     measured = measure(folder)
     record = archived_record(
         rappid=twin.rappid.text,

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from twins.errors import NoSuchTwin
+from twins.errors import NoSuchTwinError
 
 
-class Measured(msgspec.Struct, frozen=True):
+class DiskUsage(msgspec.Struct, frozen=True):
     """``bytes`` and ``files`` of everything, ``agents`` the agent files, ``touched`` Unix seconds."""
 
     bytes: int
@@ -29,18 +29,18 @@ class Measured(msgspec.Struct, frozen=True):
         }
 
 
-def measure(root: Path) -> Measured:
+def measure(root: Path) -> DiskUsage:
     """Walks the workspace at ``root``; links are counted and never followed.
 
     What vanishes or cannot be read meanwhile is left out: the figures inform, nothing rests on them.
-    Raises ``NoSuchTwin`` when there is no such folder.
+    Raises ``NoSuchTwinError`` when there is no such folder.
     """
     size = files = 0
     agents = []
     try:
         touched = root.stat().st_mtime
     except FileNotFoundError as error:
-        raise NoSuchTwin(f"{root.name[:16]} is not there any more.", do="rappd twins list") from error
+        raise NoSuchTwinError(f"{root.name[:16]} is not there any more.", do="rappd twins list") from error
     folders = [os.fspath(root)]
     agents_folder = os.path.join(root, "agents")  # noqa: PTH118 - a thousand twins are walked in one go
     while folders:
@@ -57,4 +57,4 @@ def measure(root: Path) -> Measured:
                     files += 1
                     if entry.name.endswith("_agent.py") and folder.startswith(agents_folder):
                         agents.append(entry.name)
-    return Measured(size, files, tuple(sorted(agents)), touched)
+    return DiskUsage(size, files, tuple(sorted(agents)), touched)

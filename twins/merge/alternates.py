@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from twins.cartridges.field_specs import DIGEST, LIST, TEXT, Is, check, exactly
-from twins.cartridges.json_documents import parse, written
+from twins.cartridges.field_specs import DIGEST, LIST, TEXT, FieldSpec, check, exactly
+from twins.cartridges.json_documents import encode, parse
 from twins.eggs.frames import verified
-from twins.errors import BadCartridge, BadEgg
+from twins.errors import BadCartridgeError, BadEggError
 from twins.merge.dimensions import Dimension
 from twins.zip.names import safe_path
 
@@ -32,7 +32,7 @@ FOLDER = ".brainstem_data/alternates"
 
 
 @dataclass(slots=True, frozen=True)
-class AsideFile:
+class AlternatesFile:
     """One version of a workspace file that was not taken."""
 
     path: str
@@ -52,7 +52,7 @@ class Alternates:
 
     rappid: str
     dimensions: tuple[Dimension, ...] = ()
-    files: tuple[AsideFile, ...] = ()
+    files: tuple[AlternatesFile, ...] = ()
     merged: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -60,7 +60,7 @@ class Alternates:
         """Whether there is nothing to write down."""
         return not (self.dimensions or self.files or self.merged)
 
-    def with_file(self, found: AsideFile) -> Alternates:
+    def with_file(self, found: AlternatesFile) -> Alternates:
         """The same with one more file; one that lies here already only gains labels."""
         for known in self.files:
             if (known.path, known.sha256) == (found.path, found.sha256):
@@ -71,7 +71,7 @@ class Alternates:
 
     def encoded(self) -> bytes:
         """The file's bytes: indented, keys in the order above."""
-        return written(
+        return encode(
             {
                 "schema": SCHEMA,
                 "rappid": self.rappid,
@@ -102,7 +102,7 @@ class Alternates:
 
 
 def decoded(octets: bytes) -> Alternates:
-    """Reads the file. Raises ``BadEgg`` for what no merge wrote."""
+    """Reads the file. Raises ``BadEggError`` for what no merge wrote."""
     try:
         found = parse(octets, name=FILE)
         check(found, _FIELDS, required=tuple(_FIELDS), name=FILE)
@@ -112,43 +112,45 @@ def decoded(octets: bytes) -> Alternates:
             tuple(_file(one) for one in found["files"]),
             {one["egg"]: one["at"] for one in found["merged"] if _fits(one, _MERGED)},
         )
-    except BadCartridge as error:
-        raise BadEgg(str(error), do=error.do) from error
+    except BadCartridgeError as error:
+        raise BadEggError(str(error), do=error.do) from error
 
 
 def _dimension(found: Any) -> Dimension:
     _fits(found, _DIMENSION)
     frames = tuple(frame for frame in verified(found["frames"]) if isinstance(frame, dict))
     if not frames or frames[0]["hash"] != found["first"]:
-        raise BadEgg(f"{FILE} is damaged (a dimension); nothing was merged.", do="Get that egg again.")
+        raise BadEggError(f"{FILE} is damaged (a dimension); nothing was merged.", do="Get that egg again.")
     if any(frame["stream_id"] != found["stream_id"] for frame in frames):
-        raise BadEgg(f"{FILE} is damaged (a dimension); nothing was merged.", do="Get that egg again.")
+        raise BadEggError(f"{FILE} is damaged (a dimension); nothing was merged.", do="Get that egg again.")
     return Dimension(frames, found["after"], found["instead_of"], tuple(found["seen_in"]))
 
 
-def _file(found: Any) -> AsideFile:
+def _file(found: Any) -> AlternatesFile:
     _fits(found, _FILE)
-    one = AsideFile(safe_path(found["path"]), found["sha256"], tuple(found["seen_in"]), found["at"])
+    one = AlternatesFile(safe_path(found["path"]), found["sha256"], tuple(found["seen_in"]), found["at"])
     if one.kept_as != found["kept_as"]:
-        raise BadEgg(f"{FILE} is damaged (a file's place); nothing was merged.", do="Get that egg again.")
+        raise BadEggError(
+            f"{FILE} is damaged (a file's place); nothing was merged.", do="Get that egg again."
+        )
     return one
 
 
-def _fits(found: Any, fields: dict[str, Is]) -> bool:
+def _fits(found: Any, fields: dict[str, FieldSpec]) -> bool:
     if not isinstance(found, dict):
-        raise BadCartridge(f"{FILE} cannot be loaded: an entry is no object.", do="Get it again.")
+        raise BadCartridgeError(f"{FILE} cannot be loaded: an entry is no object.", do="Get it again.")
     check(found, fields, required=tuple(fields), name=FILE)
     return True
 
 
-def _in_order(files: Iterable[AsideFile]) -> tuple[AsideFile, ...]:
+def _in_order(files: Iterable[AlternatesFile]) -> tuple[AlternatesFile, ...]:
     return tuple(sorted(files, key=lambda one: (one.path, one.sha256)))
 
 
-_LABELS = Is(
+_LABELS = FieldSpec(
     "a list of texts", lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value)
 )
-_HASH = Is(
+_HASH = FieldSpec(
     "64 hex digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{64}", value))
 )
 _FIELDS = {"schema": exactly(SCHEMA), "rappid": TEXT, "dimensions": LIST, "files": LIST, "merged": LIST}

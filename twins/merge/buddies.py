@@ -6,11 +6,11 @@ from twins.cartridges.buddy_state import FULL
 from twins.cartridges.json_documents import Document
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
-from twins.merge.json_merge import Joined, merge
+from twins.merge.json_merge import MergeResult, merge
 
 
-def merge_buddies(base: Document | None, ours: Document, theirs: Document) -> Joined:
-    """``.rappter.egg`` documents of any shape as one in the Buddy's. Raises ``BadCartridge``, ``TwinConflict``."""
+def merge_buddies(base: Document | None, ours: Document, theirs: Document) -> MergeResult:
+    """``.rappter.egg`` documents of any shape as one in the Buddy's. Raises ``BadCartridgeError``, ``TwinConflictError``."""
     versions = [None if one is None else convert(one, Shape.BUDDY) for one in (base, ours, theirs)]
     assert versions[1] is not None
     assert versions[2] is not None

@@ -22,9 +22,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, Is, check, is_count
+from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, FieldSpec, check, is_count
 from twins.cartridges.json_documents import Document, canonical
-from twins.cartridges.timestamps import moment
+from twins.cartridges.timestamps import parse_timestamp
 from twins.zip.names import safe_component
 
 MAX_SNAPSHOTS = 200
@@ -50,7 +50,7 @@ STATE = {
     "posts": LIST,
     "counts": OBJECT,
     "counts.posts": COUNT,
-    "snapshots": Is(
+    "snapshots": FieldSpec(
         "a list of objects with a frame, a whole number, and the names of its streams",
         lambda value: isinstance(value, list) and all(map(_is_snapshot, value)),
     ),
@@ -59,7 +59,7 @@ _SETS = ("agents_activated", "discussions_engaged", "soul_files_updated")
 
 
 @dataclass(slots=True)
-class Added:
+class MergedState:
     """The state with the deltas in it, the deltas that another one of the same moment stood for, and the streams,
     by their frame, that a snapshot had and has no more."""
 
@@ -68,8 +68,8 @@ class Added:
     left_out: dict[int, list[str]]
 
 
-def add(state: Document, deltas: Iterable[Document]) -> Added:
-    """Adds deltas, in whatever order they come; the given ones stay untouched. Raises ``BadCartridge``."""
+def add(state: Document, deltas: Iterable[Document]) -> MergedState:
+    """Adds deltas, in whatever order they come; the given ones stay untouched. Raises ``BadCartridgeError``."""
     check(state, STATE, required=(), name="The state")
     kept, set_aside = collapse(deltas)
     new = copy.deepcopy(state)
@@ -86,7 +86,7 @@ def add(state: Document, deltas: Iterable[Document]) -> Added:
     now = {number: _snapshot(number, inside) for number, inside in frames.items()}
     snapshots = {**before, **now}
     new["snapshots"] = [snapshots[number] for number in sorted(snapshots)[-MAX_SNAPSHOTS:]]
-    return Added(new, set_aside, _left_out(before, now, set_aside))
+    return MergedState(new, set_aside, _left_out(before, now, set_aside))
 
 
 def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]]:
@@ -194,5 +194,5 @@ def _fullness(delta: Document) -> Any:
 
 
 def _when(text: str) -> Any:
-    found = moment(text)
+    found = parse_timestamp(text)
     return (0, 0.0, text) if found is None else (1, found.timestamp(), "")

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.cartridges.json_documents import canonical, same
-from twins.cartridges.timestamps import moment
+from twins.cartridges.timestamps import parse_timestamp
 from twins.eggs.frames import Frame
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 Ident = tuple[str, str]
 """Stream and hash: one frame, wherever it lies."""
@@ -78,7 +78,7 @@ class Merged:
 
 
 def merge(ours: Side, theirs: Side, base: Side | None = None) -> Merged:
-    """Makes one of two. Raises ``BadEgg`` when one hash stands for two different frames."""
+    """Makes one of two. Raises ``BadEggError`` when one hash stands for two different frames."""
     sides = (ours, theirs) if base is None else (ours, theirs, base)
     known = _Known(sides)
     canon = _Canon(known, known.with_what_led_to(base.frames if base else ()))
@@ -144,7 +144,7 @@ class _Known:
             self.frames[ident] = frame
         elif found is not frame and not same(found, frame):
             if any(not same(found.get(key), frame.get(key)) for key in _SAID):
-                raise BadEgg(
+                raise BadEggError(
                     f"Frame {frame['frame_n']} is not what its hash says; nothing was merged.",
                     do="Get that egg again.",
                 )
@@ -265,7 +265,7 @@ def _ident(frame: Frame) -> Ident:
 
 def _when(frame: Frame) -> Any:
     """The moment of a frame, comparable; texts that name none come after all that do."""
-    found = moment(frame["utc"])
+    found = parse_timestamp(frame["utc"])
     return (1, 0.0, frame["utc"]) if found is None else (0, found.timestamp(), "")
 
 

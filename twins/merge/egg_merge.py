@@ -16,12 +16,12 @@ from typing import Any
 
 from twins.cartridges.buddy_store import FILE as BUDDY
 from twins.cartridges.buddy_store import SHELL
-from twins.cartridges.json_documents import MAX_BYTES, Document, parse, written
+from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.eggs.frames import Frame, decoded, verified
-from twins.eggs.parsed_egg import Destination, Opened, Part, Role
-from twins.errors import BadCartridge, BadEgg, HostileEgg, TwinConflict
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
+from twins.errors import BadCartridgeError, BadEggError, HostileEgg, TwinConflictError
 from twins.merge import alternates, dimensions, json_merge
-from twins.merge.alternates import Alternates, AsideFile
+from twins.merge.alternates import Alternates, AlternatesFile
 from twins.merge.buddies import merge_buddies
 from twins.merge.dimensions import Side
 from twins.merge.json_merge import same_lineage
@@ -34,7 +34,7 @@ _MEMORY = ".brainstem_data/"
 
 
 @dataclass(slots=True)
-class Report:
+class MergeReport:
     """What the merge did. Files by path, frames by number, ``dimensions`` that lie aside now in all.
 
     ``already``: theirs was merged into ours before, so ours stays as it is; ``forward``: ours was merged
@@ -67,7 +67,7 @@ class MergedEggs:
 
     workspace: Workspace
     conversations: Conversations
-    report: Report
+    report: MergeReport
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,9 +82,9 @@ class Conversations:
 
 
 def merge(
-    base: Opened | None,
-    ours: Opened,
-    theirs: Opened,
+    base: ParsedEgg | None,
+    ours: ParsedEgg,
+    theirs: ParsedEgg,
     folder: Path,
     *,
     at: datetime | None = None,
@@ -93,29 +93,29 @@ def merge(
     """Lays the merged being out in ``folder``, which is empty and the caller's to remove.
 
     ``base`` is what both came from, None when it is not known: then nothing counts as removed. ``trusted``
-    are the fingerprints whose code this house may sign for. Raises ``TwinConflict`` for two different
-    beings, ``BadEgg``.
+    are the fingerprints whose code this house may sign for. Raises ``TwinConflictError`` for two different
+    beings, ``BadEggError``.
     """
     opened = [one for one in (base, ours, theirs) if one is not None]
     if not all(one.seal.checked for one in opened):
         raise ValueError("an egg that was only looked at is not merged")
     for one in opened:
         if one.rappid is None or one.destination not in (Destination.TWIN, Destination.BRAINSTEM):
-            raise BadEgg(
+            raise BadEggError(
                 f"{one.file or one.name} is no twin and cannot be merged.", do="Merge eggs of twins."
             )
     if len({one.destination for one in opened}) > 1:
-        raise BadEgg("A twin and a whole brainstem cannot be merged.", do="Merge eggs of one kind.")
+        raise BadEggError("A twin and a whole brainstem cannot be merged.", do="Merge eggs of one kind.")
     same_lineage([one.rappid.text for one in opened if one.rappid is not None])
-    return _Merging(base, ours, theirs, folder, at or datetime.now(UTC), trusted).merged()
+    return _EggMerge(base, ours, theirs, folder, at or datetime.now(UTC), trusted).merged()
 
 
-class _Merging:
+class _EggMerge:
     def __init__(
         self,
-        base: Opened | None,
-        ours: Opened,
-        theirs: Opened,
+        base: ParsedEgg | None,
+        ours: ParsedEgg,
+        theirs: ParsedEgg,
         folder: Path,
         at: datetime,
         trusted: Collection[str],
@@ -129,7 +129,7 @@ class _Merging:
         self._names = NameSet()
         self._written: set[str] = set()
         self._kept = Alternates(ours.rappid.text)
-        self._report = Report(ours.name, ours.rappid.text)
+        self._report = MergeReport(ours.name, ours.rappid.text)
 
     def merged(self) -> MergedEggs:
         known = [_alternates(one) for one in (self._base, self._ours, self._theirs)]
@@ -213,8 +213,8 @@ class _Merging:
             assert versions[2] is not None
             together = merge_buddies if path in _BUDDIES else json_merge.merge
             joined = together(versions[0], versions[1], versions[2])
-            octets = written(joined.document)
-        except (BadCartridge, TwinConflict):
+            octets = encode(joined.document)
+        except (BadCartridgeError, TwinConflictError):
             return False
         self._write(path, (octets,))
         self._report.joined.append(path)
@@ -222,7 +222,7 @@ class _Merging:
             self._set_aside(path, theirs, _digest(theirs))
         return True
 
-    def _take(self, path: str, part: Part, side: Opened) -> None:
+    def _take(self, path: str, part: Part, side: ParsedEgg) -> None:
         self._write(path, part.chunks())
         if side is self._theirs and side is not self._ours:
             self._report.taken.append(path)
@@ -231,7 +231,7 @@ class _Merging:
             self._report.foreign_code.append(path)
 
     def _set_aside(self, path: str, part: Part, digest: str) -> None:
-        aside = AsideFile(path, digest, (self._labels[1],), self._at)
+        aside = AlternatesFile(path, digest, (self._labels[1],), self._at)
         self._write(aside.kept_as, part.chunks())
         self._kept = self._kept.with_file(aside)
         self._report.set_aside.append(path)
@@ -248,21 +248,21 @@ class _Merging:
             file.writelines(chunks)
 
 
-def _labels(ours: Opened, theirs: Opened) -> tuple[str, str]:
+def _labels(ours: ParsedEgg, theirs: ParsedEgg) -> tuple[str, str]:
     """What the two are called where something of them lies aside."""
     if ours.file and theirs.file and ours.file != theirs.file:
         return ours.file, theirs.file
     return "ours", "theirs"
 
 
-def _alternates(opened: Opened | None) -> Alternates:
+def _alternates(opened: ParsedEgg | None) -> Alternates:
     for part in opened.parts if opened is not None else ():
         if part.target == alternates.FILE:
             return alternates.decoded(part.read())
     return Alternates("")
 
 
-def _frames_of(opened: Opened) -> list[Frame]:
+def _frames_of(opened: ParsedEgg) -> list[Frame]:
     return [
         frame
         for part in opened.parts
@@ -271,7 +271,7 @@ def _frames_of(opened: Opened) -> list[Frame]:
     ]
 
 
-def _files_of(opened: Opened | None) -> dict[str, Part]:
+def _files_of(opened: ParsedEgg | None) -> dict[str, Part]:
     """Every part but the conversations and what was kept aside earlier, by its place."""
     return {
         part.target: part
@@ -292,5 +292,5 @@ def _digest(part: Part | None) -> str:
 
 def _document(part: Part) -> Document:
     if part.size > MAX_BYTES:
-        raise BadCartridge(f"{part.target} is too large to be joined.", do="Keep both.")
+        raise BadCartridgeError(f"{part.target} is too large to be joined.", do="Keep both.")
     return parse(part.read(), name=part.target)

@@ -20,8 +20,8 @@ from typing import Any
 
 from twins.cartridges.field_specs import is_number
 from twins.cartridges.json_documents import Document, canonical, same
-from twins.cartridges.timestamps import moment
-from twins.errors import BadRappid, TwinConflict
+from twins.cartridges.timestamps import parse_timestamp
+from twins.errors import BadRappidError, TwinConflictError
 from twins.workspace.rappid import Rappid
 from twins.workspace.rappid import same as same_being
 
@@ -38,36 +38,36 @@ _TIMES = ("updated_at", "created_at", "at", "ts", "utc", "saved_at")
 
 
 @dataclass(slots=True)
-class Joined:
+class MergeResult:
     """The document, and what it could not say: for each contradiction its place, and the value not taken."""
 
     document: Document
     contradictions: list[tuple[list[str], Any]] = field(default_factory=list)
 
 
-def merge(base: Document | None, ours: Document, theirs: Document) -> Joined:
-    """The two as one; the given ones stay untouched. Raises ``TwinConflict`` when they are not one being's.
+def merge(base: Document | None, ours: Document, theirs: Document) -> MergeResult:
+    """The two as one; the given ones stay untouched. Raises ``TwinConflictError`` when they are not one being's.
 
     ``base`` is what both came from; without it, everything counts as added by both.
     """
     same_lineage([one.get("rappid") for one in (base or {}, ours, theirs)])
-    joined = Joined({})
+    joined = MergeResult({})
     joined.document = _both([], {} if base is None else base, ours, theirs, 0, joined)
     return joined
 
 
 def same_lineage(rappids: list[Any]) -> None:
-    """Raises ``TwinConflict`` unless all these name one being. Absent ones (None) say nothing."""
+    """Raises ``TwinConflictError`` unless all these name one being. Absent ones (None) say nothing."""
     found = [one for one in rappids if one is not None]
     for one in found[1:]:
         if not _one_being(found[0], one):
-            raise TwinConflict(
+            raise TwinConflictError(
                 f"These are two different beings: {_short(found[0])} and {_short(one)}; nothing was merged.",
                 do="Merge only what came from one twin.",
             )
 
 
-def _both(at: list[str], base: Any, ours: Any, theirs: Any, later: int, joined: Joined) -> Any:
+def _both(at: list[str], base: Any, ours: Any, theirs: Any, later: int, joined: MergeResult) -> Any:
     """One value out of two that differ from each other. ``later``: 1 when ours decides, -1 theirs, 0 neither."""
     if same(ours, theirs) or same(theirs, base):
         return copy.deepcopy(ours)
@@ -85,7 +85,7 @@ def _both(at: list[str], base: Any, ours: Any, theirs: Any, later: int, joined: 
 
 
 def _objects(
-    at: list[str], base: Document, ours: Document, theirs: Document, later: int, joined: Joined
+    at: list[str], base: Document, ours: Document, theirs: Document, later: int, joined: MergeResult
 ) -> Document:
     later = _later(ours, theirs) or later
     merged: Document = {}
@@ -97,7 +97,9 @@ def _objects(
     return merged
 
 
-def _lists(at: list[str], base: list[Any], ours: list[Any], theirs: list[Any], joined: Joined) -> list[Any]:
+def _lists(
+    at: list[str], base: list[Any], ours: list[Any], theirs: list[Any], joined: MergeResult
+) -> list[Any]:
     """Items of the base in its order, then what was added by time, then by its text."""
     before, here, there = _keyed(base), _keyed(ours), _keyed(theirs)
     kept = []
@@ -112,7 +114,7 @@ def _lists(at: list[str], base: list[Any], ours: list[Any], theirs: list[Any], j
     return kept + sorted(added, key=_by_time)
 
 
-def _chosen(at: list[str], ours: Any, theirs: Any, later: int, joined: Joined) -> Any:
+def _chosen(at: list[str], ours: Any, theirs: Any, later: int, joined: MergeResult) -> Any:
     if at and at[-1] == "updated_at" and later:
         return ours if later > 0 else theirs
     ours_wins = later > 0 if later else canonical(ours) > canonical(theirs)
@@ -124,8 +126,8 @@ def _chosen(at: list[str], ours: Any, theirs: Any, later: int, joined: Joined) -
 def _later(ours: Document, theirs: Document) -> int:
     """1 when ours was updated later, -1 when theirs was, 0 when they do not say, or say the same."""
     here, there = ours.get("updated_at"), theirs.get("updated_at")
-    first: Any = moment(here)
-    second: Any = moment(there)
+    first: Any = parse_timestamp(here)
+    second: Any = parse_timestamp(there)
     if first is None or second is None or first == second:
         first, second = here, there
         if not (is_number(here) and is_number(there)) and not (
@@ -163,7 +165,7 @@ def _one_being(one: Any, other: Any) -> bool:
         return True
     try:
         return same_being(Rappid.parse(one), Rappid.parse(other))
-    except BadRappid:
+    except BadRappidError:
         return False
 
 

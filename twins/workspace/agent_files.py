@@ -15,7 +15,7 @@ import orjson
 
 from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.storage.safe_open import UnsafeFileError
-from twins.errors import BadFile, NoSuchFile
+from twins.errors import BadFileError, NoSuchFileError
 from twins.fs.portable_names import other_spelling, shown, why_not_portable
 from twins.workspace.workspace import Workspace, write_atomically
 
@@ -45,13 +45,13 @@ class AgentFiles:
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
-        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFile``, ``BadFile``,
+        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFileError``, ``BadFileError``,
         ``UnsafeFileError``."""
         path = self._inside(filename)
         if not self._files.is_file(path):
             if self._files.exists(path):
                 raise UnsafeFileError(f"{filename} is a link, or no regular file.")
-            raise NoSuchFile(f'No agent file "{filename}".', do="rappd agents list")
+            raise NoSuchFileError(f'No agent file "{filename}".', do="rappd agents list")
         return path
 
     def read(self, filename: str) -> bytes:
@@ -61,11 +61,11 @@ class AgentFiles:
     def stage(self, filename: str, content: bytes) -> tuple[str, Path]:
         """Checks an incoming file and lays it beside the agents, out of their sight.
 
-        Returns (final name, staged path). Raises ``BadFile`` before anything is written.
+        Returns (final name, staged path). Raises ``BadFileError`` before anything is written.
         """
         name = proper_name(filename)
         if len(content) > MAX_BYTES:
-            raise BadFile(
+            raise BadFileError(
                 f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
             )
         check_syntax(name, content)
@@ -89,7 +89,7 @@ class AgentFiles:
         """Takes a file out of service and keeps it; returns the token that brings it back."""
         path = self.path(filename)
         if path.name == "basic_agent.py":
-            raise BadFile("basic_agent.py is what agents are made of; it stays.", do="")
+            raise BadFileError("basic_agent.py is what agents are made of; it stays.", do="")
         token = f"{int(time.time())}-{secrets.token_hex(6)}"
         folder = self._workspace.kept / "removed" / token
         self._files.write_durably(folder / "name", filename.encode())
@@ -100,11 +100,13 @@ class AgentFiles:
         """Brings a removed file back; returns its name. A file now in its place is not overwritten."""
         folder = self._workspace.kept / "removed" / token
         if not re.fullmatch(r"\d+-[0-9a-f]{12}", token) or not self._files.is_file(folder / "file"):
-            raise NoSuchFile("That cannot be brought back any more.", do="Import the file again.")
+            raise NoSuchFileError("That cannot be brought back any more.", do="Import the file again.")
         name = self._files.read(folder / "name", _MAX_RECORD).decode("utf-8", "replace")
         target = self._inside(name)
         if self._files.exists(target):
-            raise BadFile(f"{name} exists again; the removed one stays kept.", do="Remove the new one first.")
+            raise BadFileError(
+                f"{name} exists again; the removed one stays kept.", do="Remove the new one first."
+            )
         self._check_name(name)
         self._files.rename(folder / "file", target)
         return name
@@ -138,7 +140,7 @@ class AgentFiles:
         """Puts a generation back in service; the present version becomes a generation itself."""
         wanted = next((kept for kept in self.generations(filename) if kept.number == number), None)
         if wanted is None:
-            raise NoSuchFile(
+            raise NoSuchFileError(
                 f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
             )
         content = self._files.read(wanted.path)
@@ -161,14 +163,14 @@ class AgentFiles:
         write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
 
     def _check_name(self, filename: str) -> None:
-        """Raises ``BadFile`` for a name that some system cannot hold beside what is there."""
+        """Raises ``BadFileError`` for a name that some system cannot hold beside what is there."""
         if why := why_not_portable(filename):
-            raise BadFile(f"{why[0].upper()}{why[1:]}; nothing was written.", do="Choose another name.")
+            raise BadFileError(f"{why[0].upper()}{why[1:]}; nothing was written.", do="Choose another name.")
         folder = self._workspace.agents
         for name in filename.split("/"):
             present = [present for present, _ in self._files.modes(folder)]
             if other := other_spelling(name, present):
-                raise BadFile(
+                raise BadFileError(
                     f"{shown(other)} is there, and some disks take {shown(name)} for the same file.",
                     do="Choose another name.",
                 )
@@ -182,7 +184,7 @@ class AgentFiles:
         if not all(_NAME.fullmatch(part) for part in parts) or not filename.endswith(
             (".py", LISPY, CARTRIDGE)
         ):
-            raise BadFile(
+            raise BadFileError(
                 f'"{filename[:80]}" is not the name of an agent file.', do="Use a name like weather_agent.py."
             )
         return self._workspace.agents.joinpath(*parts)
@@ -195,13 +197,13 @@ def proper_name(filename: str) -> str:
         if name.endswith(ending):
             return (re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(ending)).strip("_-") or "new") + ending
     if not name.endswith(".py"):
-        raise BadFile(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
+        raise BadFileError(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
     return (stem if stem.endswith("_agent") else f"{stem}_agent") + ".py"
 
 
 def check_syntax(name: str, content: bytes) -> None:
-    """Raises ``BadFile`` with the line when ``content`` is not Python. LisPy is read when it is loaded."""
+    """Raises ``BadFileError`` with the line when ``content`` is not Python. LisPy is read when it is loaded."""
     if name.endswith((LISPY, CARTRIDGE)):
         return
     try:
@@ -209,8 +211,8 @@ def check_syntax(name: str, content: bytes) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, SyntaxError) and error.lineno:
             text = f"{name} line {error.lineno}: {error.msg}"
-            raise BadFile(text, do="Fix it and import it again.") from error
-        raise BadFile(f"{name} is not Python: {error}", do="Send a text file in UTF-8.") from error
+            raise BadFileError(text, do="Fix it and import it again.") from error
+        raise BadFileError(f"{name} is not Python: {error}", do="Send a text file in UTF-8.") from error
 
 
 def sha256(content: bytes) -> str:

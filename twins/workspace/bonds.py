@@ -9,9 +9,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.identity_file import Identity, indented, read_regular, utc
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import Workspace
 
 FILE = "bonds.json"
@@ -20,7 +20,7 @@ KINDS = ("birth", "bond", "adoption", "hatch", "graft", "launch", "rhythm", "doc
 
 
 def events(workspace: Workspace) -> list[dict[str, Any]]:
-    """Every event, oldest first, as written. Raises ``BadFile`` for a damaged file."""
+    """Every event, oldest first, as written. Raises ``BadFileError`` for a damaged file."""
     found: list[dict[str, Any]] = _read(workspace)["events"]
     return found
 
@@ -46,7 +46,7 @@ def record_event(
         "to_commit": to_commit,
         "note": note,
     }
-    with alone(workspace.root):
+    with exclusive_lock(workspace.root):
         life = _read(workspace)
         life["events"].append(event)
         workspace.files.write_durably(FILE, indented(life))
@@ -68,7 +68,7 @@ def record_bond(
     Returns the count. In a crash between the two the count is ahead of the events, as it is wherever
     the published installer stopped there.
     """
-    with alone(workspace.root):
+    with exclusive_lock(workspace.root):
         _read(workspace)  # damaged: say so before anything is counted
         identity = Identity.read(workspace.root)
         identity = identity.changed(incarnations=identity.incarnations + 1)
@@ -93,7 +93,7 @@ def _read(workspace: Workspace) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise BadFile(f"{FILE} is damaged; it was left as it is: {error}", do="Restore it.") from error
+        raise BadFileError(f"{FILE} is damaged; it was left as it is: {error}", do="Restore it.") from error
     if not isinstance(found, dict) or not isinstance(found.get("events"), list):
-        raise BadFile(f"{FILE} holds no events; it was left as it is.", do="Restore it.")
+        raise BadFileError(f"{FILE} holds no events; it was left as it is.", do="Restore it.")
     return found

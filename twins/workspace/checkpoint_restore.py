@@ -20,23 +20,23 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.frames import MEMBER as CONVERSATIONS
-from twins.eggs.parsed_egg import Opened, Part
+from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.workspaces import MEMORY, SOUL, whole_workspace
-from twins.errors import BadEgg, TwinConflict
-from twins.fs.link_free_walk import Kind, Walk, name_of
+from twins.errors import BadEggError, TwinConflictError
+from twins.fs.link_free_walk import FileKind, LinkFreeFolder, name_of
 from twins.fs.portable_names import shown, why_not_portable
-from twins.installer.errors import DiskFull
-from twins.installer.journal import Journal, Move, Spot
-from twins.installer.journal_apply import carry_out
-from twins.installer.quarantine import Held
+from twins.installer.errors import DiskFullError
+from twins.installer.journal import Journal, Location, Move
+from twins.installer.journal_apply import apply_journal
+from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
 from twins.installer.recovery import recover_all
 from twins.installer.staging import abandon, make_durable, make_staging, new_id, stage_file, stage_parts
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.identity_file import FILE as IDENTITY
-from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.rappid import same
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
@@ -54,7 +54,7 @@ Stamps = dict[str, tuple[int, int, int]]
 
 
 @dataclass(slots=True)
-class WentBack:
+class RestoreResult:
     """What going back did, or would do. Paths are relative to the workspace. ``before``: the checkpoint of
     the state that was left; None when nothing differed, or nothing was done yet. ``notes``: what could not
     be tidied up."""
@@ -83,30 +83,30 @@ class WentBack:
         }
 
 
-def look_back(checkpoints: Checkpoints, twin: Twin, selector: str = "") -> WentBack:
+def plan_restore(checkpoints: Checkpoints, twin: Twin, selector: str = "") -> RestoreResult:
     """What going back would do now. Reads every byte of the egg, writes nothing.
 
-    Raises ``NoSuchCheckpoint``, and ``BadEgg`` for one that is damaged or somebody else's.
+    Raises ``NoSuchCheckpointError``, and ``BadEggError`` for one that is damaged or somebody else's.
     """
     checkpoint = checkpoints.find(twin, selector)
     with open_egg(checkpoint.egg) as opened:
         return _Difference(twin, checkpoint, opened).told
 
 
-def go_back(
+def restore(
     checkpoints: Checkpoints,
-    places: TwinPlaces,
+    places: TwinLayout,
     twin: Twin,
     selector: str = "",
     *,
-    held: Held,
+    held: QuarantineList,
     host: Workspace,
     now: datetime | None = None,
-) -> WentBack:
+) -> RestoreResult:
     """Brings the twin back to a checkpoint; of the state it leaves a checkpoint is made first.
 
     The twin must not be running. Code that is held stays held, should it come back. Raises what
-    ``look_back`` raises; ``TwinConflict`` when a file changed meanwhile; ``DiskFull``. Nothing was touched
+    ``plan_restore`` raises; ``TwinConflictError`` when a file changed meanwhile; ``DiskFullError``. Nothing was touched
     then. After a crash the importer's recovery brings it to its end.
     """
     at = now or datetime.now(UTC)
@@ -114,7 +114,7 @@ def go_back(
     receipts = Receipts(home).folder
     try:
         receipts.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone(receipts):  # no hatching meanwhile; and nobody takes what is staged for a crash's
+        with exclusive_lock(receipts):  # no hatching meanwhile; and nobody takes what is staged for a crash's
             recover_all(home, host, held)
             checkpoint = checkpoints.find(twin, selector)
             root = Path(os.path.realpath(places.twins)) / twin.key
@@ -132,18 +132,18 @@ def go_back(
 
 
 def _change_places(
-    root: Path, stamps: Stamps, difference: _Difference, at: datetime, held: Held, home: Path
+    root: Path, stamps: Stamps, difference: _Difference, at: datetime, held: QuarantineList, home: Path
 ) -> list[str]:
     """Builds the folder of then beside the one of now, and swaps them; what could not be tidied up."""
     ident = new_id(at)
     staging = make_staging(root.parent, ident)
     try:
-        _Building(root, staging / "new", difference, at).build()
+        _RestoreBuilder(root, staging / "new", difference, at).build()
         make_durable(staging)
         if _stamps(root) != stamps:
-            raise TwinConflict("The twin changed meanwhile; it was left as it is.", do="Try again.")
-        with alone(root):
-            return carry_out(staging, _swap(root, staging, home, ident), held, home)
+            raise TwinConflictError("The twin changed meanwhile; it was left as it is.", do="Try again.")
+        with exclusive_lock(root):
+            return apply_journal(staging, _swap(root, staging, home, ident), held, home)
     except BaseException:
         abandon(staging)
         raise
@@ -153,7 +153,7 @@ class _Difference:
     """How a checkpoint differs from its twin as it is. ``paths``: everything of the twin that an egg would
     hold now. ``parts``: what the checkpoint holds, by path; ``same`` of them are as they are now."""
 
-    def __init__(self, twin: Twin, checkpoint: Checkpoint, opened: Opened) -> None:
+    def __init__(self, twin: Twin, checkpoint: Checkpoint, opened: ParsedEgg) -> None:
         _check(twin, checkpoint, opened)
         self.opened = opened
         with ExitStack() as stack:
@@ -163,9 +163,9 @@ class _Difference:
         # What is here under such a name stays as it is; none comes in anew.
         odd = {path: why for path in parts if path not in self.paths and (why := why_not_portable(path))}
         self.parts = {path: part for path, part in parts.items() if path not in odd}
-        with Walk(twin.workspace.root) as walk:
+        with LinkFreeFolder(twin.workspace.root) as walk:
             self.same = {path for path, part in self.parts.items() if _is_same(walk, path, part)}
-        self.told = WentBack(
+        self.told = RestoreResult(
             checkpoint,
             sorted(self.parts.keys() - self.same),
             sorted(self.paths - self.parts.keys()),
@@ -174,7 +174,7 @@ class _Difference:
         )
 
 
-class _Building:
+class _RestoreBuilder:
     """Builds the folder that the twin is to have, out of the one it has and a checkpoint."""
 
     def __init__(self, root: Path, target: Path, difference: _Difference, now: datetime) -> None:
@@ -191,12 +191,12 @@ class _Building:
             if path not in self._difference.same
         ]
         stage_parts(self._difference.opened, parts, self._target)
-        with Walk(self._root) as source, Walk(self._target, durable=False) as target:
+        with LinkFreeFolder(self._root) as source, LinkFreeFolder(self._target, durable=False) as target:
             self._bring_folder("", source, target)
         shutil.copystat(self._root, self._target)
         self._keep_soul()
 
-    def _bring_folder(self, path: str, source: Walk, target: Walk) -> bool:
+    def _bring_folder(self, path: str, source: LinkFreeFolder, target: LinkFreeFolder) -> bool:
         """Brings what stays of a folder; whether there is anything of it now, or was nothing before."""
         with os.scandir(source.folder(path)) as entries:
             found = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
@@ -209,27 +209,27 @@ class _Building:
                 brought |= self._bring_file(inner, status.st_mode, source, target)
         return brought
 
-    def _bring_inner(self, path: str, mode: int, source: Walk, target: Walk) -> bool:
+    def _bring_inner(self, path: str, mode: int, source: LinkFreeFolder, target: LinkFreeFolder) -> bool:
         if path.count("/") > _MAX_DEPTH:
-            raise TwinConflict(f"{path[:60]}… lies too deep; nothing was touched.", do="Move it up.")
-        if target.find(path).kind is Kind.FILE:  # it was a file then
+            raise TwinConflictError(f"{path[:60]}… lies too deep; nothing was touched.", do="Move it up.")
+        if target.find(path).kind is FileKind.FILE:  # it was a file then
             if _holds_what_stays(path, source, self._difference.paths):
                 raise _in_the_way(path)
             return True
         brought = self._bring_folder(path, source, target)
         if brought:
             target.folder(path, make=True)
-        if target.find(path).kind is Kind.FOLDER:
+        if target.find(path).kind is FileKind.FOLDER:
             _chmod(target, path, mode | stat.S_IRWXU)
         return brought
 
-    def _bring_file(self, path: str, mode: int, source: Walk, target: Walk) -> bool:
+    def _bring_file(self, path: str, mode: int, source: LinkFreeFolder, target: LinkFreeFolder) -> bool:
         there = target.find(path).kind
         if path in self._difference.paths and path not in self._difference.same:
-            if there is Kind.FILE and path in self._difference.parts:
+            if there is FileKind.FILE and path in self._difference.parts:
                 _chmod(target, path, mode)
-            return there is Kind.FILE
-        if there is Kind.NOTHING:
+            return there is FileKind.FILE
+        if there is FileKind.NOTHING:
             _link(path, mode, source, target)
             return True
         if stat.S_ISREG(mode):
@@ -238,24 +238,28 @@ class _Building:
 
     def _keep_soul(self) -> None:
         """A soul that is replaced joins the history, as after any other edit."""
-        with Walk(self._root) as walk:
-            if SOUL in self._difference.same or walk.find(SOUL).kind is not Kind.FILE:
+        with LinkFreeFolder(self._root) as walk:
+            if SOUL in self._difference.same or walk.find(SOUL).kind is not FileKind.FILE:
                 return
             content = walk.content(SOUL)
         stem = f"{_HISTORY}/{self._now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-before-going-back"
-        with Walk(self._target, durable=False) as target:
+        with LinkFreeFolder(self._target, durable=False) as target:
             name, count = f"{stem}.md", 1
-            while target.find(name).kind is not Kind.NOTHING:
+            while target.find(name).kind is not FileKind.NOTHING:
                 count += 1
                 name = f"{stem}-{count}.md"
         stage_file(self._target, name, content)
 
 
-def _check(twin: Twin, checkpoint: Checkpoint, opened: Opened) -> None:
+def _check(twin: Twin, checkpoint: Checkpoint, opened: ParsedEgg) -> None:
     if opened.seal.whole is not True or checkpoint.sha256 not in ("", opened.digest):
-        raise BadEgg(f"The checkpoint {checkpoint.id} is damaged; nothing was touched.", do="Take another.")
+        raise BadEggError(
+            f"The checkpoint {checkpoint.id} is damaged; nothing was touched.", do="Take another."
+        )
     if opened.rappid is None or not same(opened.rappid, twin.rappid):
-        raise BadEgg(f"{checkpoint.egg.name} is no checkpoint of {twin.name}; nothing was touched.", do="")
+        raise BadEggError(
+            f"{checkpoint.egg.name} is no checkpoint of {twin.name}; nothing was touched.", do=""
+        )
 
 
 def _path(name: str) -> str:
@@ -263,9 +267,9 @@ def _path(name: str) -> str:
     return f"{MEMORY}/{name[5:]}" if name.startswith("data/") else name
 
 
-def _is_same(walk: Walk, path: str, part: Part) -> bool:
+def _is_same(walk: LinkFreeFolder, path: str, part: Part) -> bool:
     found = walk.find(path)
-    if found.kind is not Kind.FILE or found.size != part.size:
+    if found.kind is not FileKind.FILE or found.size != part.size:
         return False
     digest = hashlib.sha256()
     for chunk in part.chunks():
@@ -273,7 +277,7 @@ def _is_same(walk: Walk, path: str, part: Part) -> bool:
     return walk.sha256(path) == digest.hexdigest()
 
 
-def _holds_what_stays(path: str, source: Walk, goes: set[str]) -> bool:
+def _holds_what_stays(path: str, source: LinkFreeFolder, goes: set[str]) -> bool:
     """Whether a folder holds a file that no egg would."""
     waiting = [path]
     while waiting:
@@ -288,7 +292,7 @@ def _holds_what_stays(path: str, source: Walk, goes: set[str]) -> bool:
     return False
 
 
-def _link(path: str, mode: int, source: Walk, target: Walk) -> None:
+def _link(path: str, mode: int, source: LinkFreeFolder, target: LinkFreeFolder) -> None:
     """Gives a file its place in the new folder, too; a copy where the disk has no such links."""
     above, _, name = path.rpartition("/")
     here, there = os.dup(source.folder(above)), target.folder(above, make=True)
@@ -306,7 +310,7 @@ def _link(path: str, mode: int, source: Walk, target: Walk) -> None:
         os.close(here)
 
 
-def _chmod(walk: Walk, path: str, mode: int) -> None:
+def _chmod(walk: LinkFreeFolder, path: str, mode: int) -> None:
     above, _, name = path.rpartition("/")
     os.chmod(name, stat.S_IMODE(mode), dir_fd=walk.folder(above))
 
@@ -314,7 +318,7 @@ def _chmod(walk: Walk, path: str, mode: int) -> None:
 def _stamps(root: Path) -> Stamps:
     """Everything below a folder that is no folder: when it last changed, its size, which file it is."""
     found: Stamps = {}
-    with Walk(root) as walk:
+    with LinkFreeFolder(root) as walk:
         waiting = [""]
         while waiting:
             folder = waiting.pop()
@@ -330,19 +334,19 @@ def _stamps(root: Path) -> Stamps:
 
 
 def _swap(root: Path, staging: Path, home: Path, ident: str) -> Journal:
-    place = Spot(name_of(root.parent, home), root.name)
-    old, new = (Spot(name_of(staging, home), name) for name in ("old", "new"))
+    place = Location(name_of(root.parent, home), root.name)
+    old, new = (Location(name_of(staging, home), name) for name in ("old", "new"))
     return Journal(ident, [Move(place, aside=old, folder=True), Move(place, new, folder=True)])
 
 
-def _in_the_way(path: str) -> TwinConflict:
-    return TwinConflict(
+def _in_the_way(path: str) -> TwinConflictError:
+    return TwinConflictError(
         f"{path} is in the way, and never was in a checkpoint; nothing was touched.", do="Move it away first."
     )
 
 
 def _from_disk(error: OSError, name: str) -> Exception:
     if error.errno in _FULL:
-        return DiskFull(f"The disk is full; {name} is as it was.", do="Make room, then try again.")
+        return DiskFullError(f"The disk is full; {name} is as it was.", do="Make room, then try again.")
     reason = (error.strerror or str(error)).lower()
-    return TwinConflict(f"{name} is as it was: {reason}.", do="Look at its folder, then try again.")
+    return TwinConflictError(f"{name} is as it was: {reason}.", do="Look at its folder, then try again.")

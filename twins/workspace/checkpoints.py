@@ -22,10 +22,10 @@ import orjson
 
 from envelopes.keys import IdentityKey
 from twins.eggs.frames import ConversationSource, Frame
-from twins.eggs.writers.formats import Maker, Packed
-from twins.errors import TwinConflict, TwinError
+from twins.eggs.writers.formats import EggMaker, PackedEgg
+from twins.errors import TwinConflictError, TwinError
 from twins.workspace.identity_file import read_regular, utc
-from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import write_atomically
 
@@ -37,7 +37,7 @@ _ID = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")
 _TRIES = 3
 
 
-class NoSuchCheckpoint(TwinError):
+class NoSuchCheckpointError(TwinError):
     """A twin has no checkpoint of that name, or none at all."""
 
     code = "no_such_checkpoint"
@@ -85,10 +85,10 @@ class Checkpoints:
 
     def __init__(
         self,
-        places: TwinPlaces,
+        places: TwinLayout,
         *,
         key: IdentityKey,
-        maker: Maker,
+        maker: EggMaker,
         conversations: Callable[[str], ConversationSource],
     ) -> None:
         """``key`` signs; ``conversations`` gives those of the twin whose folder is named so."""
@@ -107,11 +107,11 @@ class Checkpoints:
         """Keeps the twin as it is now, whole or not at all.
 
         A likely secret in its files is no reason to stop: the egg stays here, in its owner's own folder.
-        Raises ``TwinConflict`` (the disk is full, a file changed meanwhile), ``BadFile``.
+        Raises ``TwinConflictError`` (the disk is full, a file changed meanwhile), ``BadFileError``.
         """
         folder = self.folder(twin.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone(folder):
+        with exclusive_lock(folder):
             _sweep(folder)
             at = (now or datetime.now(UTC)).astimezone(UTC)
             while (egg := folder / f"{_id(at)}.egg").exists():
@@ -148,14 +148,14 @@ class Checkpoints:
     def find(self, twin: Twin, selector: str = "") -> Checkpoint:
         """The checkpoint whose id is ``selector``, or begins so; without one, the latest that was asked for.
 
-        Raises ``NoSuchCheckpoint``; ``TwinConflict`` when several begin so.
+        Raises ``NoSuchCheckpointError``; ``TwinConflictError`` when several begin so.
         """
         every = self.listing(twin.key)
         wanted = selector.strip().removesuffix(".egg")
         if wanted:
             found = [one for one in every if one.id.startswith(wanted)]
             if len(found) > 1:
-                raise TwinConflict(
+                raise TwinConflictError(
                     f'"{wanted[:40]}" fits {len(found)} checkpoints of {twin.name}.', do="Type more of it."
                 )
         else:
@@ -163,12 +163,12 @@ class Checkpoints:
         if not found:
             what = f'no checkpoint "{wanted[:40]}"' if wanted else "no checkpoint"
             verb = "checkpoints" if every else "checkpoint"
-            raise NoSuchCheckpoint(f"{twin.name} has {what}.", do=f"rappd twins {verb} {twin.key[:12]}")
+            raise NoSuchCheckpointError(f"{twin.name} has {what}.", do=f"rappd twins {verb} {twin.key[:12]}")
         return found[0]
 
-    def _packed(self, twin: Twin, egg: Path, at: datetime, counted: _Counted) -> Packed:
+    def _packed(self, twin: Twin, egg: Path, at: datetime, counted: _Counted) -> PackedEgg:
         from twins.eggs.writers.pack import pack  # brings the archive writer along
-        from twins.eggs.writers.secret_scan import SecretsFound
+        from twins.eggs.writers.secret_scan import SecretsFoundError
 
         allow: frozenset[str] = frozenset()
         for _ in range(_TRIES - 1):
@@ -176,7 +176,7 @@ class Checkpoints:
                 return pack(
                     twin.workspace, egg, at=at, key=self._key, maker=self._maker, conversations=counted, allow=allow
                 )  # fmt: skip
-            except SecretsFound as found:
+            except SecretsFoundError as found:
                 allow |= {one.id for one in found.findings}
         return pack(
             twin.workspace, egg, at=at, key=self._key, maker=self._maker, conversations=counted, allow=allow
@@ -203,7 +203,7 @@ def _write(egg: Path, record: dict[str, Any]) -> None:
     try:
         write_atomically(egg.with_suffix(".json"), content)
     except OSError as error:
-        raise TwinConflict(
+        raise TwinConflictError(
             f"{egg.name} cannot be kept: {error.strerror or error}.", do="Make room, then try again."
         ) from error
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import msgspec
 
 from agents.storage.safe_open import open_folder, open_regular, open_root
-from twins.errors import BadFile
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError
+from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import MAX_NAME, Identity
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.twin import Twin, mint_rappid, settle
@@ -50,10 +50,10 @@ class Fork(msgspec.Struct):
 
 
 def fork(
-    places: TwinPlaces,
+    places: TwinLayout,
     original: Twin,
     *,
-    held: Held,
+    held: QuarantineList,
     owner: str,
     name: str = "",
     now: datetime | None = None,
@@ -62,14 +62,14 @@ def fork(
     """A new twin whose ``parent_rappid`` is the original's; whole or not at all.
 
     The original is only read, and should not be awake meanwhile: files of a database may not fit
-    together otherwise. Quarantined code stays quarantined in the fork. Raises ``BadName``.
+    together otherwise. Quarantined code stays quarantined in the fork. Raises ``BadNameError``.
     """
     at = now or datetime.now(UTC)
     name = name or _free_name(places, original.name)
     rappid = mint_rappid(owner, name, entropy)
     identity = Identity.new(rappid, name=name, kind=original.kind, born_at=at, parent=original.rappid)
     with places.stage(rappid.key) as staged:
-        copying = _Copying()
+        copying = _ForkCopy()
         copying.tree(original.workspace.root, staged)
         workspace = Workspace.at(staged)
         if not workspace.files.exists(workspace.soul):
@@ -81,7 +81,7 @@ def fork(
         return Fork(settle(places, staged, identity), copying.files, copying.left)
 
 
-class _Copying:
+class _ForkCopy:
     """Copies a tree without ever following a link, whatever its own agents do to it meanwhile."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Copying:
         self.left: list[tuple[str, str]] = []
 
     def tree(self, source: Path, target: Path) -> None:
-        """Everything below ``source`` that a fork takes along. Raises ``BadFile`` naming what resists."""
+        """Everything below ``source`` that a fork takes along. Raises ``BadFileError`` naming what resists."""
         handle = open_root(source, follow=False)
         try:
             self._entries(handle, target, "", 0)
@@ -104,7 +104,7 @@ class _Copying:
                 why = why or self._entry(handle, name, target / name, path, depth)
             except OSError as error:
                 if error.errno not in _CHANGED:
-                    raise BadFile(
+                    raise BadFileError(
                         f"{path} cannot be copied: {error.strerror}; nothing was forked.",
                         do="Look at the file.",
                     ) from error
@@ -136,7 +136,7 @@ class _Copying:
         return ""
 
 
-def _free_name(places: TwinPlaces, name: str) -> str:
+def _free_name(places: TwinLayout, name: str) -> str:
     taken = {twin.name for twin in scan(places).twins}
     start, count = name[: MAX_NAME - 20], 1
     while (free := f"{start} (fork{f' {count}' if count > 1 else ''})") in taken:

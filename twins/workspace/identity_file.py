@@ -18,7 +18,7 @@ import msgspec
 
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
-from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinError
+from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinError
 from twins.workspace.rappid import Rappid
 
 FILE = "rappid.json"
@@ -30,7 +30,7 @@ _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 _KIND = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
-class BadName(TwinError):
+class BadNameError(TwinError):
     """A name or kind that a twin cannot have."""
 
     code = "bad_name"
@@ -46,34 +46,36 @@ class Identity(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, content: bytes, *, where: str = FILE) -> Identity:
-        """Reads the file's bytes. Raises ``BadFile``, naming ``where``, when they hold no identity."""
+        """Reads the file's bytes. Raises ``BadFileError``, naming ``where``, when they hold no identity."""
         try:
             fields = json.loads(
                 content.decode("utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
             )
         except (ValueError, RecursionError) as error:
-            raise BadFile(f"{where} is damaged: {error}", do="Restore it from an egg or a backup.") from error
+            raise BadFileError(
+                f"{where} is damaged: {error}", do="Restore it from an egg or a backup."
+            ) from error
         if not isinstance(fields, dict):
-            raise BadFile(f"{where} holds no identity.", do="Restore it from an egg or a backup.")
+            raise BadFileError(f"{where} holds no identity.", do="Restore it from an egg or a backup.")
         text = fields.get("rappid") or fields.get("rappid_uuid")
         try:
             return cls(fields, Rappid.parse(text))  # type: ignore[arg-type]  # parse refuses what is no text
-        except BadRappid as error:
-            raise BadFile(f"{where}: {error}", do="Restore it from an egg or a backup.") from error
+        except BadRappidError as error:
+            raise BadFileError(f"{where}: {error}", do="Restore it from an egg or a backup.") from error
 
     @classmethod
     def read(cls, folder: Path) -> Identity:
-        """The identity of the workspace at ``folder``. Raises ``NoSuchTwin``, ``BadFile``."""
+        """The identity of the workspace at ``folder``. Raises ``NoSuchTwinError``, ``BadFileError``."""
         content = read_regular(folder / FILE, MAX_BYTES)
         if content is None:
-            raise NoSuchTwin(f"No twin lives at {folder.name[:60]}.", do="rappd twins list")
+            raise NoSuchTwinError(f"No twin lives at {folder.name[:60]}.", do="rappd twins list")
         return cls.decode(content, where=f"{folder.name[:60]}/{FILE}")
 
     @classmethod
     def new(
         cls, rappid: Rappid, *, name: str, kind: str, born_at: datetime, parent: Rappid | None = None
     ) -> Identity:
-        """What is written at a birth; the kind as it is given. Raises ``BadName``."""
+        """What is written at a birth; the kind as it is given. Raises ``BadNameError``."""
         fields = {
             "schema": "rapp/1",
             "rappid": rappid.text,
@@ -149,11 +151,11 @@ class Identity(msgspec.Struct, frozen=True):
         return value if isinstance(value, str) else ""
 
 
-def whose(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | None:
+def read_identity(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | None:
     """Whose body an egg holds: ``rappid.json`` decides; a manifest is asked only where there is none.
 
     Manifests keep it in ``source.rappid``, ``source.rappid_uuid`` or ``rappid``, in this order of trust.
-    Raises ``BadFile`` for a damaged file, ``BadRappid`` for a manifest that names no rappid in its place.
+    Raises ``BadFileError`` for a damaged file, ``BadRappidError`` for a manifest that names no rappid in its place.
     """
     if identity_file is not None:
         return Identity.decode(identity_file).rappid
@@ -170,7 +172,7 @@ def whose(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | 
 
 def read_regular(path: Path, limit: int, tree: SafeTree | None = None) -> bytes | None:
     """A file that agents may have laid there: None without one. Links, pipes and what is larger than
-    ``limit`` bytes are ``BadFile``. ``tree``: no folder beneath its root may be a link either."""
+    ``limit`` bytes are ``BadFileError``. ``tree``: no folder beneath its root may be a link either."""
     try:
         if tree is not None:
             return tree.read(path, limit)
@@ -178,9 +180,9 @@ def read_regular(path: Path, limit: int, tree: SafeTree | None = None) -> bytes 
     except FileNotFoundError:
         return None
     except UnsafeFileError as error:
-        raise BadFile(str(error), do=error.do) from error
+        raise BadFileError(str(error), do=error.do) from error
     except OSError as error:
-        raise BadFile(f"{path.name} cannot be read: {error.strerror}", do="Look at the file.") from error
+        raise BadFileError(f"{path.name} cannot be read: {error.strerror}", do="Look at the file.") from error
 
 
 def indented(value: Any) -> bytes:
@@ -192,10 +194,10 @@ def indented(value: Any) -> bytes:
 
 
 def proper_name(name: str) -> str:
-    """A name as it is kept: free text of one line. Raises ``BadName``."""
+    """A name as it is kept: free text of one line. Raises ``BadNameError``."""
     text = " ".join(unicodedata.normalize("NFC", name).split())
     if not text or len(text) > MAX_NAME or _UNSHOWN.search(text):
-        raise BadName(
+        raise BadNameError(
             "A name is one line of readable text." if text else "A twin needs a name.",
             do=f"Use 1 to {MAX_NAME} characters.",
         )
@@ -203,9 +205,9 @@ def proper_name(name: str) -> str:
 
 
 def proper_kind(kind: str) -> str:
-    """A kind as it is kept; unknown ones are welcome. Raises ``BadName``."""
+    """A kind as it is kept; unknown ones are welcome. Raises ``BadNameError``."""
     if not _KIND.fullmatch(kind):
-        raise BadName(f"{kind[:60]!r} cannot be a kind.", do="Use lower-case letters, digits, dashes.")
+        raise BadNameError(f"{kind[:60]!r} cannot be a kind.", do="Use lower-case letters, digits, dashes.")
     return kind
 
 
@@ -217,7 +219,7 @@ def utc(at: datetime) -> str:
 def _rappid_or_none(text: str) -> Rappid | None:
     try:
         return Rappid.parse(text) if text else None
-    except BadRappid:
+    except BadRappidError:
         return None
 
 

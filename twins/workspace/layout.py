@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 
 from agents.storage.locking import lock
-from twins.errors import BadRappid, NoSuchTwin, TwinConflict
+from twins.errors import BadRappidError, NoSuchTwinError, TwinConflictError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
-class TwinPlaces(msgspec.Struct, frozen=True):
+class TwinLayout(msgspec.Struct, frozen=True):
     """Paths under one home. Creating the object touches nothing. Dot-names are never twins."""
 
     home: Path
@@ -55,7 +55,7 @@ class TwinPlaces(msgspec.Struct, frozen=True):
         return self.eggs / "checkpoints" / _component(key)
 
     def active(self, key: str) -> Path:
-        """The folder of an active twin. Raises ``BadRappid`` for what names no folder."""
+        """The folder of an active twin. Raises ``BadRappidError`` for what names no folder."""
         return self.twins / _component(key)
 
     def archived(self, key: str) -> Path:
@@ -75,12 +75,12 @@ class TwinPlaces(msgspec.Struct, frozen=True):
         name = f"{_component(key)}.{secrets.token_hex(6)}"
         self.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as held:
-            with alone(self.staging):
+            with exclusive_lock(self.staging):
                 self._sweep()
                 staged = self.staging / name
                 staged.mkdir(mode=0o700)
                 # Locked for as long as it is built, so that no sweep takes it.
-                held.enter_context(alone(staged))
+                held.enter_context(exclusive_lock(staged))
             try:
                 yield staged
             finally:
@@ -90,7 +90,7 @@ class TwinPlaces(msgspec.Struct, frozen=True):
     def settle(self, staged: Path, target: Path) -> None:
         """Moves a staged folder to ``target``: afterwards it is there whole, whatever fails in between.
 
-        Raises ``TwinConflict`` when the place is taken.
+        Raises ``TwinConflictError`` when the place is taken.
         """
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder, _, files in os.walk(staged, topdown=False):
@@ -101,7 +101,7 @@ class TwinPlaces(msgspec.Struct, frozen=True):
             staged.rename(target)
         except OSError as error:
             if error.errno in _TAKEN:
-                raise TwinConflict(
+                raise TwinConflictError(
                     f"A twin lives at {target.name[:16]} already.", do="rappd twins list"
                 ) from error
             raise
@@ -125,10 +125,10 @@ class TwinPlaces(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Holds a folder against other writers of its files, across threads and processes.
 
-    Raises ``NoSuchTwin`` when it is not there, or moved away while waiting; ``TwinConflict`` when
+    Raises ``NoSuchTwinError`` when it is not there, or moved away while waiting; ``TwinConflictError`` when
     another keeps it for too long.
     """
     try:
@@ -140,7 +140,7 @@ def alone(folder: Path) -> Iterator[None]:
             try:
                 held.enter_context(lock(handle))
             except TimeoutError as error:
-                raise TwinConflict(
+                raise TwinConflictError(
                     "Something else is writing there; nothing was changed.", do="Try again."
                 ) from error
             # Whoever archived it meanwhile must not find a new folder with one file in its old place.
@@ -151,13 +151,13 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _gone(folder: Path) -> NoSuchTwin:
-    return NoSuchTwin(f"Nothing is at {folder.name[:60]} any more.", do="rappd twins list")
+def _gone(folder: Path) -> NoSuchTwinError:
+    return NoSuchTwinError(f"Nothing is at {folder.name[:60]} any more.", do="rappd twins list")
 
 
 def _component(key: str) -> str:
     if not key or len(key) > 200 or key.startswith(".") or not key.isprintable() or set(key) & {"/", "\\"}:
-        raise BadRappid(f"{key[:60]!r} is not the name of a twin's folder.", do="rappd twins list")
+        raise BadRappidError(f"{key[:60]!r} is not the name of a twin's folder.", do="rappd twins list")
     return key
 
 

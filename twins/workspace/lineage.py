@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from twins.errors import BadFile, BadRappid
+from twins.errors import BadFileError, BadRappidError
 from twins.workspace.identity_file import read_regular
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Unreadable, scan
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import Twin
@@ -18,7 +18,7 @@ from twins.workspace.twin import Twin
 _MAX_TOMBSTONE = 1 << 20
 
 
-class Kin(msgspec.Struct, frozen=True):
+class Relative(msgspec.Struct, frozen=True):
     """One member of a family.
 
     ``state`` is ``active``, ``archived``, ``purged``, or ``elsewhere`` for a parent that was never here.
@@ -44,8 +44,8 @@ class Kin(msgspec.Struct, frozen=True):
 class Families:
     """Every line of a home, read once: active, archived and purged ones, and parents that are elsewhere."""
 
-    def __init__(self, places: TwinPlaces) -> None:
-        self._members: dict[str, Kin] = {}  # by identity
+    def __init__(self, places: TwinLayout) -> None:
+        self._members: dict[str, Relative] = {}  # by identity
         self._alias: dict[str, str] = {}
         self.unreadable: list[Unreadable] = []
         for archived in (False, True):
@@ -68,7 +68,7 @@ class Families:
         for line in self._children.values():
             line.sort(key=lambda identity: _age(self._members[identity]))
 
-    def ancestors(self, rappid: Rappid) -> list[Kin]:
+    def ancestors(self, rappid: Rappid) -> list[Relative]:
         """The chain upward, parent first. Ends at a founder, at one who is elsewhere, or where it loops."""
         line, looped = self._line(self._of(rappid.text))
         chain = [replace(self._members[one], depth=depth) for depth, one in enumerate(line[1:], 1)]
@@ -76,16 +76,16 @@ class Families:
             chain[-1] = replace(chain[-1], looped=True)
         return chain
 
-    def children(self, rappid: Rappid) -> list[Kin]:
+    def children(self, rappid: Rappid) -> list[Relative]:
         """Those who name it as their parent, the oldest first."""
         return [replace(self._members[one], depth=1) for one in self._children.get(self._of(rappid.text), [])]
 
-    def tree(self, rappid: Rappid | None = None) -> list[Kin]:
+    def tree(self, rappid: Rappid | None = None) -> list[Relative]:
         """A family from its root down, each before its children; without ``rappid``, every family.
 
         Flat, so that no depth of descent is too deep. Everyone appears once.
         """
-        rows: list[Kin] = []
+        rows: list[Relative] = []
         seen: set[str] = set()
         if rappid is not None:
             self._descend(self._top(self._of(rappid.text)), rows, seen)
@@ -112,7 +112,7 @@ class Families:
     def _top(self, identity: str) -> str:
         return self._line(identity)[0][-1]
 
-    def _descend(self, top: str, rows: list[Kin], seen: set[str]) -> None:
+    def _descend(self, top: str, rows: list[Relative], seen: set[str]) -> None:
         waiting = [(top, 0)]
         while waiting:
             identity, depth = waiting.pop()
@@ -124,7 +124,7 @@ class Families:
             rows.append(replace(member, depth=depth, looped=looped))
             waiting += [(child, depth + 1) for child in reversed(self._children.get(identity, []))]
 
-    def _add(self, identity: str, member: Kin) -> None:
+    def _add(self, identity: str, member: Relative) -> None:
         """The first to claim an identity has it, and the children; another claimant stands for itself."""
         if self._members.setdefault(identity, member) is not member and member.state != "purged":
             self._members[f"{identity} {member.state} {member.key}"] = member
@@ -138,12 +138,12 @@ def _identity(text: str) -> str:
     """What a rappid in ``parent_rappid`` is looked up by; text that is none stands for itself."""
     try:
         return Rappid.parse(text).identity
-    except BadRappid:
+    except BadRappidError:
         return f"?{text}"
 
 
-def _living(twin: Twin) -> Kin:
-    return Kin(
+def _living(twin: Twin) -> Relative:
+    return Relative(
         rappid=twin.rappid.text,
         name=twin.name,
         kind=twin.kind,
@@ -154,29 +154,29 @@ def _living(twin: Twin) -> Kin:
     )
 
 
-def _elsewhere(text: str) -> Kin:
+def _elsewhere(text: str) -> Relative:
     try:
         rappid = Rappid.parse(text)
         name, key = rappid.slug or rappid.tail[:8], rappid.key
-    except BadRappid:
+    except BadRappidError:
         name, key = "".join(one for one in text if one.isprintable())[:60], ""
-    return Kin(text, name, "", key, "elsewhere", "", "")
+    return Relative(text, name, "", key, "elsewhere", "", "")
 
 
-def _tombstones(places: TwinPlaces) -> list[Kin]:
+def _tombstones(places: TwinLayout) -> list[Relative]:
     if not places.purged.is_dir():
         return []
     found = []
     for path in sorted(places.purged.glob("*.json")):
         try:
             stone = json.loads(read_regular(path, _MAX_TOMBSTONE) or b"{}")
-        except (BadFile, ValueError, RecursionError):
+        except (BadFileError, ValueError, RecursionError):
             continue  # list_purged is where a damaged tombstone is told of; here it only has no name
         if isinstance(stone, dict) and isinstance(stone.get("rappid"), str):
             name, kind = str(stone.get("name", "")), str(stone.get("kind", ""))
-            found.append(Kin(stone["rappid"], name, kind, path.stem, "purged", "", ""))
+            found.append(Relative(stone["rappid"], name, kind, path.stem, "purged", "", ""))
     return found
 
 
-def _age(member: Kin) -> tuple[str, str, str]:
+def _age(member: Relative) -> tuple[str, str, str]:
     return member.born_at, member.name.casefold(), member.rappid

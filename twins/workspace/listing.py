@@ -17,9 +17,9 @@ import msgspec
 from msgspec.structs import asdict
 
 from agents.storage.safe_fs import SafeTree
-from twins.errors import BadFile, BadRappid, NoSuchTwin, TwinConflict
+from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConflictError
 from twins.workspace.identity_file import FILE, read_regular
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
@@ -45,7 +45,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     problem: str
 
 
-class Found(msgspec.Struct):
+class FoundTwin(msgspec.Struct):
     """What a scan found, twins in the order of their names."""
 
     twins: list[Twin] = msgspec.field(default_factory=list)
@@ -106,9 +106,9 @@ class MemoryCounter:
         return known[2]
 
 
-def scan(places: TwinPlaces, *, archived: bool = False) -> Found:
+def scan(places: TwinLayout, *, archived: bool = False) -> FoundTwin:
     """Every twin of one state. Dot-names are never twins, nor are folders without a ``rappid.json``."""
-    found = Found()
+    found = FoundTwin()
     folder = places.archive if archived else places.twins
     try:
         with os.scandir(folder) as entries:
@@ -119,11 +119,11 @@ def scan(places: TwinPlaces, *, archived: bool = False) -> Found:
         path = folder / name
         try:
             if is_link:
-                raise BadFile("It is a link; twins are folders.", do="Move the folder here.")
+                raise BadFileError("It is a link; twins are folders.", do="Move the folder here.")
             found.twins.append(Twin.read(path))
-        except NoSuchTwin:
+        except NoSuchTwinError:
             continue
-        except BadFile as problem:
+        except BadFileError as problem:
             if os.path.lexists(path / FILE):
                 found.unreadable.append(Unreadable(path, str(problem)))
     found.twins.sort(key=lambda twin: (twin.name.casefold(), twin.key))
@@ -131,7 +131,7 @@ def scan(places: TwinPlaces, *, archived: bool = False) -> Found:
 
 
 def list_twins(
-    places: TwinPlaces,
+    places: TwinLayout,
     *,
     archived: bool = False,
     presences: Mapping[str, Presence] | None = None,
@@ -163,11 +163,11 @@ def list_twins(
     return Listing(rows, found.unreadable)
 
 
-def find(places: TwinPlaces, selector: str, *, archived: bool | None = False) -> Twin:
+def find(places: TwinLayout, selector: str, *, archived: bool | None = False) -> Twin:
     """The twin that ``selector`` means: a rappid in any form, its tail, its name or its folder's name;
     else the name in other capitals; else the start of the tail (four digits or more).
 
-    ``archived`` None looks among active and archived ones. Raises ``NoSuchTwin``; ``TwinConflict``
+    ``archived`` None looks among active and archived ones. Raises ``NoSuchTwinError``; ``TwinConflictError``
     when several are meant, naming them.
     """
     wanted = " ".join(unicodedata.normalize("NFC", selector).split())
@@ -186,7 +186,7 @@ def _readings(wanted: str) -> Iterable[Callable[[Twin], bool]]:
     """How a selector may be meant, the most literal first."""
     try:
         identity = Rappid.parse(wanted).identity
-    except BadRappid:
+    except BadRappidError:
         identity = ""
     folded, digits = wanted.casefold(), wanted.replace("-", "").lower()
 
@@ -205,29 +205,29 @@ def _readings(wanted: str) -> Iterable[Callable[[Twin], bool]]:
         yield lambda twin: twin.rappid.digits.startswith(digits)
 
 
-def _ambiguous(wanted: str, meant: list[Twin]) -> TwinConflict:
+def _ambiguous(wanted: str, meant: list[Twin]) -> TwinConflictError:
     shown = ", ".join(f"{twin.name} ({twin.key[:12]})" for twin in meant[:5])
     more = f" and {len(meant) - 5} more" if len(meant) > 5 else ""
-    return TwinConflict(
+    return TwinConflictError(
         f'"{wanted[:60]}" can mean {len(meant)} twins: {shown}{more}.',
         do=f"Say which by the start of its rappid: {meant[0].key[:12]}",
     )
 
 
-def _nobody(wanted: str, twins: list[Twin]) -> NoSuchTwin:
+def _nobody(wanted: str, twins: list[Twin]) -> NoSuchTwinError:
     names = {twin.name.casefold(): twin.name for twin in twins}
     import difflib
 
     near = difflib.get_close_matches(wanted.casefold()[:60], names, n=1)
     do = f"Did you mean {names[near[0]]}?" if near else "rappd twins list"
-    return NoSuchTwin(f'No twin "{wanted[:60]}".', do=do)
+    return NoSuchTwinError(f'No twin "{wanted[:60]}".', do=do)
 
 
 def _count(path: Path, files: SafeTree) -> int | None:
     try:
         content = read_regular(path, _MAX_MEMORY, files)
         memories = json.loads(content) if content else {}
-    except (BadFile, ValueError, RecursionError):
+    except (BadFileError, ValueError, RecursionError):
         return None  # the list goes on; whoever opens the memories is told what is wrong with them
     return len(memories) if isinstance(memories, dict) else None
 

@@ -21,7 +21,7 @@ import uuid
 
 import msgspec
 
-from twins.errors import BadRappid
+from twins.errors import BadRappidError
 
 MAX_CHARACTERS = 512
 MAX_OWNER = 39
@@ -66,9 +66,9 @@ class Rappid(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Rappid:
-        """Reads any form in circulation. Raises ``BadRappid``; nothing is trimmed or repaired."""
+        """Reads any form in circulation. Raises ``BadRappidError``; nothing is trimmed or repaired."""
         if not isinstance(text, str):
-            raise BadRappid("A rappid is text.", do=_LOOKS)
+            raise BadRappidError("A rappid is text.", do=_LOOKS)
         if len(text) <= MAX_CHARACTERS:
             for form, pattern in _FORMS:
                 match = re.fullmatch(pattern, text)
@@ -83,24 +83,24 @@ class Rappid(msgspec.Struct, frozen=True):
                         part.get("kind") or "",
                     )
         shown = "".join(letter if letter.isprintable() else "?" for letter in text[:60])
-        raise BadRappid(f'"{shown}{"…" if len(text) > 60 else ""}" is not a rappid.', do=_LOOKS)
+        raise BadRappidError(f'"{shown}{"…" if len(text) > 60 else ""}" is not a rappid.', do=_LOOKS)
 
     @classmethod
     def mint(cls, owner: str, slug: str, entropy: bytes | None = None) -> Rappid:
         """A new one, ``rappid:@owner/slug:<64 hex>``.
 
         ``entropy``: 16 or more octets that nobody else has (a UUID4's, or a public key in SPKI DER);
-        drawn when absent. Raises ``BadRappid`` when a label does not satisfy RAPP/1.
+        drawn when absent. Raises ``BadRappidError`` when a label does not satisfy RAPP/1.
         """
         for what, label, limit in (("owner", owner, MAX_OWNER), ("slug", slug, 100)):
             if not re.fullmatch(_LABEL, label) or len(label) > limit:
-                raise BadRappid(
+                raise BadRappidError(
                     f'"{label[:60]}" cannot be the {what} of a rappid.',
                     do=f"Use 1 to {limit} of a-z, 0-9, single dashes between.",
                 )
         octets = uuid.uuid4().bytes if entropy is None else entropy
         if len(octets) < 16:
-            raise BadRappid("A rappid is minted from at least 16 octets.", do="Leave them out.")
+            raise BadRappidError("A rappid is minted from at least 16 octets.", do="Leave them out.")
         return cls.parse(f"rappid:@{owner}/{slug}:{_widen(octets)}")
 
     @property
@@ -147,10 +147,10 @@ def widened(old: Rappid, *, owner: str = "", slug: str = "") -> Rappid:
     """The RAPP/1 form under which an older rappid goes on; ``same`` holds between the two.
 
     Whoever writes it keeps the old text as ``_migrated_from``. Labels come from ``old`` where it has
-    them. Raises ``BadRappid`` when the tail cannot be widened (it has neither 32 nor 64 digits).
+    them. Raises ``BadRappidError`` when the tail cannot be widened (it has neither 32 nor 64 digits).
     """
     if len(old.wide) != 64:
-        raise BadRappid(
+        raise BadRappidError(
             f"{old.text[:80]} has {len(old.digits)} digits and cannot be carried over.",
             do="Keep it as it is.",
         )

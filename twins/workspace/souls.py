@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from agents.storage.safe_open import UnsafeFileError
-from twins.errors import BadFile, NoSuchFile
+from twins.errors import BadFileError, NoSuchFileError
 from twins.workspace.identity_file import read_regular
-from twins.workspace.layout import alone
+from twins.workspace.layout import exclusive_lock
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
@@ -61,7 +61,7 @@ def default_soul(kind: str, name: str) -> str:
 
 
 def read_soul(workspace: Workspace) -> str:
-    """The text in force; "" without a file. Raises ``BadFile`` when the file is no text."""
+    """The text in force; "" without a file. Raises ``BadFileError`` when the file is no text."""
     return _read(workspace, workspace.soul)
 
 
@@ -70,10 +70,10 @@ def edit_soul(
 ) -> SoulVersion | None:
     """Puts ``text`` in force; the one before it is copied to the history first.
 
-    Returns the copy; None when there was no text before, or it is the same. Raises ``BadFile``.
+    Returns the copy; None when there was no text before, or it is the same. Raises ``BadFileError``.
     """
     content = proper_soul(text)
-    with alone(workspace.root):
+    with exclusive_lock(workspace.root):
         before = read_regular(workspace.soul, _MAX_KEPT, workspace.files)
         if before == content:
             return None
@@ -85,7 +85,7 @@ def edit_soul(
 
 def take_name(workspace: Workspace, before: str, name: str) -> None:
     """Has the soul call it ``name`` where it begins as the soul of one called ``before``; another one stays."""
-    with suppress(BadFile):
+    with suppress(BadFileError):
         text = read_soul(workspace)
         found = re.match(rf"(?:# Soul\s+)?You are {re.escape(before)}(?=[,.])", text)
         if found:
@@ -112,7 +112,7 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
 
 
 def read_version(workspace: Workspace, number: int) -> str:
-    """The text of one earlier version. Raises ``NoSuchFile``."""
+    """The text of one earlier version. Raises ``NoSuchFileError``."""
     return _read(workspace, _version(workspace, number).path)
 
 
@@ -124,17 +124,19 @@ def restore_soul(workspace: Workspace, number: int, *, now: datetime | None = No
 
 
 def proper_soul(text: str) -> bytes:
-    """The bytes of a soul. Raises ``BadFile`` for what no model could be given."""
+    """The bytes of a soul. Raises ``BadFileError`` for what no model could be given."""
     if "\0" in text:
-        raise BadFile("A soul is text; this holds a NUL.", do="Give Markdown in UTF-8.")
+        raise BadFileError("A soul is text; this holds a NUL.", do="Give Markdown in UTF-8.")
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise BadFile("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
+        raise BadFileError("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
     if not text.strip():
-        raise BadFile("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
+        raise BadFileError("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
     if len(content) > MAX_BYTES:
-        raise BadFile(f"The soul has {len(content):,} bytes; {MAX_BYTES:,} are allowed.", do="Shorten it.")
+        raise BadFileError(
+            f"The soul has {len(content):,} bytes; {MAX_BYTES:,} are allowed.", do="Shorten it."
+        )
     return content
 
 
@@ -151,7 +153,7 @@ def _keep(workspace: Workspace, content: bytes, reason: str, now: datetime) -> P
             try:
                 files.write_durably(target, content)
             except UnsafeFileError as error:
-                raise BadFile(
+                raise BadFileError(
                     "soul_history is a link; nothing was changed.", do="Remove the link."
                 ) from error
             return target
@@ -165,7 +167,7 @@ def _history(workspace: Workspace) -> Path:
 def _version(workspace: Workspace, number: int) -> SoulVersion:
     found = next((kept for kept in soul_history(workspace) if kept.number == number), None)
     if found is None:
-        raise NoSuchFile(f"There is no earlier soul {number}.", do="rappd twins soul NAME --history")
+        raise NoSuchFileError(f"There is no earlier soul {number}.", do="rappd twins soul NAME --history")
     return found
 
 
@@ -176,7 +178,7 @@ def _read(workspace: Workspace, path: Path) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise BadFile(f"{path.name} is not text in UTF-8.", do="Restore an earlier soul.") from error
+        raise BadFileError(f"{path.name} is not text in UTF-8.", do="Restore an earlier soul.") from error
 
 
 def _moment(stamp: str) -> datetime | None:

@@ -11,7 +11,7 @@ import msgspec
 import orjson
 
 from agents.storage.safe_open import UnsafeFileError
-from twins.errors import BadFile, NoSuchFile
+from twins.errors import BadFileError, NoSuchFileError
 from twins.fs.portable_names import other_spelling, why_no_component
 from twins.workspace.agent_files import proper_name, sha256
 from twins.workspace.workspace import Workspace
@@ -19,7 +19,7 @@ from twins.workspace.workspace import Workspace
 _MAX_STATE = 4 << 20
 
 
-class Offered(msgspec.Struct, frozen=True):
+class OfferedAgent(msgspec.Struct, frozen=True):
     """One agent that a source offers. ``location`` is where its file is fetched from."""
 
     id: str
@@ -33,7 +33,7 @@ class Source(msgspec.Struct, frozen=True):
 
     name: str
     folder: Path
-    offered: tuple[Offered, ...]
+    offered: tuple[OfferedAgent, ...]
     fetched: dict[str, str]  # agent id -> sha256 of the file that is enabled
 
     @property
@@ -55,13 +55,13 @@ class Sources:
         return [self._source(name, entry) for name, entry in self._load().items()]
 
     def get(self, name: str) -> Source:
-        """One source. Raises ``NoSuchFile``."""
+        """One source. Raises ``NoSuchFileError``."""
         entry = self._load().get(name)
         if entry is None:
-            raise NoSuchFile(f'No source "{name[:120]}" is connected.', do="GET /repos lists them.")
+            raise NoSuchFileError(f'No source "{name[:120]}" is connected.', do="GET /repos lists them.")
         return self._source(name, entry)
 
-    def connect(self, name: str, offered: list[Offered]) -> Source:
+    def connect(self, name: str, offered: list[OfferedAgent]) -> Source:
         """Remembers a source; what was enabled of it stays enabled."""
         state = self._load()
         if name not in state:
@@ -85,12 +85,12 @@ class Sources:
         """Puts an agent's fetched file into service; returns its sha256, which is kept on record."""
         source = self.get(name)
         if all(one.id != agent_id for one in source.offered):
-            raise NoSuchFile(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
+            raise NoSuchFileError(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
         digest = sha256(content)
         file = proper_name(f"{agent_id}.py")
         others = (proper_name(f"{one}.py") for one in source.fetched)
         if other := other_spelling(file, others):
-            raise BadFile(
+            raise BadFileError(
                 f"{other} is enabled, and some disks take {file} for the same file.",
                 do="Disable that one first.",
             )
@@ -117,7 +117,7 @@ class Sources:
         return Source(
             name,
             self._workspace.sources / _folder_name(name),
-            tuple(Offered(**one) for one in entry["offered"]),
+            tuple(OfferedAgent(**one) for one in entry["offered"]),
             dict(entry["sha256"]),
         )
 
@@ -128,7 +128,7 @@ class Sources:
             except FileNotFoundError:
                 found = {}
             except (UnsafeFileError, orjson.JSONDecodeError) as error:
-                raise BadFile(
+                raise BadFileError(
                     f"{self._state_path} cannot be read.", do="Mend the file, or move it away."
                 ) from error
             entries = found.items() if isinstance(found, dict) else ()
@@ -151,12 +151,12 @@ def _complete(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_folder(name: str, connected: Iterable[str]) -> None:
-    """Raises ``BadFile`` for a source whose folder some system cannot hold beside those of the others."""
+    """Raises ``BadFileError`` for a source whose folder some system cannot hold beside those of the others."""
     folder = _folder_name(name)
     if why := why_no_component(folder):
-        raise BadFile(f"{name[:120]} cannot be connected: {why}.", do="Fork it under another name.")
+        raise BadFileError(f"{name[:120]} cannot be connected: {why}.", do="Fork it under another name.")
     if other_spelling(folder, map(_folder_name, connected)):
-        raise BadFile(
+        raise BadFileError(
             f"A source that differs from {name[:120]} in its spelling alone is connected.",
             do="Disconnect that one first.",
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from twins.errors import NoSuchTwin, TwinConflict
+from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import DEFAULT_KIND, Identity, proper_kind, proper_name
-from twins.workspace.layout import TwinPlaces, alone
+from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.rappid import MAX_OWNER, Rappid, label
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.workspace import Workspace
@@ -29,7 +29,7 @@ class Twin(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, folder: Path) -> Twin:
-        """The twin at ``folder``. Raises ``NoSuchTwin`` when none lives there, ``BadFile``."""
+        """The twin at ``folder``. Raises ``NoSuchTwinError`` when none lives there, ``BadFileError``."""
         return cls(Workspace.at(folder), Identity.read(folder))
 
     @property
@@ -69,7 +69,7 @@ class Twin(msgspec.Struct, frozen=True):
 
 
 def mint(
-    places: TwinPlaces,
+    places: TwinLayout,
     name: str,
     *,
     owner: str,
@@ -80,7 +80,7 @@ def mint(
 ) -> Twin:
     """A new twin, whole or not at all. ``owner`` and ``name`` are free text; labels are made of them.
 
-    ``soul`` is the kind's own when empty. Raises ``BadName``, ``BadFile``.
+    ``soul`` is the kind's own when empty. Raises ``BadNameError``, ``BadFileError``.
     """
     at = now or datetime.now(UTC)
     rappid = mint_rappid(owner, name, entropy)
@@ -107,13 +107,13 @@ def adopt(
 ) -> Twin:
     """The one who lives in the host's workspace; gets a rappid, once, where there is none yet.
 
-    Raises ``BadName``, ``BadFile``.
+    Raises ``BadNameError``, ``BadFileError``.
     """
     at = now or datetime.now(UTC)
-    with alone(workspace.root):
+    with exclusive_lock(workspace.root):
         try:
             return Twin(workspace, Identity.read(workspace.root))
-        except NoSuchTwin:
+        except NoSuchTwinError:
             rappid = mint_rappid(owner, name, entropy)
         identity = Identity.new(rappid, name=name, kind=HOST_KIND, born_at=at)
         identity = identity.changed(host=host, platform=platform)
@@ -127,21 +127,21 @@ def mint_rappid(owner: str, name: str, entropy: bytes | None = None) -> Rappid:
     return Rappid.mint(label(owner, MAX_OWNER, otherwise="local"), label(name), entropy)
 
 
-def settle(places: TwinPlaces, staged: Path, identity: Identity) -> Twin:
-    """Moves a staged twin to its place among the active. Raises ``TwinConflict`` when one is there,
+def settle(places: TwinLayout, staged: Path, identity: Identity) -> Twin:
+    """Moves a staged twin to its place among the active. Raises ``TwinConflictError`` when one is there,
     or in the archive."""
     key = identity.rappid.key
     if places.archived(key).exists():
-        raise TwinConflict(f"{identity.name} is archived here.", do=f"rappd twins unarchive {key[:12]}")
+        raise TwinConflictError(f"{identity.name} is archived here.", do=f"rappd twins unarchive {key[:12]}")
     places.settle(staged, places.active(key))
     return Twin(Workspace.at(places.active(key)), identity)
 
 
 def rename(twin: Twin, name: str) -> Twin:
-    """Gives it another name. Identity, folder and slug stay. Raises ``BadName``."""
+    """Gives it another name. Identity, folder and slug stay. Raises ``BadNameError``."""
     text = proper_name(name)
     root = twin.workspace.root
-    with alone(root):
+    with exclusive_lock(root):
         identity = Identity.read(root)
         # A file that shows a display name would go on showing it.
         shown = {"display_name": text} if identity.fields.get("display_name") else {}

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agents.storage.safe_fs import SafeTree
-from twins.errors import BadFile, NoSuchFile, TwinError
+from twins.errors import BadFileError, NoSuchFileError, TwinError
 
 _NAME = "voice.zip"
 _MEMBER = "voice.json"
@@ -19,7 +19,7 @@ _MAX = 1 << 20
 _MAX_FILE = 2 * _MAX
 
 
-class WrongPassword(TwinError):
+class WrongPasswordError(TwinError):
     """The password does not open the file."""
 
     code = "wrong_password"
@@ -31,7 +31,7 @@ class WrongPassword(TwinError):
 
 
 def read(root: Path, password: str) -> dict[str, Any]:
-    """The settings; {} when there is no file. Raises ``WrongPassword``."""
+    """The settings; {} when there is no file. Raises ``WrongPasswordError``."""
     found = SafeTree(root).read_if_there(_NAME, _MAX_FILE)
     return {} if found is None else _open(found, password)
 
@@ -39,17 +39,17 @@ def read(root: Path, password: str) -> dict[str, Any]:
 def write(root: Path, password: str, settings: dict[str, Any]) -> None:
     """Replaces the settings. A password is required: the file holds a speech service's key."""
     if not password:
-        raise BadFile("A password is needed to keep voice settings.", do="Send _password.")
+        raise BadFileError("A password is needed to keep voice settings.", do="Send _password.")
     if len(orjson.dumps(settings)) > _MAX:
-        raise BadFile(f"The voice settings have more than {_MAX} bytes.", do="Keep fewer.")
+        raise BadFileError(f"The voice settings have more than {_MAX} bytes.", do="Keep fewer.")
     SafeTree(root).write_durably(_NAME, _pack(settings, password))
 
 
 def content(root: Path) -> bytes:
-    """The encrypted file itself. Raises ``NoSuchFile``."""
+    """The encrypted file itself. Raises ``NoSuchFileError``."""
     found = SafeTree(root).read_if_there(_NAME, _MAX_FILE)
     if found is None:
-        raise NoSuchFile("There is no voice.zip.", do="POST /voice/config first.")
+        raise NoSuchFileError("There is no voice.zip.", do="POST /voice/config first.")
     return found
 
 
@@ -73,14 +73,14 @@ def _open(found: bytes, password: str) -> dict[str, Any]:
         with pyzipper.AESZipFile(io.BytesIO(found)) as archive:
             info = archive.getinfo(_MEMBER)
             if info.file_size > _MAX:
-                raise BadFile("voice.json is too large.", do="Make the file anew.")
+                raise BadFileError("voice.json is too large.", do="Make the file anew.")
             settings = orjson.loads(archive.read(info, pwd=password.encode("utf-8", "replace")))
     except damaged as error:
-        raise BadFile("That is no voice.zip.", do="Export it again.") from error
+        raise BadFileError("That is no voice.zip.", do="Export it again.") from error
     except RuntimeError as error:  # and for a wrong or missing password
-        raise WrongPassword from error
+        raise WrongPasswordError from error
     if not isinstance(settings, dict):
-        raise BadFile("voice.json is not an object.", do="Export it again.")
+        raise BadFileError("voice.json is not an object.", do="Export it again.")
     return settings
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import NamedTuple
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 
 FILE = ".env"
 MAX_BYTES = 64 << 10
@@ -61,32 +61,32 @@ class WorkspaceVariables(NamedTuple):
 def parse(text: str) -> WorkspaceVariables:
     """The variables in the text of a ``.env``.
 
-    Raises ``BadFile`` for a text that is too large, or holds what no variable can.
+    Raises ``BadFileError`` for a text that is too large, or holds what no variable can.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise BadFile(f"{FILE} has more than {MAX_BYTES >> 10} KB; none of it is used.", do=_DO)
+        raise BadFileError(f"{FILE} has more than {MAX_BYTES >> 10} KB; none of it is used.", do=_DO)
     if "\0" in text:
-        raise BadFile(f"{FILE} holds a zero byte; none of it is used.", do=_DO)
+        raise BadFileError(f"{FILE} holds a zero byte; none of it is used.", do=_DO)
     if _BLANKS.search(text):
-        raise BadFile(f"{FILE} holds {_MAX_BLANKS} blanks in a row; none of it is used.", do=_DO)
+        raise BadFileError(f"{FILE} holds {_MAX_BLANKS} blanks in a row; none of it is used.", do=_DO)
     from dotenv.parser import parse_stream  # most workspaces have no .env, and every start would pay for it
 
     found = [
         (one.key, one.value) for one in parse_stream(StringIO(text)) if one.key and one.value is not None
     ]
     if len(found) > MAX_VARIABLES:
-        raise BadFile(f"{FILE} has more than {MAX_VARIABLES} variables; none of it is used.", do=_DO)
+        raise BadFileError(f"{FILE} has more than {MAX_VARIABLES} variables; none of it is used.", do=_DO)
     known = _resolved(found)
     taken = {name: value for name, value in known.items() if not is_reserved(name)}
     return WorkspaceVariables(taken, tuple(sorted(known.keys() - taken.keys())))
 
 
 def decode(content: bytes) -> str:
-    """The text of a ``.env``. Raises ``BadFile`` for bytes that are no UTF-8."""
+    """The text of a ``.env``. Raises ``BadFileError`` for bytes that are no UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadFile(f"{FILE} is not text in UTF-8; none of it is used.", do=_DO) from error
+        raise BadFileError(f"{FILE} is not text in UTF-8; none of it is used.", do=_DO) from error
 
 
 def is_reserved(name: str) -> bool:
@@ -105,7 +105,7 @@ def masked(content: bytes) -> str:
     """The names in a ``.env``, one a line, with ``…`` for each value that is not empty."""
     try:
         found = parse(decode(content))
-    except BadFile as problem:
+    except BadFileError as problem:
         return f"# {problem}\n"
     rows = [f"{name}={'…' if value else ''}" for name, value in found.taken.items()]
     rows += [f"# {name}: never taken from a workspace" for name in found.left_out]
@@ -113,7 +113,7 @@ def masked(content: bytes) -> str:
 
 
 def _resolved(values: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The values with references to earlier entries replaced. Raises ``BadFile`` when they grow too large."""
+    """The values with references to earlier entries replaced. Raises ``BadFileError`` when they grow too large."""
     known: dict[str, str] = {}
 
     def referred(match: re.Match[str]) -> str:
@@ -123,9 +123,9 @@ def _resolved(values: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name, value in values:
         grown = sum(len(known.get(match["name"], "")) for match in _REFERENCE.finditer(value))
         if len(value) + grown > _MAX_VALUE:
-            raise BadFile(f"{FILE}: {name[:60]} is too large; none of the file is used.", do=_DO)
+            raise BadFileError(f"{FILE}: {name[:60]} is too large; none of the file is used.", do=_DO)
         known[name] = _REFERENCE.sub(referred, value)
         size += len(known[name])
         if size > _MAX_ALL:
-            raise BadFile(f"{FILE} grows past {_MAX_ALL >> 20} MB; none of it is used.", do=_DO)
+            raise BadFileError(f"{FILE} grows past {_MAX_ALL >> 20} MB; none of it is used.", do=_DO)
     return known

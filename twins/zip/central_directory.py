@@ -10,11 +10,11 @@ from itertools import compress
 from operator import not_
 from typing import NamedTuple
 
-from twins.errors import BadEgg
-from twins.zip.end_record import find_ending
+from twins.errors import BadEggError
+from twins.zip.end_record import find_end_record
 from twins.zip.extra_fields import NEEDLESS, Fields, fields, wide_values
-from twins.zip.fast_directory import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, Columns, columns
-from twins.zip.file_slice import Window
+from twins.zip.fast_directory import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, DirectoryColumns, columns
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,
@@ -24,7 +24,7 @@ from twins.zip.layout import (
 )
 from twins.zip.limits import Limits
 from twins.zip.member_types import refuse_kind
-from twins.zip.name_decoding import spelled
+from twins.zip.name_decoding import decode_name
 from twins.zip.names import safe_path, shown
 
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}
@@ -47,14 +47,14 @@ class Entry(NamedTuple):
 
 
 @dataclass
-class Directory:
+class CentralDirectory:
     """The list, and where it begins. ``bare``: no comments and no extra fields in it. It was read record by
     record (``listed``), or in one go because it is plain (``plain``)."""
 
     start: int
     bare: bool
     listed: list[Entry] | None = None
-    plain: Columns | None = None
+    plain: DirectoryColumns | None = None
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -120,17 +120,17 @@ class Directory:
         return tuple(entry.name for entry in self.entries if entry.folder and entry.name)
 
 
-def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) -> Directory:
+def read_directory(window: FileSlice, limits: Limits, deviations: dict[str, None]) -> CentralDirectory:
     """Reads the list of ``window``'s archive and refuses what it can tell by itself.
 
-    Raises ``BadEgg`` for damage and what cannot be read here, ``HostileEgg`` for names that lead
+    Raises ``BadEggError`` for damage and what cannot be read here, ``HostileEgg`` for names that lead
     outside, links and devices, and more than ``limits`` allow. What was let pass goes to ``deviations``.
     """
-    ending = find_ending(window, limits, deviations)
+    ending = find_end_record(window, limits, deviations)
     octets = window.read(ending.start, ending.size)
     plain = columns(octets, ending.files, window)
     if plain is not None:
-        return Directory(ending.start, plain.bare and not ending.comment, plain=plain)
+        return CentralDirectory(ending.start, plain.bare and not ending.comment, plain=plain)
     entries = []
     bare = not ending.comment
     at = 0
@@ -153,7 +153,7 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
         if extra_length or FULL32 in (size, compressed, offset) or not raw.isascii():
             found = fields(octets[at : at + extra_length], name, window)
             size, compressed, offset = _widened(found, [size, compressed, offset], name, window, deviations)
-            name = spelled(raw, flags, found, window, deviations)
+            name = decode_name(raw, flags, found, window, deviations)
         at += extra_length + comment_length
         if extra_length or comment_length:
             bare = False
@@ -180,17 +180,17 @@ def read_directory(window: Window, limits: Limits, deviations: dict[str, None]) 
         entries.append(Entry(name, folder, head, raw, flags, method, crc, compressed, size, offset))
     if at != len(octets):
         raise window.hostile("This egg hides bytes in its list of files")
-    return Directory(ending.start, bare, entries)
+    return CentralDirectory(ending.start, bare, entries)
 
 
-def _odd_method(method: int, name: str, window: Window) -> BadEgg:
+def _odd_method(method: int, name: str, window: FileSlice) -> BadEggError:
     if method == STORED:
         return window.hostile(f"{shown(name)} has two sizes")
     return window.unreadable(f"{shown(name)} is packed with {_METHODS.get(method, f'method {method}')}")
 
 
 def _widened(
-    found: Fields, numbers: list[int], name: str, window: Window, deviations: dict[str, None]
+    found: Fields, numbers: list[int], name: str, window: FileSlice, deviations: dict[str, None]
 ) -> list[int]:
     """Size, compressed and offset, each from the ZIP64 field where the record says so and only there."""
     wanted = [place for place, number in enumerate(numbers) if number == FULL32]

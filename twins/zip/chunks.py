@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.zip.names import shown
 
 PIECE = 1 << 20
@@ -42,31 +42,31 @@ def of_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def opened(path: Path, name: str) -> tuple[int, int]:
-    """Descriptor and size of a regular file; links are not followed. Raises ``BadFile``, calling it ``name``."""
+    """Descriptor and size of a regular file; links are not followed. Raises ``BadFileError``, calling it ``name``."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no such path"
-        raise BadFile(f"{shown(name)} cannot be read: {why}", do="look at the file") from error
+        raise BadFileError(f"{shown(name)} cannot be read: {why}", do="look at the file") from error
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise BadFile(f"{shown(name)} is no regular file", do="leave it out")
+        raise BadFileError(f"{shown(name)} is no regular file", do="leave it out")
     return handle, status.st_size
 
 
 def of_file(handle: int, size: int, name: str) -> Iterator[bytes]:
-    """The first ``size`` bytes of an open file. Raises ``BadFile`` where there are fewer by now."""
+    """The first ``size`` bytes of an open file. Raises ``BadFileError`` where there are fewer by now."""
     for at in range(0, size, PIECE):
         yield exactly(handle, min(PIECE, size - at), name)
 
 
 def exactly(handle: int, count: int, name: str) -> bytes:
-    """The next ``count`` bytes of an open file. Raises ``BadFile`` where there are fewer by now."""
+    """The next ``count`` bytes of an open file. Raises ``BadFileError`` where there are fewer by now."""
     octets = os.read(handle, count)
     while len(octets) < count:
         more = os.read(handle, count - len(octets))
         if not more:
-            raise BadFile(f"{shown(name)} changed while it was packed", do="try again")
+            raise BadFileError(f"{shown(name)} changed while it was packed", do="try again")
         octets += more
     return octets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from twins.zip.extra_fields import NEEDLESS
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,
@@ -25,7 +25,7 @@ _MOST_LIST = 64 << 20
 _BLOCK = 10240
 
 
-class Ending(NamedTuple):
+class EndRecord(NamedTuple):
     """Place and bytes of the list, how many files it names, and the archive's comment."""
 
     start: int
@@ -34,8 +34,8 @@ class Ending(NamedTuple):
     comment: bytes
 
 
-def find_ending(window: Window, limits: Limits, deviations: dict[str, None]) -> Ending:
-    """Raises ``BadEgg`` where the end is missing, ``HostileEgg`` where bytes stand around the archive."""
+def find_end_record(window: FileSlice, limits: Limits, deviations: dict[str, None]) -> EndRecord:
+    """Raises ``BadEggError`` where the end is missing, ``HostileEgg`` where bytes stand around the archive."""
     reach = min(window.length, END.size + _MOST_COMMENT)
     tail = window.read(window.length - reach, reach)
     place, after = _place(tail, window)
@@ -66,13 +66,13 @@ def find_ending(window: Window, limits: Limits, deviations: dict[str, None]) -> 
         if size and window.read(at - size, len(CENTRAL_SIGN)) == CENTRAL_SIGN:
             raise window.hostile("Something else stands in front of this archive")
         raise window.hostile("This egg hides bytes behind its list of files")
-    return Ending(start, size, count, comment)
+    return EndRecord(start, size, count, comment)
 
 
 _FULL = (FULL16, FULL16, FULL16, FULL16, FULL32, FULL32)
 
 
-def _place(tail: bytes, window: Window) -> tuple[int, int]:
+def _place(tail: bytes, window: FileSlice) -> tuple[int, int]:
     """Where in ``tail`` the one end record begins and ends, its comment included.
 
     It reaches to the end, save for less than a block of zeros, as writers that think in tapes leave.
@@ -96,7 +96,7 @@ def _place(tail: bytes, window: Window) -> tuple[int, int]:
     raise window.damaged("its end is missing")
 
 
-def _wide(window: Window, at: int) -> tuple[int, ...] | None:
+def _wide(window: FileSlice, at: int) -> tuple[int, ...] | None:
     """What the ZIP64 end says, if one stands right before the end record at ``at``."""
     if at < LOCATOR.size:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     AES_FIELD,
     ASI_UNIX_FIELD,
@@ -25,8 +25,8 @@ _PKWARE_UNIX_FIXED = 12  # times and owner; a link's target or a device's number
 _ASI_UNIX_FIXED = 14
 
 
-def fields(extra: bytes, name: str, window: Window) -> Fields:
-    """The fields in ``extra``. Raises ``BadEgg`` for broken ones, ``HostileEgg`` for links and devices."""
+def fields(extra: bytes, name: str, window: FileSlice) -> Fields:
+    """The fields in ``extra``. Raises ``BadEggError`` for broken ones, ``HostileEgg`` for links and devices."""
     found = []
     at, end = 0, len(extra)
     while at + FIELD.size <= end:
@@ -67,7 +67,7 @@ def _are_idle(extras: list[bytes], length: int) -> bool:
     return at == length
 
 
-def wide_values(found: Fields, name: str, window: Window) -> list[int] | None:
+def wide_values(found: Fields, name: str, window: FileSlice) -> list[int] | None:
     """The 64-bit numbers of the ZIP64 field, None without one. A second field is one too many."""
     contents = [content for tag, content in found if tag == ZIP64_FIELD]
     if not contents:
@@ -79,7 +79,7 @@ def wide_values(found: Fields, name: str, window: Window) -> list[int] | None:
     return [int.from_bytes(content[at : at + 8], "little") for at in range(0, whole, 8)]
 
 
-def _check(tag: int, content: bytes, name: str, window: Window) -> None:
+def _check(tag: int, content: bytes, name: str, window: FileSlice) -> None:
     if tag in (AES_FIELD, STRONG_ENCRYPTION_FIELD):
         raise window.unreadable(f"{shown(name)} is encrypted")
     if tag == PKWARE_UNIX_FIELD and len(content) > _PKWARE_UNIX_FIXED:

@@ -10,14 +10,16 @@ from itertools import chain
 from pathlib import Path
 
 from twins.zip.names import NameSet, safe_path
-from twins.zip.ordered_pool import Ahead, in_tasks
+from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 from twins.zip.reader import Archive
-from twins.zip.writer import Written
+from twins.zip.writer import WrittenArchive
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def extract(archive: Archive, into: Path, *, targets: Mapping[str, str] | None = None) -> list[Written]:
+def extract(
+    archive: Archive, into: Path, *, targets: Mapping[str, str] | None = None
+) -> list[WrittenArchive]:
     """Writes members below ``into``, an existing folder of the caller's own that nobody else writes to.
 
     ``targets`` maps members to paths below it, members it leaves out stay packed; without it all go by
@@ -34,10 +36,10 @@ def extract(archive: Archive, into: Path, *, targets: Mapping[str, str] | None =
     made = {""}
     archive.look_through()
 
-    def write(files: list[tuple[str, str]]) -> list[Written]:
+    def write(files: list[tuple[str, str]]) -> list[WrittenArchive]:
         return [_write(archive, name, f"{into}/{target}", ahead) for name, target in files]
 
-    with Ahead[list[Written]]() as ahead:
+    with OrderedThreadPool[list[WrittenArchive]]() as ahead:
         written = []
         for task in in_tasks((pair, archive.size_of(pair[0])) for pair in targets.items()):
             for _, target in task:
@@ -55,7 +57,9 @@ def _make_above(path: str, into: Path, made: set[str]) -> None:
         made.add(above)
 
 
-def _write(archive: Archive, name: str, path: str, ahead: Ahead[list[Written]]) -> Written:
+def _write(
+    archive: Archive, name: str, path: str, ahead: OrderedThreadPool[list[WrittenArchive]]
+) -> WrittenArchive:
     chunks = ahead.unless_stopped(archive.chunks(name))
     handle = os.open(path, _FLAGS, 0o600)
     try:
@@ -67,6 +71,6 @@ def _write(archive: Archive, name: str, path: str, ahead: Ahead[list[Written]]) 
             left = memoryview(chunk)
             while left:
                 left = left[os.write(handle, left) :]
-        return Written(name, size, digest.hexdigest())
+        return WrittenArchive(name, size, digest.hexdigest())
     finally:
         os.close(handle)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from twins.errors import HostileEgg
 from twins.zip.bulk_names import all_safe
 from twins.zip.extra_fields import are_idle
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,
@@ -42,7 +42,7 @@ _CRC, _COMPRESSED, _SIZE, _ATTRIBUTES, _OFFSET = 12, 16, 20, 34, 38
 _EMPTY = range(28, 32)  # length of a comment, number of a disk
 
 
-class Columns(NamedTuple):
+class DirectoryColumns(NamedTuple):
     """What a plain list says, a column for each field, in its order. All are files and folders with safe names,
     of which no two are one on any disk; ``records`` are its records' bytes without their signature, ``folders``
     says which are folders, ``bare`` that no record has extra fields."""
@@ -76,7 +76,7 @@ class Columns(NamedTuple):
         return CENTRAL_SIGN + self.records[place][:FIXED]
 
 
-def columns(octets: bytes, count: int, window: Window) -> Columns | None:
+def columns(octets: bytes, count: int, window: FileSlice) -> DirectoryColumns | None:
     """The columns of the list ``octets`` of so many records; None unless all of it is plain."""
     before, *records = octets.split(CENTRAL_SIGN)
     if before or not records or len(records) != count:
@@ -121,7 +121,9 @@ def columns(octets: bytes, count: int, window: Window) -> Columns | None:
         _is_as_it_says(one, folder, window) for one, folder in set(zip(attributes, folders, strict=True))
     ):
         return None
-    return Columns(bare, folders, names, records, raws, flags, methods, crcs, compressed, sizes, offsets)
+    return DirectoryColumns(
+        bare, folders, names, records, raws, flags, methods, crcs, compressed, sizes, offsets
+    )
 
 
 def _column(fixed: bytes, at: int, width: int) -> array[int]:
@@ -135,7 +137,7 @@ def _column(fixed: bytes, at: int, width: int) -> array[int]:
     return column
 
 
-def _is_as_it_says(attributes: int, folder: bool, window: Window) -> bool:
+def _is_as_it_says(attributes: int, folder: bool, window: FileSlice) -> bool:
     try:
         refuse_kind(attributes, "", folder, window)
     except HostileEgg:

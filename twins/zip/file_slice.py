@@ -6,11 +6,11 @@ import os
 import stat
 from pathlib import Path
 
-from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
+from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
 from twins.zip.names import LEAVE_IT, shown
 
 
-class Window:
+class FileSlice:
     """Reads ``length`` bytes from ``start`` of a descriptor; nothing outside them can be reached.
 
     ``label`` is what a person calls the archive. Reads at given places, so threads may share one.
@@ -23,27 +23,27 @@ class Window:
         self.label = label
 
     @classmethod
-    def of(cls, path: Path) -> Window:
-        """All of a regular file. Raises ``NoSuchFile``, and ``BadFile`` for what is none or cannot be read."""
+    def of(cls, path: Path) -> FileSlice:
+        """All of a regular file. Raises ``NoSuchFileError``, and ``BadFileError`` for what is none or cannot be read."""
         label = shown(path.name)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, ValueError):  # a name with NUL is none
-            raise NoSuchFile(f"There is no file {shown(str(path))}", do="look at the path") from None
+            raise NoSuchFileError(f"There is no file {shown(str(path))}", do="look at the path") from None
         except OSError as error:
-            raise BadFile(f"{label} cannot be read: {error.strerror}", do="look at the file") from error
+            raise BadFileError(f"{label} cannot be read: {error.strerror}", do="look at the file") from error
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             os.close(handle)
-            raise BadFile(f"{label} is no file that can be opened", do="name an egg")
+            raise BadFileError(f"{label} is no file that can be opened", do="name an egg")
         return cls(handle, 0, status.st_size, label)
 
-    def part(self, start: int, length: int, label: str) -> Window:
+    def part(self, start: int, length: int, label: str) -> FileSlice:
         """A stretch of this stretch, with a descriptor of its own."""
-        return Window(os.dup(self.handle), self.start + start, length, label)
+        return FileSlice(os.dup(self.handle), self.start + start, length, label)
 
     def read(self, at: int, count: int) -> bytes:
-        """Exactly ``count`` bytes. Raises ``BadEgg`` where there are fewer."""
+        """Exactly ``count`` bytes. Raises ``BadEggError`` where there are fewer."""
         if at < 0 or count < 0 or at + count > self.length:
             raise self.damaged()
         octets = os.pread(self.handle, count, self.start + at)
@@ -60,15 +60,15 @@ class Window:
             os.close(self.handle)
             self.handle = -1
 
-    def damaged(self, where: str = "") -> BadEgg:
+    def damaged(self, where: str = "") -> BadEggError:
         """What broke on its way here; ``where`` names the file or the part."""
         inside = f" ({where})" if where else ""
-        return BadEgg(f"{self.label} is damaged{inside}; nothing was written", do="get it again")
+        return BadEggError(f"{self.label} is damaged{inside}; nothing was written", do="get it again")
 
     def hostile(self, why: str) -> HostileEgg:
         """What no honest writer makes."""
         return HostileEgg(f"{why}; refused whole", do=LEAVE_IT)
 
-    def unreadable(self, why: str) -> BadEgg:
+    def unreadable(self, why: str) -> BadEggError:
         """What may be honest and whole, but cannot be read here."""
-        return BadEgg(f"{why}, which cannot be read here; nothing was written", do="pack it again")
+        return BadEggError(f"{why}, which cannot be read here; nothing was written", do="pack it again")

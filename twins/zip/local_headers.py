@@ -7,10 +7,10 @@ from itertools import compress
 from operator import add, not_
 from typing import NamedTuple
 
-from twins.zip.central_directory import Directory, Entry
+from twins.zip.central_directory import CentralDirectory, Entry
 from twins.zip.extra_fields import NEEDLESS, Fields, fields, wide_values
-from twins.zip.fast_directory import FIXED, Columns
-from twins.zip.file_slice import Window
+from twins.zip.fast_directory import FIXED, DirectoryColumns
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     DESCRIPTOR_SIGN,
     FULL32,
@@ -19,7 +19,7 @@ from twins.zip.layout import (
     SIZES_FOLLOW,
     STORED,
 )
-from twins.zip.name_decoding import spelled
+from twins.zip.name_decoding import decode_name
 from twins.zip.names import shown
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
@@ -38,20 +38,20 @@ class Member(NamedTuple):
     data: int
 
 
-class Located(NamedTuple):
+class LocatedMember(NamedTuple):
     """Members in the order of the list. ``bare``: every record in front is the one in the list, no more."""
 
     members: list[Member]
     bare: bool
 
 
-def locate(window: Window, directory: Directory, deviations: dict[str, None]) -> Located:
+def locate(window: FileSlice, directory: CentralDirectory, deviations: dict[str, None]) -> LocatedMember:
     """Reads every file's own record. Raises ``HostileEgg`` where two files share bytes, where bytes belong
-    to none, and where a record differs from the list; ``BadEgg`` where there is no record."""
+    to none, and where a record differs from the list; ``BadEggError`` where there is no record."""
     if directory.plain is not None and directory.bare:
         members = _bare_members(window, directory.plain, directory.start)
         if members is not None:
-            return Located(members, True)
+            return LocatedMember(members, True)
     entries = directory.entries
     order = sorted(range(len(entries)), key=lambda place: entries[place].offset)
     if order != list(range(len(entries))):
@@ -70,17 +70,17 @@ def locate(window: Window, directory: Directory, deviations: dict[str, None]) ->
             data = _judge(head, entry, end, window, deviations)
         places[place] = data
     members = [_member(entry, data) for entry, data in zip(entries, places, strict=True) if not entry.folder]
-    return Located(members, bare)
+    return LocatedMember(members, bare)
 
 
-def locate_one(window: Window, directory: Directory, name: str) -> Member:
+def locate_one(window: FileSlice, directory: CentralDirectory, name: str) -> Member:
     """Reads the record in front of one file alone. Raises as ``locate`` for what is wrong with this one."""
     entry = directory.entry(name)
     head = window.read(entry.offset, LOCAL.size + len(entry.raw))
     return _member(entry, _judge(head, entry, directory.next_after(entry), window, {}))
 
 
-def _bare_members(window: Window, plain: Columns, end: int) -> list[Member] | None:
+def _bare_members(window: FileSlice, plain: DirectoryColumns, end: int) -> list[Member] | None:
     """The members, if all lie in the order of the list, side by side, and every record in front is the one in
     the list; None leaves it to the look at each."""
     lengths = [LOCAL.size + len(raw) for raw in plain.raws]
@@ -98,7 +98,7 @@ def _bare_members(window: Window, plain: Columns, end: int) -> list[Member] | No
     return list(compress(found, map(not_, plain.folders)))
 
 
-def _heads(window: Window, starts: Iterable[int], lengths: Iterable[int]) -> Iterator[bytes]:
+def _heads(window: FileSlice, starts: Iterable[int], lengths: Iterable[int]) -> Iterator[bytes]:
     """The fixed part and the name of every record, ``starts`` ascending."""
     block, block_at, block_end = b"", 0, 0
     for start, length in zip(starts, lengths, strict=False):
@@ -123,7 +123,7 @@ def _is_bare(head: bytes, entry: Entry) -> bool:
     )
 
 
-def _judge(head: bytes, entry: Entry, end: int, window: Window, deviations: dict[str, None]) -> int:
+def _judge(head: bytes, entry: Entry, end: int, window: FileSlice, deviations: dict[str, None]) -> int:
     """Where the file's bytes begin, once its record is judged; the next record begins at ``end``."""
     if not head.startswith(LOCAL_SIGN):
         raise window.damaged(shown(entry.name))
@@ -138,13 +138,15 @@ def _judge(head: bytes, entry: Entry, end: int, window: Window, deviations: dict
     return data
 
 
-def _compare(head: bytes, entry: Entry, found: Fields, window: Window, deviations: dict[str, None]) -> None:
+def _compare(
+    head: bytes, entry: Entry, found: Fields, window: FileSlice, deviations: dict[str, None]
+) -> None:
     """Whether the record in front tells the same file; sizes may be left to what follows the file."""
     _, _, flags, method, _, _, crc, compressed, size, *_ = LOCAL.unpack_from(head)
     name = shown(entry.name)
     if head[LOCAL.size :] != entry.raw or len(entry.raw) != head[26] | head[27] << 8:
         raise window.hostile(f"{name} has a second name")
-    spelled(entry.raw, flags, found, window, deviations)
+    decode_name(entry.raw, flags, found, window, deviations)
     if method != entry.method or (flags ^ entry.flags) & ~_SPEED_BITS:
         raise window.hostile(f"{name} is described in two ways")
     wide = wide_values(found, name, window)
@@ -165,7 +167,7 @@ def _compare(head: bytes, entry: Entry, found: Fields, window: Window, deviation
         raise window.hostile(f"{name} has two sizes")
 
 
-def _descriptor(entry: Entry, data: int, rest: int, window: Window, deviations: dict[str, None]) -> None:
+def _descriptor(entry: Entry, data: int, rest: int, window: FileSlice, deviations: dict[str, None]) -> None:
     """What lies between a file's bytes and the next record: nothing, or the sizes that follow."""
     if not rest and (not entry.flags & SIZES_FOLLOW or entry.folder):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.names import shown
 
 _DOS_VOLUME, _DOS_FOLDER, _DOS_DEVICE, _NTFS_REPARSE = 0x08, 0x10, 0x40, 0x400
@@ -17,7 +17,7 @@ _WORDS = {
 }
 
 
-def refuse_kind(attributes: int, name: str, folder: bool, window: Window) -> None:
+def refuse_kind(attributes: int, name: str, folder: bool, window: FileSlice) -> None:
     """Raises ``HostileEgg`` when external attributes make a member anything but a file or a folder.
 
     Both halves are read whatever system the archive names, as extractors differ in whom they believe.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from twins.zip.extra_fields import Fields
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.layout import UNICODE_PATH_FIELD, UTF8
 from twins.zip.names import shown
 
@@ -13,7 +13,7 @@ _UNICODE_PATH_FIXED = 5
 UNMARKED = "Names outside ASCII are not marked as UTF-8."
 
 
-def spelled(raw: bytes, flags: int, found: Fields, window: Window, deviations: dict[str, None]) -> str:
+def decode_name(raw: bytes, flags: int, found: Fields, window: FileSlice, deviations: dict[str, None]) -> str:
     """The name as text. UTF-8 is tried before code page 437, as many writers forget to mark it."""
     second = _second_name(raw, found, window)
     if raw.isascii():
@@ -33,7 +33,7 @@ def spelled(raw: bytes, flags: int, found: Fields, window: Window, deviations: d
     return name
 
 
-def _second_name(raw: bytes, found: Fields, window: Window) -> str | None:
+def _second_name(raw: bytes, found: Fields, window: FileSlice) -> str | None:
     """What the Unicode Path field says (APPNOTE 4.6.9), if it is about this very name."""
     names = [content for tag, content in found if tag == UNICODE_PATH_FIELD]
     if len(names) > 1:
@@ -46,7 +46,7 @@ def _second_name(raw: bytes, found: Fields, window: Window) -> str | None:
     return _utf8(content[_UNICODE_PATH_FIXED:], window)
 
 
-def _utf8(raw: bytes, window: Window) -> str:
+def _utf8(raw: bytes, window: FileSlice) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

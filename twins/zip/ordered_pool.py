@@ -20,11 +20,11 @@ _MOMENT = 0.1
 _TASK_BYTES, _TASK_FILES = 1 << 20, 64
 
 
-class Stopped(Exception):
+class PoolStoppedError(Exception):
     """This piece of work is not wanted any more: an earlier one failed, or whoever wanted it gave up."""
 
 
-class Ahead(Generic[T]):
+class OrderedThreadPool(Generic[T]):
     """A context manager; leaving it waits for nothing but what is under way, which ``unless_stopped`` ends soon.
 
     What a piece of work raises is raised when its turn comes, so that of several failures the first in order
@@ -73,7 +73,7 @@ class Ahead(Generic[T]):
         """``pieces``, until nobody wants them any more; then it raises ``Stopped``. For work that takes long."""
         for piece in pieces:
             if self._stopped:
-                raise Stopped
+                raise PoolStoppedError
             yield piece
 
     def _taken(self) -> T:

@@ -12,16 +12,16 @@ from types import TracebackType
 from typing import Self
 
 from twins.byte_sizes import amount
-from twins.errors import BadEgg, HostileEgg
+from twins.errors import BadEggError, HostileEgg
 from twins.zip.canonical_layout import departures
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
 from twins.zip.deflate import InflateError, crc32, inflating
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.limits import Allowance, Limits
-from twins.zip.local_headers import Located, Member, locate, locate_one
+from twins.zip.local_headers import LocatedMember, Member, locate, locate_one
 from twins.zip.names import LEAVE_IT, NameSet, shown
-from twins.zip.ordered_pool import Ahead, in_tasks
+from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 _TAKEN = 1 << 18
 
@@ -39,13 +39,15 @@ class Archive:
     read with the file, and all of them by ``look_through``.
     """
 
-    def __init__(self, window: Window, allowance: Allowance, depth: int = 1, *, glance: bool = False) -> None:
+    def __init__(
+        self, window: FileSlice, allowance: Allowance, depth: int = 1, *, glance: bool = False
+    ) -> None:
         """Takes ``window`` over and closes it when the archive is refused. Use ``Archive.open``."""
         self._window = window
         self._allowance = allowance
         self._depth = depth
         self._oddities: dict[str, None] = {}
-        self._located: Located | None = None
+        self._located: LocatedMember | None = None
         self._members: dict[str, Member] = {}
         try:
             self._directory = read_directory(window, allowance.limits, self._oddities)
@@ -103,10 +105,10 @@ class Archive:
     def open(cls, path: Path, *, limits: Limits | None = None, glance: bool = False) -> Archive:
         """Opens a file and refuses it whole, before anything is unpacked, if it could do harm.
 
-        Raises ``HostileEgg`` (made to do harm), ``BadEgg`` (damaged, no ZIP, or packed in a way that
-        cannot be read here), ``NoSuchFile``, ``BadFile`` (not a regular file).
+        Raises ``HostileEgg`` (made to do harm), ``BadEggError`` (damaged, no ZIP, or packed in a way that
+        cannot be read here), ``NoSuchFileError``, ``BadFileError`` (not a regular file).
         """
-        window = Window.of(path)
+        window = FileSlice.of(path)
         return cls(window, Allowance(limits or Limits(), window.length), glance=glance)
 
     def __enter__(self) -> Self:
@@ -125,14 +127,14 @@ class Archive:
         return name in self._directory.files
 
     def size_of(self, name: str) -> int:
-        """The bytes that a file unpacks to. Raises ``BadEgg`` when there is none of that name."""
+        """The bytes that a file unpacks to. Raises ``BadEggError`` when there is none of that name."""
         try:
             return self._directory.files[name]
         except KeyError:
             raise self._missing(name) from None
 
     def member(self, name: str) -> Member:
-        """The file of exactly this name. Raises ``BadEgg`` when there is none."""
+        """The file of exactly this name. Raises ``BadEggError`` when there is none."""
         found = self._members.get(name)
         if found is None:
             if self._located is not None or name not in self:
@@ -143,7 +145,7 @@ class Archive:
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content, in pieces of at most ``PIECE`` bytes; size and CRC have held when it ends.
 
-        Raises ``BadEgg`` for damage and ``HostileEgg`` for more bytes than declared, in the middle too:
+        Raises ``BadEggError`` for damage and ``HostileEgg`` for more bytes than declared, in the middle too:
         what was written of it is to be thrown away.
         """
         member = self.member(name)
@@ -152,10 +154,10 @@ class Archive:
         return self._stored(member) if member.stored else self._inflated(member)
 
     def read(self, name: str, *, limit: int = 16 << 20) -> bytes:
-        """All of a file that has at most ``limit`` bytes. Raises ``BadEgg`` for a larger one."""
+        """All of a file that has at most ``limit`` bytes. Raises ``BadEggError`` for a larger one."""
         member = self.member(name)
         if member.size > limit:
-            raise BadEgg(
+            raise BadEggError(
                 f"{shown(name)} is too large ({amount(member.size)}); nothing was written", do=LEAVE_IT
             )
         return b"".join(self.chunks(name))
@@ -170,12 +172,12 @@ class Archive:
     def verify(self) -> None:
         """Reads every file to its end, on all cores. Raises as ``chunks`` does at the first that is not whole."""
         self.look_through()
-        with Ahead[None]() as ahead:
+        with OrderedThreadPool[None]() as ahead:
             tasks = in_tasks(self.sizes.items())
             for _ in ahead.each(partial(self._verify_all, names, ahead) for names in tasks):
                 pass
 
-    def _verify_all(self, names: list[str], ahead: Ahead[None]) -> None:
+    def _verify_all(self, names: list[str], ahead: OrderedThreadPool[None]) -> None:
         for name in names:
             for _ in ahead.unless_stopped(self.chunks(name)):
                 pass
@@ -207,7 +209,7 @@ class Archive:
                 for chunk in self.chunks(name):
                     copy.write(chunk)
                 copy.flush()
-                inner = Window(os.dup(copy.fileno()), 0, member.size, shown(name))
+                inner = FileSlice(os.dup(copy.fileno()), 0, member.size, shown(name))
         return Archive(inner, self._allowance, self._depth + 1)
 
     def _whole(self, member: Member) -> bytes:
@@ -268,8 +270,10 @@ class Archive:
         if not stream.eof or stream.unused_data or octets or left or size != member.size or crc != member.crc:
             raise self._window.damaged(shown(member.name))
 
-    def _missing(self, name: str) -> BadEgg:
-        return BadEgg(f"{self._window.label} holds no {shown(name)}; nothing was written", do="get it again")
+    def _missing(self, name: str) -> BadEggError:
+        return BadEggError(
+            f"{self._window.label} holds no {shown(name)}; nothing was written", do="get it again"
+        )
 
     def _overflows(self, member: Member) -> HostileEgg:
         return self._window.hostile(

@@ -29,7 +29,7 @@ _ROOM = FIELD.size + 16
 _LAST_YEAR = 2107
 
 
-class Told(NamedTuple):
+class MemberRecord(NamedTuple):
     """What both records of a file say. ``room``: the one before it keeps 64 bits for its sizes."""
 
     raw: bytes
@@ -45,7 +45,7 @@ def before_length(raw: bytes, *, room: bool) -> int:
     return LOCAL.size + len(raw) + (_ROOM if room else 0)
 
 
-def before(told: Told, moment: tuple[int, int]) -> bytes:
+def before(told: MemberRecord, moment: tuple[int, int]) -> bytes:
     """The record before a file."""
     raw, room, method, crc, compressed, size = told
     if not room:
@@ -58,7 +58,7 @@ def before(told: Told, moment: tuple[int, int]) -> bytes:
     return head + raw + _wide(size, compressed)
 
 
-def listed(told: Told, moment: tuple[int, int], offset: int) -> bytes:
+def listed(told: MemberRecord, moment: tuple[int, int], offset: int) -> bytes:
     """The record in the list; numbers of more than 32 bits go to a ZIP64 field."""
     raw, room, method, crc, compressed, size = told
     extra = b""

@@ -11,16 +11,16 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from twins.errors import BadFile, HostileEgg
+from twins.errors import BadFileError, HostileEgg
 from twins.zip.chunks import PIECE, exactly, of_bytes, of_file, of_parts, opened
 from twins.zip.deflate import END, crc32, deflated, deflated_piece, plain_piece
 from twins.zip.layout import DEFLATED, FULL32, STORED
 from twins.zip.limits import Limits
 from twins.zip.names import NameSet, safe_path, shown
-from twins.zip.ordered_pool import Ahead
-from twins.zip.record_writer import Told, before, before_length, ending, is_wide, listed, moment
+from twins.zip.ordered_pool import OrderedThreadPool
+from twins.zip.record_writer import MemberRecord, before, before_length, ending, is_wide, listed, moment
 
-__all__ = ["PIECE", "ArchiveWriter", "Written"]
+__all__ = ["PIECE", "ArchiveWriter", "WrittenArchive"]
 
 _GATHERED = 1 << 20
 _BATCH_BYTES, _BATCH_FILES = 1 << 18, 32  # small files that are deflated together
@@ -28,7 +28,7 @@ _NEAR_4GB = 0xF0000000  # room for what deflate may add to what does not shrink
 _THINNEST = 2  # how far below the reader's ratio every archive stays, as a divisor
 
 
-class Written(NamedTuple):
+class WrittenArchive(NamedTuple):
     """One file as it went in: ``sha256`` is of its content, in hex."""
 
     name: str
@@ -75,7 +75,7 @@ class ArchiveWriter:
     all members (UTC if it names no zone), 1980-01-01 without one. The bytes depend on nothing but these
     and on what is added, in the order it is added; ISA-L and zlib deflate differently, so compare
     contents across machines, not archives. What ``Limits`` would refuse to read is refused here:
-    ``BadFile``. After any error the file holds a piece of an archive and is to be thrown away.
+    ``BadFileError``. After any error the file holds a piece of an archive and is to be thrown away.
     """
 
     def __init__(self, file: BinaryIO, *, stored: bool = False, at: datetime | None = None) -> None:
@@ -93,7 +93,7 @@ class ArchiveWriter:
         self._offset = 0  # of the next byte, the gathered ones included
         self._content_bytes = 0
         self._usable = True
-        self._ahead: Ahead[list[_Ready]] = Ahead()
+        self._ahead: OrderedThreadPool[list[_Ready]] = OrderedThreadPool()
         self._batch: list[_Waiting] = []
         self._batch_bytes = 0
 
@@ -103,10 +103,10 @@ class ArchiveWriter:
     def __exit__(self, *_: object) -> None:
         self._ahead.close()
 
-    def add(self, name: str, source: bytes | Path | Iterable[bytes]) -> Written:
+    def add(self, name: str, source: bytes | Path | Iterable[bytes]) -> WrittenArchive:
         """Takes in one file: its bytes, a path to a regular file (links are not followed), or its pieces.
 
-        Raises ``BadFile`` for a name that no egg may carry, a name that is already there, and a file
+        Raises ``BadFileError`` for a name that no egg may carry, a name that is already there, and a file
         that cannot be packed or changes while it is; for what was added before, too.
         """
         self._begin()
@@ -146,12 +146,12 @@ class ArchiveWriter:
         try:
             self._names.add(safe_path(name))
         except HostileEgg as error:
-            raise BadFile(f"{shown(name)} cannot go into an egg: {error}", do="rename it") from error
+            raise BadFileError(f"{shown(name)} cannot go into an egg: {error}", do="rename it") from error
         self._files += 1
         if self._files > self._limits.members:
-            raise BadFile(f"An egg holds {self._limits.members} files at most", do="pack less")
+            raise BadFileError(f"An egg holds {self._limits.members} files at most", do="pack less")
 
-    def _add_file(self, name: str, path: Path) -> Written:
+    def _add_file(self, name: str, path: Path) -> WrittenArchive:
         handle, size = opened(path, name)
         try:
             if size <= PIECE:
@@ -160,7 +160,7 @@ class ArchiveWriter:
         finally:
             os.close(handle)
 
-    def _add_pieces(self, name: str, pieces: Iterator[bytes], *, room: bool) -> Written:
+    def _add_pieces(self, name: str, pieces: Iterator[bytes], *, room: bool) -> WrittenArchive:
         """``room``: the size may need more than 32 bits."""
         first = next(pieces, b"")
         second = next(pieces, None) if len(first) == PIECE else None
@@ -168,11 +168,11 @@ class ArchiveWriter:
             return self._add_whole(name, first)
         return self._add_stream(name, first, chain((second,), pieces), room=room and not self._only_stored)
 
-    def _add_whole(self, name: str, content: bytes) -> Written:
+    def _add_whole(self, name: str, content: bytes) -> WrittenArchive:
         self._later(deflated, content, partial(self._append_whole, name.encode(), crc32(content)))
-        return Written(name, len(content), hashlib.sha256(content).hexdigest())
+        return WrittenArchive(name, len(content), hashlib.sha256(content).hexdigest())
 
-    def _add_stream(self, name: str, first: bytes, rest: Iterable[bytes], *, room: bool) -> Written:
+    def _add_stream(self, name: str, first: bytes, rest: Iterable[bytes], *, room: bool) -> WrittenArchive:
         stream = _Stream(name, room=room)
         digest = hashlib.sha256(first)
         crc, size = crc32(first), len(first)
@@ -183,11 +183,11 @@ class ArchiveWriter:
             crc = crc32(piece, crc)
             size += len(piece)
             if size > self._limits.member_size:
-                raise BadFile(f"{shown(name)} is too large for an egg", do="leave it out")
+                raise BadFileError(f"{shown(name)} is too large for an egg", do="leave it out")
             self._later(stream.other, piece, append)
         stream.crc = crc
         self._later(_nothing, b"", partial(self._append_end, stream))
-        return Written(name, size, digest.hexdigest())
+        return WrittenArchive(name, size, digest.hexdigest())
 
     def _later(self, packing: _Packing, content: bytes, append: _Append) -> None:
         """Has ``append(content, packing(content))`` called when all before it is in the archive."""
@@ -212,7 +212,7 @@ class ArchiveWriter:
         size = len(content)
         shrinks = not self._only_stored and len(packed) < size and not self._too_thin(size)
         method, octets = (DEFLATED, packed) if shrinks else (STORED, content)
-        told = Told(raw, False, method, crc, len(octets), size)
+        told = MemberRecord(raw, False, method, crc, len(octets), size)
         offset = self._offset
         self._put(before(told, self._moment), octets)
         self._enter(told, offset)
@@ -239,7 +239,7 @@ class ArchiveWriter:
         compressed = self._offset - offset - before_length(raw, room=room)
         if not room and max(size, compressed) >= FULL32:
             self._refuse_wide()
-        told = Told(raw, room, DEFLATED if stream.shrinks else STORED, stream.crc, compressed, size)
+        told = MemberRecord(raw, room, DEFLATED if stream.shrinks else STORED, stream.crc, compressed, size)
         self._flush()
         self._file.seek(offset)
         self._file.write(before(told, self._moment))
@@ -251,17 +251,17 @@ class ArchiveWriter:
         content = self._content_bytes + size
         return content > self._limits.harmless and content * _THINNEST > self._offset * self._limits.ratio
 
-    def _enter(self, told: Told, offset: int) -> None:
+    def _enter(self, told: MemberRecord, offset: int) -> None:
         self._content_bytes += told.size
         if self._content_bytes > self._limits.total:
-            raise BadFile(f"An egg holds {self._limits.total >> 30} GB at most", do="pack less")
+            raise BadFileError(f"An egg holds {self._limits.total >> 30} GB at most", do="pack less")
         if offset >= FULL32:
             self._refuse_wide()
         self._list.append(listed(told, self._moment, offset))
 
     def _refuse_wide(self) -> None:
         if self._only_stored:
-            raise BadFile("A RAPP/1 egg ends at 4 GB and 65,534 files", do="pack another kind of egg")
+            raise BadFileError("A RAPP/1 egg ends at 4 GB and 65,534 files", do="pack another kind of egg")
 
     def _put(self, *parts: bytes) -> None:
         self._gathered += parts

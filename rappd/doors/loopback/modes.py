@@ -16,7 +16,7 @@ from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import tenant_of
 from rappd.house import House
 from twins.workspace import voice_file
-from twins.workspace.voice_file import WrongPassword
+from twins.workspace.voice_file import WrongPasswordError
 
 routes = web.RouteTableDef()
 
@@ -112,7 +112,7 @@ async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
     limit.take(source)
     try:
         yield
-    except WrongPassword:
+    except WrongPasswordError:
         raise
     except BaseException:
         limit.give_back(source)

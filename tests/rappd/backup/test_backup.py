@@ -21,8 +21,8 @@ from rappd.errors import Conflict, Mistyped, Refused
 from rappd.home import Home
 from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
-from twins.errors import BadEgg
-from twins.workspace.layout import TwinPlaces
+from twins.errors import BadEggError
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 
 PASSPHRASE = "four quiet brown owls"
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Home:
     found = Home(tmp_path / "home")
     found.create()
     found.identity()
-    twin = mint(TwinPlaces(found.root), "Rose", owner="ada")
+    twin = mint(TwinLayout(found.root), "Rose", owner="ada")
     (twin.workspace.root / ".env").write_text("ROSE_TOKEN=thorny-secret\n")
     found.env_file.write_text("OPENAI_API_KEY=sk-house-secret\n")
     found.brainstem.mkdir()
@@ -177,7 +177,7 @@ def test_one_flipped_byte_anywhere_changes_nothing_that_comes_back(home: Home, t
         (tmp_path / "bad").write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :])
         try:
             restore(tmp_path / "bad", tmp_path / f"new{at}", passphrase=PASSPHRASE)
-        except BadEgg:
+        except BadEggError:
             refused += 1
             assert not (tmp_path / f"new{at}").exists()
         else:  # a time of day in the archive's own headers
@@ -196,7 +196,7 @@ def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path)
     with zipfile.ZipFile(tmp_path / "forged.backup", "w") as forged:
         for name, content in members.items():
             forged.writestr(name, content)
-    with pytest.raises(BadEgg, match="not signed by the machine it names"):
+    with pytest.raises(BadEggError, match="not signed by the machine it names"):
         restore(tmp_path / "forged.backup", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

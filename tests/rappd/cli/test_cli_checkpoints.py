@@ -14,7 +14,7 @@ from daemon_under_test import RunningDaemon
 from terminal_under_test import Terminal, on_terminal
 
 from rappd.cli.tables import cells
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 
 UP_OR_DOWN = pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
@@ -40,7 +40,7 @@ def home(request: pytest.FixtureRequest, up: bool) -> RunningDaemon:
 
 def twin(daemon: RunningDaemon, name: str) -> Path:
     """A new twin's folder."""
-    return mint(TwinPlaces(daemon.home), name, owner="desk").workspace.root
+    return mint(TwinLayout(daemon.home), name, owner="desk").workspace.root
 
 
 def run(daemon: RunningDaemon, *arguments: str, exits: int = 0) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from terminal_under_test import on_terminal
 
 from envelopes.problem import Problem
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
-from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role, Seal
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 
 # The plan.
 
@@ -280,10 +280,10 @@ def test_extracting_lays_files_out_and_nothing_hatches(
 def test_files_that_would_be_one_are_not_laid_out(tmp_path: Path) -> None:
     from twins.eggs.extracting import lay_out
 
-    def egg(*names: str) -> Opened:
+    def egg(*names: str) -> ParsedEgg:
         parts = tuple(Part(name, Role.OTHER, name, 1, lambda: iter([b"x"])) for name in names)
         family = Family("rapp-egg/2.0", "twin", "ZIP", "")
-        return Opened(family, {}, "x", None, Destination.TWIN, "", parts, Seal(None), "", 1)
+        return ParsedEgg(family, {}, "x", None, Destination.TWIN, "", parts, Seal(None), "", 1)
 
     for names in (("a", "A"), ("a", "a/b"), ("../a",), ("/a",), ("a", "a")):
         with pytest.raises(Problem):

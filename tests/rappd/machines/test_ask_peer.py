@@ -12,7 +12,7 @@ from daemon_under_test import agent_source
 from loopback_server import FakeModel, calls, says
 from machines import Machine, pair
 
-from twins.installer.quarantine import Held
+from twins.installer.quarantine import QuarantineList
 
 WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'
@@ -289,7 +289,7 @@ def test_an_impostor_asks_nobody_unless_its_owner_approved_it(tmp_path: Path, ca
     if came == "from an egg":  # as the importer leaves it
         path = desk.agents / "ask_peer_agent.py"
         desk.agents.mkdir(parents=True)
-        held = Held(desk.home / "held.json", desk.home)
+        held = QuarantineList(desk.home / "held.json", desk.home)
         held.hold(path, hashlib.sha256(IMPOSTOR.encode()).hexdigest(), "not signed", "kitchen.egg")
     desk.drop("ask_peer_agent.py", IMPOSTOR)
 

@@ -12,7 +12,7 @@ import pytest
 
 from twins.cartridges import json_documents, lispy_file, lispy_runner
 from twins.cartridges.cartridge_io import loaded
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -97,7 +97,7 @@ async def test_whatever_becomes_of_a_cartridge_its_file_is_the_one_that_python_w
             (frozen(fresh, 23), None, [3]),
         ):
             ran = lispy_runner.run(document, steps=steps, inputs=inputs, now=NOW)
-            file = json_documents.written(document).decode()
+            file = json_documents.encode(document).decode()
             asked.append({"file": file, "steps": steps, "inputs": json.dumps(inputs), "slice": 7})
             wanted.append((program["name"], ran))
     answers = await in_the_page(site, _RUN, asked)
@@ -107,7 +107,7 @@ async def test_whatever_becomes_of_a_cartridge_its_file_is_the_one_that_python_w
         if ran.status == "error":
             assert answer["saved"] is None, name
         else:
-            assert answer["saved"] == json_documents.written(ran.document).decode(), name
+            assert answer["saved"] == json_documents.encode(ran.document).decode(), name
 
 
 async def test_frame_after_frame_it_knows_what_it_knew(site: Any) -> None:
@@ -118,10 +118,10 @@ async def test_frame_after_frame_it_knows_what_it_knew(site: Any) -> None:
     document = lispy_file.new("rose", {"main": source})
     for number in range(7):
         inputs = [f"guest {number}"] if number % 2 else []
-        asked = {"file": json_documents.written(document).decode(), "inputs": json.dumps(inputs), "slice": 50}
+        asked = {"file": json_documents.encode(document).decode(), "inputs": json.dumps(inputs), "slice": 50}
         (answer,) = await in_the_page(site, _RUN, [asked])
         ran = lispy_runner.run(document, inputs=inputs, now=NOW)
-        assert answer["saved"] == json_documents.written(ran.document).decode(), number
+        assert answer["saved"] == json_documents.encode(ran.document).decode(), number
         document = json_documents.parse(answer["saved"].encode())
         assert document["continuation"]["frame"] == number + 1
 
@@ -131,7 +131,7 @@ async def test_what_was_changed_by_hand_counts_and_is_told(site: Any) -> None:
     document["env"]["n"] = 1.0
     document["programs"]["main"] = "n"
     (answer,) = await in_the_page(
-        site, _RUN, [{"file": json_documents.written(document).decode(), "slice": 9}]
+        site, _RUN, [{"file": json_documents.encode(document).decode(), "slice": 9}]
     )
     assert answer["notes"] == ["n was changed by hand."]
     assert json.loads(answer["saved"])["echoes"][-1]["result"] == "1.0"
@@ -178,12 +178,12 @@ GOOD = [
 async def test_what_python_refuses_is_refused_and_what_it_reads_is_read_alike(site: Any) -> None:
     answers = await in_the_page(site, _READ, [list(file) for file in HOSTILE + GOOD])
     for file, answer in zip(HOSTILE, answers, strict=False):
-        with pytest.raises(BadCartridge):
+        with pytest.raises(BadCartridgeError):
             document = loaded(file, name="it").document
             lispy_file.checked(document)
         assert "it " in answer["refused"], file
     for file, answer in zip(GOOD, answers[len(HOSTILE) :], strict=True):
-        assert answer["text"] == json_documents.written(loaded(file, name="it").document).decode(), file
+        assert answer["text"] == json_documents.encode(loaded(file, name="it").document).decode(), file
 
 
 async def test_numbers_are_written_as_python_writes_them(site: Any) -> None:
@@ -193,4 +193,4 @@ async def test_numbers_are_written_as_python_writes_them(site: Any) -> None:
     ]
     file = orjson.dumps({"_meta": {"type": "lispy-cartridge"}, "a": numbers})
     (answer,) = await in_the_page(site, _READ, [list(file)])
-    assert answer["text"].encode() == json_documents.written(json_documents.parse(file))
+    assert answer["text"].encode() == json_documents.encode(json_documents.parse(file))

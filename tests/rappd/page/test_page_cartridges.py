@@ -89,7 +89,7 @@ def written(folder: Path, name: str, source: str, **more: Any) -> Path:
     """A cartridge's file, of one program."""
     document = lispy_file.new(name, {"main": source}, description=f"{name} does one thing.") | more
     file = folder / f"{name.replace('/', '_')}.lispy.json"
-    file.write_bytes(json_documents.written(document))
+    file.write_bytes(json_documents.encode(document))
     return file
 
 

@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import objects, values
 from twins.cartridges import json_documents, json_patch
-from twins.cartridges.json_documents import MAX_DEPTH, canonical, parse, same, written
-from twins.errors import BadCartridge
+from twins.cartridges.json_documents import MAX_DEPTH, canonical, encode, parse, same
+from twins.errors import BadCartridgeError
 
 
 @given(objects)
 def test_what_is_written_is_read_back_and_written_the_same(document: dict[str, object]) -> None:
-    octets = written(document)
+    octets = encode(document)
     assert same(parse(octets), document)
-    assert written(parse(octets)) == octets
+    assert encode(parse(octets)) == octets
 
 
 def test_a_written_cartridge_reads_line_by_line_in_its_own_order() -> None:
-    assert written({"name": "Käthe", "b": [1, {}], "a": 0.5}).decode() == (
+    assert encode({"name": "Käthe", "b": [1, {}], "a": 0.5}).decode() == (
         '{\n  "name": "Käthe",\n  "b": [\n    1,\n    {}\n  ],\n  "a": 0.5\n}\n'
     )
 
@@ -46,7 +46,7 @@ def test_a_written_cartridge_reads_line_by_line_in_its_own_order() -> None:
     ],
 )
 def test_what_leaves_a_doubt_is_refused_with_its_reason(text: bytes, why: str) -> None:
-    with pytest.raises(BadCartridge, match=r"^fluffy\.egg is damaged") as refused:
+    with pytest.raises(BadCartridgeError, match=r"^fluffy\.egg is damaged") as refused:
         parse(text, name="fluffy.egg")
     assert why in str(refused.value)
     assert "nothing was loaded" in str(refused.value)
@@ -55,9 +55,9 @@ def test_what_leaves_a_doubt_is_refused_with_its_reason(text: bytes, why: str) -
 def test_a_byte_order_mark_and_the_deepest_document_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
     deepest = b'{"a": ' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b"}"
-    written(parse(deepest))
+    encode(parse(deepest))
     monkeypatch.setattr(json_documents, "MAX_BYTES", 10)
-    with pytest.raises(BadCartridge, match="11 bytes"):
+    with pytest.raises(BadCartridgeError, match="11 bytes"):
         parse(b'{"a": "12"}')
 
 
@@ -65,12 +65,12 @@ def test_what_could_not_be_read_back_is_not_written() -> None:
     deep: dict[str, object] = {}
     for _ in range(MAX_DEPTH):
         deep = {"a": deep}
-    with pytest.raises(BadCartridge, match="levels"):
-        written(deep)
-    with pytest.raises(BadCartridge, match="cannot be written"):
-        written({"a": "\ud800"})
-    with pytest.raises(BadCartridge, match="cannot be written"):
-        written({"a": 1 << 70})
+    with pytest.raises(BadCartridgeError, match="levels"):
+        encode(deep)
+    with pytest.raises(BadCartridgeError, match="cannot be written"):
+        encode({"a": "\ud800"})
+    with pytest.raises(BadCartridgeError, match="cannot be written"):
+        encode({"a": 1 << 70})
 
 
 @given(st.binary(max_size=200) | st.text('{}[]",:\\u0dae1.-+ntf ', max_size=80).map(str.encode))
@@ -78,9 +78,9 @@ def test_what_could_not_be_read_back_is_not_written() -> None:
 def test_bytes_are_either_read_or_refused(octets: bytes) -> None:
     try:
         found = parse(octets)
-    except BadCartridge:
+    except BadCartridgeError:
         return
-    assert same(parse(written(found)), found)
+    assert same(parse(encode(found)), found)
 
 
 def test_json_knows_one_from_true_and_from_one_point_nought() -> None:

@@ -14,7 +14,7 @@ from twins.cartridges.buddy_actions import act
 from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_state import at
 from twins.cartridges.field_specs import STAGES
-from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.shapes import checked
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
@@ -222,7 +222,7 @@ def test_whatever_happens_it_stays_a_buddy(document: Document, happenings: list[
             **lived.document["organism"],
             **document["organism"],
         }
-        document = parse(written(lived.document))
+        document = parse(encode(lived.document))
         organism = document["organism"]
         checked(document)
         assert STAGES.index(organism["stage"]) >= stage

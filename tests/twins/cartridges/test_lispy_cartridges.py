@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from agents.lispy.limits import Limits
 from tests.twins.cartridges.living_documents import keys, objects, values
 from twins.cartridges import lispy_file, lispy_runner
-from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.lispy_runner import inspect, run
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 Document = dict[str, Any]
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
@@ -60,7 +60,7 @@ def counting() -> Document:
 
 def carried(document: Document) -> Document:
     """Saved to a file and loaded again."""
-    found = parse(written(document))
+    found = parse(encode(document))
     lispy_file.checked(found)
     return found
 
@@ -125,7 +125,7 @@ def test_load_run_save_load_run_save_is_one_run(first: int, then: int, given_inp
     two = run(carried(one.document), frames=then)
     assert one.output + two.output == whole.output
     assert one.frames + two.frames == whole.frames
-    assert written(two.document) == written(whole.document)
+    assert encode(two.document) == encode(whole.document)
 
 
 @given(st.data())
@@ -144,12 +144,12 @@ def test_frozen_anywhere_carried_and_resumed_the_output_is_the_same(data: st.Dat
         document = carried(ran.document)
         assert bool(inspect(document)) is ("image" in document["continuation"])
     assert (output, frames) == (whole.output, whole.frames)
-    assert written(document) == written(whole.document)
+    assert encode(document) == encode(whole.document)
 
 
 def test_a_frozen_cartridge_is_an_egg_for_the_importer(tmp_path: Path) -> None:
     path = tmp_path / "ant.lispy.json"
-    path.write_bytes(written(run(run(counting()).document, steps=60).document))
+    path.write_bytes(encode(run(run(counting()).document, steps=60).document))
     with open_egg(path) as opened:
         assert opened.family.kind == "lispy"
         [part] = opened.parts
@@ -175,7 +175,7 @@ def test_inputs_wait_their_turn_and_a_program_may_wait_for_them() -> None:
     waiting["continuation"]["pending_inputs"] = []
     frozen = run(waiting, inputs=["x", "y"], steps=1).document
     frozen["continuation"]["pending_inputs"].pop()
-    with pytest.raises(BadCartridge, match="pending_inputs"):
+    with pytest.raises(BadCartridgeError, match="pending_inputs"):
         run(frozen)
 
 
@@ -200,7 +200,7 @@ def test_a_frame_that_fails_leaves_the_cartridge_as_it_was() -> None:
     assert ran.frames[:2] == [{"frame": 1, "result": "1"}, {"frame": 2, "result": "2"}]
     assert ran.frames[2]["frame"] == 3
     assert ran.frames[2]["error"]["category"] == "evaluation"
-    assert written(ran.document) == written(run(document, frames=2).document)
+    assert encode(ran.document) == encode(run(document, frames=2).document)
     assert run(ran.document).frames[0]["error"]["message"] == ran.frames[2]["error"]["message"]
 
 
@@ -225,7 +225,7 @@ def test_limits_hold_for_each_frame() -> None:
     ran = run(document, limits=Limits(max_steps=20))
     assert ran.frames[0]["error"]["resource"] == "steps"
     frozen = run(document, steps=2, limits=Limits(max_steps=200)).document
-    with pytest.raises(BadCartridge, match="nothing was run"):
+    with pytest.raises(BadCartridgeError, match="nothing was run"):
         run(frozen, ceiling=Limits(max_steps=199))
 
 
@@ -260,11 +260,11 @@ def test_an_entry_is_one_of_the_programs() -> None:
     two = {"a": "1", "b": "2"}
     assert run(lispy_file.new("ant", two, entry="b")).frames[0]["result"] == "2"
     assert run(lispy_file.new("ant", {**two, "main": "3"})).frames[0]["result"] == "3"
-    with pytest.raises(BadCartridge, match="names no entry"):
+    with pytest.raises(BadCartridgeError, match="names no entry"):
         run(lispy_file.new("ant", two))
-    with pytest.raises(BadCartridge, match="holds no program"):
+    with pytest.raises(BadCartridgeError, match="holds no program"):
         run(lispy_file.new("ant", {}))
-    with pytest.raises(BadCartridge, match="none of its programs"):
+    with pytest.raises(BadCartridgeError, match="none of its programs"):
         run({**lispy_file.new("ant", two), "entry": "c"})
 
 
@@ -292,12 +292,12 @@ def test_an_entry_is_one_of_the_programs() -> None:
     ],
 )
 def test_a_cartridge_that_is_not_what_it_says_is_refused(change: Document, why: str) -> None:
-    with pytest.raises(BadCartridge, match=why.replace(".", r"\.")):
+    with pytest.raises(BadCartridgeError, match=why.replace(".", r"\.")):
         run(PUBLISHED | change)
 
 
 def test_an_input_that_is_no_json_is_refused() -> None:
-    with pytest.raises(BadCartridge, match="input"):
+    with pytest.raises(BadCartridgeError, match="input"):
         run(counting(), inputs=[{1, 2}])
 
 
@@ -336,9 +336,9 @@ def test_a_frozen_cartridge_changed_anywhere_by_hand_runs_or_is_refused(data: st
             break
     try:
         ran = run(document, steps=500)
-    except BadCartridge:
+    except BadCartridgeError:
         return
-    written(ran.document)
+    encode(ran.document)
     lispy_file.checked(ran.document)
 
 

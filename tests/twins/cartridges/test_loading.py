@@ -10,10 +10,10 @@ import pytest
 from envelopes.keys import IdentityKey
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
 from twins.cartridges.cartridge_io import load, loaded, save
-from twins.cartridges.json_documents import written
+from twins.cartridges.json_documents import encode
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
-from twins.errors import BadCartridge, NoSuchFile
+from twins.errors import BadCartridgeError, NoSuchFileError
 from twins.workspace import workspace as workspaces
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_a_damaged_signature_signs_nothing(path: Path, signature: bytes) -> None
     save(path, FLUFFY)
     path.with_name("fluffy.rappter.egg.sig").write_bytes(signature)
     if len(signature) > 1 << 16:
-        with pytest.raises(BadCartridge, match="larger than"):
+        with pytest.raises(BadCartridgeError, match="larger than"):
             load(path)
     else:
         found = load(path)
@@ -75,8 +75,8 @@ def test_saving_without_a_key_takes_a_signature_along_only_where_it_still_holds(
 def test_a_body_that_does_not_match_is_refused_unless_forced(path: Path) -> None:
     egg = convert(FLUFFY, Shape.SPEC)
     egg["body"]["content"]["xp"] = 9999
-    path.write_bytes(written(egg))
-    with pytest.raises(BadCartridge, match="changed by hand") as refused:
+    path.write_bytes(encode(egg))
+    with pytest.raises(BadCartridgeError, match="changed by hand") as refused:
         load(path)
     assert "--force" in refused.value.do
     found = load(path, force=True)
@@ -86,7 +86,7 @@ def test_a_body_that_does_not_match_is_refused_unless_forced(path: Path) -> None
 
 
 def test_what_is_no_cartridge_is_refused(path: Path) -> None:
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         load(path)
     for octets, why in (
         (b"PK\x03\x04rest", "is a packed egg"),
@@ -95,15 +95,15 @@ def test_what_is_no_cartridge_is_refused(path: Path) -> None:
         (b'{"schema": "rappter-egg/1.0", "name": "x"}', "stage is missing"),
     ):
         path.write_bytes(octets)
-        with pytest.raises(BadCartridge, match=why):
+        with pytest.raises(BadCartridgeError, match=why):
             load(path)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(BadCartridge, match="is not a file"):
+    with pytest.raises(BadCartridgeError, match="is not a file"):
         load(path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(BadCartridge, match="is not a file"):
+    with pytest.raises(BadCartridgeError, match="is not a file"):
         load(path)
 
 

@@ -12,12 +12,12 @@ import pytest
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
 from twins.cartridges import cartridge_io
 from twins.cartridges.buddy_effects import Action
-from twins.cartridges.buddy_store import Nest
-from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.buddy_store import BuddyStore
+from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.shapes import Shape, checked
 from twins.eggs.parsed_egg import Destination
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadCartridge, BadFile, NoSuchFile, TwinConflict
+from twins.errors import BadCartridgeError, BadFileError, NoSuchFileError, TwinConflictError
 from twins.workspace import workspace as workspaces
 from twins.workspace.workspace import Workspace
 
@@ -30,12 +30,12 @@ def home(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture
-def nest(home: Workspace) -> Nest:
+def nest(home: Workspace) -> BuddyStore:
     home.create()
-    return Nest(home)
+    return BuddyStore(home)
 
 
-def test_an_egg_is_laid_fed_and_lives_on_in_its_file(nest: Nest) -> None:
+def test_an_egg_is_laid_fed_and_lives_on_in_its_file(nest: BuddyStore) -> None:
     assert nest.is_empty()
     nest.lay(name="Fluffy", now=NOON)
     assert nest.act(Action.PET, now=NOON).said == "An egg. Feed it and it hatches."
@@ -53,17 +53,17 @@ def test_an_egg_is_laid_fed_and_lives_on_in_its_file(nest: Nest) -> None:
 
 def test_without_a_buddy_there_is_none(home: Workspace) -> None:
     for ask in (
-        lambda: Nest(home).read(),
-        lambda: Nest(home).act(Action.FEED),
-        lambda: Nest(home).hear("a", "b"),
-        lambda: Nest(home).export(),
+        lambda: BuddyStore(home).read(),
+        lambda: BuddyStore(home).act(Action.FEED),
+        lambda: BuddyStore(home).hear("a", "b"),
+        lambda: BuddyStore(home).export(),
     ):
-        with pytest.raises(NoSuchFile, match="No buddy lives here"):
+        with pytest.raises(NoSuchFileError, match="No buddy lives here"):
             ask()
     assert not home.root.exists()
 
 
-def test_looking_writes_nothing_when_nothing_is_new(nest: Nest) -> None:
+def test_looking_writes_nothing_when_nothing_is_new(nest: BuddyStore) -> None:
     nest.lay(name="Fluffy", now=NOON)
     nest.act(Action.FEED, now=NOON)
     before = nest.path.stat()
@@ -72,7 +72,7 @@ def test_looking_writes_nothing_when_nothing_is_new(nest: Nest) -> None:
 
 
 def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
-    nest: Nest, tmp_path: Path
+    nest: BuddyStore, tmp_path: Path
 ) -> None:
     nest.take(FLUFFY, now=NOON)
     for shape in Shape:
@@ -82,7 +82,7 @@ def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
         other.create()
         loaded = cartridge_io.load(path)
         assert loaded.shape is shape
-        arrived = Nest(other)
+        arrived = BuddyStore(other)
         arrived.take(loaded.document, now=NOON + timedelta(days=30))
         there = arrived.export(Shape.BUDDY, now=NOON + timedelta(days=30))
         here = nest.export(Shape.BUDDY, now=NOON)
@@ -92,7 +92,9 @@ def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
 
 
 @pytest.mark.parametrize("shape", list(Shape))
-def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(nest: Nest, tmp_path: Path, shape: Shape) -> None:
+def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(
+    nest: BuddyStore, tmp_path: Path, shape: Shape
+) -> None:
     nest.take(FLUFFY, now=NOON)
     path = tmp_path / "some.file"
     cartridge_io.save(path, nest.export(shape, now=NOON))
@@ -105,10 +107,10 @@ def test_as_an_egg_it_becomes_a_twin_that_finds_its_buddy(nest: Nest, tmp_path: 
         other = Workspace.at(tmp_path / f"other{number}")
         other.create()
         (other.root / target).write_bytes(parts[target])
-        assert Nest(other).act(Action.STATUS, now=NOON).document["organism"] == nest.read()["organism"]
+        assert BuddyStore(other).act(Action.STATUS, now=NOON).document["organism"] == nest.read()["organism"]
 
 
-def test_load_run_save_load_run_save(nest: Nest, tmp_path: Path) -> None:
+def test_load_run_save_load_run_save(nest: BuddyStore, tmp_path: Path) -> None:
     nest.take(FLUFFY, now=NOON)
     path = tmp_path / "fluffy.rappter.egg"
     for number in range(1, 4):
@@ -123,12 +125,12 @@ def test_load_run_save_load_run_save(nest: Nest, tmp_path: Path) -> None:
     assert home["stats"] == {**FLUFFY["stats"], "xp": 53, "mood": 95}, "and what changed is told beside it"
 
 
-def test_who_lives_here_is_not_replaced_unless_said_and_then_kept(nest: Nest) -> None:
+def test_who_lives_here_is_not_replaced_unless_said_and_then_kept(nest: BuddyStore) -> None:
     nest.lay(name="First", now=NOON)
     first = nest.path.read_bytes()
-    with pytest.raises(TwinConflict, match="stays"):
+    with pytest.raises(TwinConflictError, match="stays"):
         nest.take(FLUFFY, now=NOON)
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         nest.lay(now=NOON)
     assert nest.path.read_bytes() == first
     nest.take(FLUFFY, replace=True, now=NOON)
@@ -137,8 +139,8 @@ def test_who_lives_here_is_not_replaced_unless_said_and_then_kept(nest: Nest) ->
     assert kept.read_bytes() == first
 
 
-def test_a_hatched_egg_is_found_as_it_came_and_taken_in(nest: Nest) -> None:
-    nest.shell.write_bytes(written(FLUFFY))
+def test_a_hatched_egg_is_found_as_it_came_and_taken_in(nest: BuddyStore) -> None:
+    nest.shell.write_bytes(encode(FLUFFY))
     assert not nest.is_empty()
     assert nest.read()["organism"]["name"] == "Fluffy"
     nest.act(Action.STATUS, now=NOON)
@@ -148,27 +150,27 @@ def test_a_hatched_egg_is_found_as_it_came_and_taken_in(nest: Nest) -> None:
     assert nest.read()["organism"]["xp"] == 51
 
 
-def test_what_an_agent_laid_in_its_place_is_not_followed(nest: Nest, tmp_path: Path) -> None:
+def test_what_an_agent_laid_in_its_place_is_not_followed(nest: BuddyStore, tmp_path: Path) -> None:
     secret = tmp_path / "secret.json"
     secret.write_text("{}")
     nest.path.symlink_to(secret)
-    with pytest.raises(BadFile, match=r"buddy\.json"):
+    with pytest.raises(BadFileError, match=r"buddy\.json"):
         nest.read()
     nest.path.unlink()
     os.mkfifo(nest.path)
-    with pytest.raises(BadFile, match=r"buddy\.json is not a regular file"):
+    with pytest.raises(BadFileError, match=r"buddy\.json is not a regular file"):
         nest.act(Action.FEED)
     nest.path.unlink()
     nest.path.write_text("{]")
-    with pytest.raises(BadCartridge, match="line 1"):
+    with pytest.raises(BadCartridgeError, match="line 1"):
         nest.act(Action.FEED)
     assert nest.path.read_text() == "{]", "what is damaged is left for its owner to mend"
-    nest.path.write_bytes(written(FLUFFY))
-    with pytest.raises(BadCartridge, match="another shape"):
+    nest.path.write_bytes(encode(FLUFFY))
+    with pytest.raises(BadCartridgeError, match="another shape"):
         nest.read()
 
 
-def test_several_processes_feed_it_and_nothing_is_lost(nest: Nest) -> None:
+def test_several_processes_feed_it_and_nothing_is_lost(nest: BuddyStore) -> None:
     nest.lay(name="Fluffy", now=NOON)
     nest.act(Action.FEED, now=NOON)
 
@@ -181,7 +183,7 @@ def test_several_processes_feed_it_and_nothing_is_lost(nest: Nest) -> None:
     assert nest.read()["organism"]["xp"] == 80
 
 
-def test_killed_at_any_step_there_is_the_old_buddy_or_the_new_one(nest: Nest) -> None:
+def test_killed_at_any_step_there_is_the_old_buddy_or_the_new_one(nest: BuddyStore) -> None:
     nest.lay(name="Fluffy", now=NOON)
     nest.act(Action.FEED, now=NOON)
     before = nest.path.read_bytes()
@@ -198,7 +200,7 @@ def test_killed_at_any_step_there_is_the_old_buddy_or_the_new_one(nest: Nest) ->
         nest.path.write_bytes(before)
 
 
-def _dies(nest: Nest, name: str, when: str) -> None:
+def _dies(nest: BuddyStore, name: str, when: str) -> None:
     """Pets the buddy in a process that is killed before or after the one call of ``os.name``."""
     original = getattr(os, name)
 
@@ -229,21 +231,21 @@ def test_agents_cannot_have_the_house_write_elsewhere(tmp_path: Path) -> None:
     elsewhere.mkdir()
     workspace.data.rmdir()
     workspace.data.symlink_to(elsewhere)
-    nest = Nest(workspace)
-    with pytest.raises(BadFile, match="is a link"):
+    nest = BuddyStore(workspace)
+    with pytest.raises(BadFileError, match="is a link"):
         nest.lay(now=NOON)
     (elsewhere / "buddy.json").write_text("{}")
     for attempt in (nest.read, lambda: nest.act(Action.FEED), lambda: nest.rename("x")):
-        with pytest.raises(BadFile, match="is a link"):
+        with pytest.raises(BadFileError, match="is a link"):
             attempt()
     assert [path.name for path in elsewhere.iterdir()] == ["buddy.json"]
 
 
-def test_a_name_is_changed_and_an_empty_nest_stays_one(nest: Nest, tmp_path: Path) -> None:
+def test_a_name_is_changed_and_an_empty_nest_stays_one(nest: BuddyStore, tmp_path: Path) -> None:
     nest.lay(name="First", now=NOON)
     nest.rename("Second", now=NOON)
     assert nest.act(Action.FEED, now=NOON).said == "The egg hatched. This is Second."
     empty = Workspace.at(tmp_path / "empty")
     empty.create()
-    Nest(empty).rename("Nobody")
-    assert Nest(empty).is_empty()
+    BuddyStore(empty).rename("Nobody")
+    assert BuddyStore(empty).is_empty()

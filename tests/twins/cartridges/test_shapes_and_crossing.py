@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import Document, buddies, seeds, specs, values
 from twins.cartridges import egg_spec
-from twins.cartridges.json_documents import parse, same, written
+from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked, shape_of
-from twins.errors import BadCartridge
+from twins.errors import BadCartridgeError
 
 DRAWN = {Shape.SEED: seeds, Shape.BUDDY: buddies, Shape.SPEC: specs}
 
@@ -82,7 +82,7 @@ def test_there_and_back_nothing_is_lost(shape: Shape, to: Shape, data: st.DataOb
     given_one = copy.deepcopy(document)
     there = convert(document, to)
     assert same(document, given_one)
-    assert shape_of(parse(written(there))) is to
+    assert shape_of(parse(encode(there))) is to
     assert same(convert(there, shape), document)
 
 
@@ -93,7 +93,7 @@ def test_through_every_shape_and_home_again(data: st.DataObject) -> None:
     document = data.draw(DRAWN[shape])
     travelling = document
     for stop in data.draw(st.lists(st.sampled_from(list(Shape)), max_size=5)):
-        travelling = convert(parse(written(travelling)), stop)
+        travelling = convert(parse(encode(travelling)), stop)
     assert same(convert(travelling, shape), document)
 
 
@@ -175,7 +175,7 @@ def test_shapes_are_told_apart_by_what_is_in_them() -> None:
     assert shape_of({"_format": "egg", "organism": {"kind": "neighborhood"}}) is None
     assert shape_of({"_format": "egg", "_content_sha256": "00"}) is None
     assert shape_of({}) is None
-    with pytest.raises(BadCartridge, match="at once"):
+    with pytest.raises(BadCartridgeError, match="at once"):
         shape_of({**FLUFFY, "_format": "egg"})
 
 
@@ -199,7 +199,7 @@ def test_shapes_are_told_apart_by_what_is_in_them() -> None:
     ],
 )
 def test_a_document_that_is_not_what_it_says_is_refused(change: Document, why: str) -> None:
-    with pytest.raises(BadCartridge, match=why.replace(".", r"\.")):
+    with pytest.raises(BadCartridgeError, match=why.replace(".", r"\.")):
         convert({**FLUFFY, **change}, Shape.BUDDY)
 
 
@@ -222,15 +222,15 @@ def test_a_document_changed_anywhere_by_hand_is_converted_or_refused(data: st.Da
             break
     try:
         converted = convert(document, data.draw(st.sampled_from(list(Shape))))
-    except BadCartridge:
+    except BadCartridgeError:
         return
-    checked(parse(written(converted)))
+    checked(parse(encode(converted)))
 
 
 def test_carried_edits_cannot_make_a_document_that_nothing_could_load() -> None:
     edit = {"at": ["organism", "stage"], "was": "juvenile", "is": "god"}
     carried = {"rappter.egg": {"edits": [edit], "without": []}}
-    with pytest.raises(BadCartridge, match="stage"):
+    with pytest.raises(BadCartridgeError, match="stage"):
         convert({**FLUFFY, "_rappd": carried}, Shape.BUDDY)
 
 
@@ -273,11 +273,11 @@ def test_the_published_vectors(kind: str, content: Any, sha256: str, size: int) 
 def test_a_body_that_does_not_match_is_refused() -> None:
     egg = convert(FLUFFY, Shape.SPEC)
     egg["body"]["content"]["xp"] += 1
-    with pytest.raises(BadCartridge, match="changed by hand"):
+    with pytest.raises(BadCartridgeError, match="changed by hand"):
         egg_spec.verify(egg)
     egg = convert(FLUFFY, Shape.SPEC)
     egg["body"]["size_bytes"] += 1
-    with pytest.raises(BadCartridge, match="bytes"):
+    with pytest.raises(BadCartridgeError, match="bytes"):
         egg_spec.verify(egg)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from envelopes.keys import IdentityKey
 from twins.eggs.frames import Frame, chained
-from twins.eggs.writers.formats import Maker
-from twins.installer.installer import Importer
-from twins.installer.quarantine import Held
+from twins.eggs.writers.formats import EggMaker
+from twins.installer.installer import Installer
+from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
-from twins.workspace.checkpoint_restore import WentBack, go_back, look_back
+from twins.workspace.checkpoint_restore import RestoreResult, plan_restore, restore
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
 from twins.workspace.workspace import Workspace
 
@@ -71,13 +71,13 @@ class Garden:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.places = TwinPlaces(home)
+        self.places = TwinLayout(home)
         self.said = Said()
-        self.held = Held(home / "held.json", home)
+        self.held = QuarantineList(home / "held.json", home)
         self.checkpoints = Checkpoints(
             self.places,
             key=IdentityKey.generate(),
-            maker=Maker("rappd", "1", "desk"),
+            maker=EggMaker("rappd", "1", "desk"),
             conversations=lambda key: self.said,
         )
 
@@ -126,11 +126,11 @@ class Garden:
     def make(self, *, hours: int = 0, **more: Any) -> Checkpoint:
         return self.checkpoints.make(self.twin, now=NOW + timedelta(hours=hours), **more)
 
-    def look(self, selector: str = "") -> WentBack:
-        return look_back(self.checkpoints, self.twin, selector)
+    def look(self, selector: str = "") -> RestoreResult:
+        return plan_restore(self.checkpoints, self.twin, selector)
 
-    def go_back(self, selector: str = "", *, hours: int = 5) -> WentBack:
-        return go_back(
+    def go_back(self, selector: str = "", *, hours: int = 5) -> RestoreResult:
+        return restore(
             self.checkpoints,
             self.places,
             self.twin,
@@ -140,9 +140,9 @@ class Garden:
             now=NOW + timedelta(hours=hours),
         )
 
-    def importer(self) -> Importer:
+    def importer(self) -> Installer:
         signers = Signers(self.home / "signers.json")
-        return Importer(self.home, held=self.held, signers=signers, fingerprint="aa" * 32)
+        return Installer(self.home, held=self.held, signers=signers, fingerprint="aa" * 32)
 
     def recover(self) -> list[str]:
         """As the daemon does when it starts."""

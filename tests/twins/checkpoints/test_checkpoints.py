@@ -6,8 +6,8 @@ import pytest
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins.eggs.readers.detect import open_egg
-from twins.errors import TwinConflict
-from twins.workspace.checkpoints import MAX_NOTE, NoSuchCheckpoint
+from twins.errors import TwinConflictError
+from twins.workspace.checkpoints import MAX_NOTE, NoSuchCheckpointError
 
 
 def test_a_checkpoint_is_an_egg_of_the_twin_with_its_conversations(garden: Garden) -> None:
@@ -56,9 +56,9 @@ def test_one_is_found_by_the_start_of_its_name_or_is_the_latest(garden: Garden) 
     assert garden.checkpoints.find(twin) == second
     assert garden.checkpoints.find(twin, "2026-11-21T09") == first
     assert garden.checkpoints.find(twin, f"{second.id}.egg") == second
-    with pytest.raises(TwinConflict, match='"2026" fits 2 checkpoints of gardener'):
+    with pytest.raises(TwinConflictError, match='"2026" fits 2 checkpoints of gardener'):
         garden.checkpoints.find(twin, "2026")
-    with pytest.raises(NoSuchCheckpoint, match='gardener has no checkpoint "2025"'):
+    with pytest.raises(NoSuchCheckpointError, match='gardener has no checkpoint "2025"'):
         garden.checkpoints.find(twin, "2025")
     garden.live_on()
     undone = garden.go_back()
@@ -69,7 +69,7 @@ def test_one_is_found_by_the_start_of_its_name_or_is_the_latest(garden: Garden) 
 
 
 def test_a_twin_without_one_is_told_how_to_make_one(garden: Garden) -> None:
-    with pytest.raises(NoSuchCheckpoint, match=r"gardener has no checkpoint\.") as raised:
+    with pytest.raises(NoSuchCheckpointError, match=r"gardener has no checkpoint\.") as raised:
         garden.look()
     assert raised.value.do == f"rappd twins checkpoint {garden.twin.key[:12]}"
 

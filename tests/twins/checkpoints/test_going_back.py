@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.writers.formats import Form
+from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
-from twins.errors import BadEgg, TwinConflict
+from twins.errors import BadEggError, TwinConflictError
 from twins.workspace import souls
 from twins.workspace.twin import mint, rename
 
@@ -151,7 +151,7 @@ def test_a_file_that_stays_and_is_in_the_way_stops_it(garden: Garden) -> None:
     (garden.root / "README.md").unlink()
     garden.put("README.md/inner/pump.key", "k")
     before = garden.content()
-    with pytest.raises(TwinConflict, match=r"README\.md is in the way"):
+    with pytest.raises(TwinConflictError, match=r"README\.md is in the way"):
         garden.go_back()
     assert garden.content() == before
     assert garden.staged() == []
@@ -162,7 +162,7 @@ def test_a_twin_that_changes_meanwhile_is_left_as_it_is(garden: Garden) -> None:
     garden.live_on()
 
     garden.said.meanwhile = lambda: garden.put(".brainstem_data/memory.json", "written meanwhile")
-    with pytest.raises(TwinConflict, match="The twin changed meanwhile; it was left as it is"):
+    with pytest.raises(TwinConflictError, match="The twin changed meanwhile; it was left as it is"):
         garden.go_back()
     assert garden.content()[".brainstem_data/memory.json"] == "written meanwhile"
     assert garden.content()["soul.md"] == "You sell the garden.\n"
@@ -191,7 +191,7 @@ def test_a_checkpoint_that_is_not_whole_or_not_its_own_is_refused(garden: Garden
     made.egg.write_bytes(octets)
     garden.live_on()
     before = garden.content()
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         garden.go_back(made.id)
     assert garden.content() == before
     assert garden.staged() == []
@@ -249,7 +249,7 @@ def test_whatever_was_and_is_there(then: dict[str, str], now: dict[str, str]) ->
         before = garden.content()
         try:
             garden.go_back()
-        except TwinConflict:
+        except TwinConflictError:
             assert garden.content() == before
             return
         content = garden.content()
@@ -281,7 +281,7 @@ def test_going_back_takes_no_env_from_a_checkpoint_made_elsewhere(garden: Garden
     egg = garden.make().egg
     egg.with_suffix(".json").unlink()
     garden.put(".env", "PUMP_URL=theirs\n")
-    pack(garden.twin.workspace, egg, form=Form.ORGANISM, overwrite=True)
+    pack(garden.twin.workspace, egg, form=EggFormat.ORGANISM, overwrite=True)
     with open_egg(egg) as opened:
         assert "PUMP_URL=theirs" in str([part.read() for part in opened.parts if part.name == ".env"])
     garden.put(".env", "PUMP_URL=mine\n")

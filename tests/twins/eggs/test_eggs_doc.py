@@ -22,10 +22,10 @@ from twins.eggs.readers.formats import table
 from twins.eggs.readers.member_paths import in_workspace
 from twins.eggs.readers.provenance import by_lines, by_object
 from twins.eggs.writers import exclusions, rapp1
-from twins.eggs.writers.formats import Form, Maker
+from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.eggs.writers.pack import pack
 from twins.installer.rules import Category
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same, widened
 from twins.workspace.twin import Twin, mint
 
@@ -89,7 +89,7 @@ def test_where_members_go() -> None:
 
 def test_the_forms_that_are_written() -> None:
     told = {form for row in rows("`--form`") for form in re.findall(r"`([^`]+)`", row[0])}
-    assert told == {form.value for form in Form}
+    assert told == {form.value for form in EggFormat}
 
 
 def test_the_categories_of_overwriting() -> None:
@@ -223,7 +223,7 @@ def read_egg(path: Path) -> tuple[dict[str, bytes], str]:
 def rose(home: Path) -> Twin:
     """The twin of the page's manifest."""
     twin = mint(
-        TwinPlaces(home), "Rose", owner="ada", soul=SOUL.decode(), now=datetime(2026, 11, 20, 10, tzinfo=UTC)
+        TwinLayout(home), "Rose", owner="ada", soul=SOUL.decode(), now=datetime(2026, 11, 20, 10, tzinfo=UTC)
     )
     (twin.workspace.agents / "kettle_agent.py").write_text("x = 1\n")
     (twin.workspace.data / "notes.txt").write_text("watered")
@@ -241,7 +241,7 @@ def test_an_egg_of_rappd_is_read_with_the_page_alone(tmp_path: Path) -> None:
 
     pack(
         twin.workspace, tmp_path / "rose.egg", at=AT, key=key, conversations=Talked(),
-        maker=Maker(version="0.1.0", host="desk"),
+        maker=EggMaker(version="0.1.0", host="desk"),
     )  # fmt: skip
     members, signer = read_egg(tmp_path / "rose.egg")
     assert signer == key.fingerprint
@@ -259,7 +259,7 @@ def test_an_egg_of_rappd_is_read_with_the_page_alone(tmp_path: Path) -> None:
 def test_a_rapp1_egg_of_rappd_is_read_with_the_page_alone(tmp_path: Path) -> None:
     twin = rose(tmp_path)
     egg = tmp_path / "rose.egg"
-    pack(twin.workspace, egg, form=Form.RAPP1_ORGANISM, at=AT, key=IdentityKey(KEY))
+    pack(twin.workspace, egg, form=EggFormat.RAPP1_ORGANISM, at=AT, key=IdentityKey(KEY))
     with zipfile.ZipFile(egg) as archive:
         infos = archive.infolist()
         assert {one.compress_type for one in infos} == {zipfile.ZIP_STORED}

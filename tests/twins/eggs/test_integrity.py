@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envelopes.keys import IdentityKey
 from twins.eggs import integrity
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 AT = "2026-11-22T04:34:00Z"
 KEY = IdentityKey.generate()
@@ -55,7 +55,7 @@ def test_no_changed_octet_is_taken(data: st.DataObject) -> None:
     octets = integrity.seal(FILES, at=AT, key=KEY)
     at = data.draw(st.integers(0, len(octets) - 1))
     other = data.draw(st.integers(0, 255).filter(lambda octet: octet != octets[at]))
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         integrity.check(octets[:at] + bytes((other,)) + octets[at + 1 :])
 
 
@@ -69,7 +69,7 @@ def test_no_changed_octet_is_taken(data: st.DataObject) -> None:
 def test_other_bytes_are_refused_and_never_crash(octets: bytes) -> None:
     try:
         sealed = integrity.check(octets)
-    except BadEgg:
+    except BadEggError:
         return
     assert sealed.signer == ""
     assert orjson.loads(octets)["files"] == sealed.files
@@ -104,7 +104,7 @@ def changed(**keys: object) -> bytes:
     ],
 )
 def test_a_layer_that_was_tampered_with_is_refused(octets: bytes) -> None:
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         integrity.check(octets)
 
 
@@ -113,7 +113,7 @@ def test_another_key_cannot_sign_in_the_name_of_the_first() -> None:
     said = orjson.loads(integrity.seal(FILES, at=AT, key=KEY))
     said.pop("signature")
     said["signature"] = thief.sign(integrity.DOMAIN + orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hex()
-    with pytest.raises(BadEgg, match="signature"):
+    with pytest.raises(BadEggError, match="signature"):
         integrity.check(orjson.dumps(said, option=orjson.OPT_SORT_KEYS))
 
 
@@ -127,16 +127,16 @@ def test_another_key_cannot_sign_in_the_name_of_the_first() -> None:
 )
 def test_one_file_more_less_or_other_is_damage_and_is_named(actual: dict[str, str], name: str) -> None:
     sealed = integrity.check(integrity.seal(FILES, at=AT, key=KEY))
-    with pytest.raises(BadEgg, match=f"damaged .{name}."):
+    with pytest.raises(BadEggError, match=f"damaged .{name}."):
         sealed.compare(actual)
 
 
 def test_a_signature_beside_a_file_goes_with_it_under_another_name() -> None:
     sealed = integrity.check(integrity.seal({"old name.egg": "a" * 64}, at=AT, key=KEY))
     sealed.covers("a" * 64)
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         sealed.covers("b" * 64)
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         integrity.check(integrity.seal(FILES, at=AT, key=KEY)).covers("a" * 64)
 
 

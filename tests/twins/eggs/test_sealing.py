@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelopes import bech32
-from twins.eggs.encryption import is_sealed, make_sealing_key, open_file, recipient_of, seal_file
-from twins.errors import BadEgg, BadSealingKey, NotForThisMachine, TwinError
-from twins.installer.errors import DiskFull, NotWritable
+from twins.eggs.encryption import is_sealed, make_encryption_key, open_file, recipient_of, seal_file
+from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
+from twins.installer.errors import DiskFullError, NotWritableError
 
-SECRET, RECIPIENT = make_sealing_key()
-OTHER_SECRET, OTHER_RECIPIENT = make_sealing_key()
+SECRET, RECIPIENT = make_encryption_key()
+OTHER_SECRET, OTHER_RECIPIENT = make_encryption_key()
 MISTYPED = RECIPIENT[:-1] + ("q" if RECIPIENT[-1] != "q" else "p")
 CHUNK = 65536
 
@@ -78,7 +78,7 @@ def test_a_file_may_be_opened_in_its_own_place(tmp_path: Path, sealed: Path) -> 
 
 def test_an_egg_for_another_machine_stays_closed(tmp_path: Path, sealed: Path) -> None:
     (tmp_path / "out").write_bytes(b"kept")
-    with pytest.raises(NotForThisMachine, match="another machine") as caught:
+    with pytest.raises(NotForThisMachineError, match="another machine") as caught:
         open_file(sealed, tmp_path / "out", OTHER_SECRET)
     assert caught.value.do
     assert (tmp_path / "out").read_bytes() == b"kept"
@@ -99,7 +99,7 @@ def test_an_egg_under_a_password_is_not_for_this_machine_either(tmp_path: Path) 
 )
 def test_an_egg_that_was_cut_short_is_damaged(tmp_path: Path, sealed: Path, length: int) -> None:
     sealed.write_bytes(sealed.read_bytes()[:length])
-    with pytest.raises(BadEgg, match="damaged or cut short"):
+    with pytest.raises(BadEggError, match="damaged or cut short"):
         open_file(sealed, tmp_path / "out", SECRET)
     assert files(tmp_path) == {"twin.egg", "twin.egg.age"}
 
@@ -112,14 +112,14 @@ def test_no_byte_of_a_sealed_egg_can_be_changed(tmp_path: Path, place: int, chan
     content = bytearray((tmp_path / "b").read_bytes())
     content[place % len(content)] ^= change
     (tmp_path / "b").write_bytes(content)
-    with pytest.raises((BadEgg, NotForThisMachine)):
+    with pytest.raises((BadEggError, NotForThisMachineError)):
         open_file(tmp_path / "b", tmp_path / "out", SECRET)
     assert files(tmp_path) == {"a", "b"}
 
 
 def test_nothing_may_follow_a_sealed_egg(tmp_path: Path, sealed: Path) -> None:
     sealed.write_bytes(sealed.read_bytes() + b"x")
-    with pytest.raises(BadEgg, match="damaged"):
+    with pytest.raises(BadEggError, match="damaged"):
         open_file(sealed, tmp_path / "out", SECRET)
 
 
@@ -127,7 +127,7 @@ def test_a_head_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.write(b"age-encryption.org/v1\n-> X25519 ")
         file.truncate(1 << 40)  # a tebibyte, of which nothing is on the disk
-    with pytest.raises(BadEgg, match="damaged"):
+    with pytest.raises(BadEggError, match="damaged"):
         open_file(tmp_path / "a", tmp_path / "out", SECRET)
 
 
@@ -136,14 +136,14 @@ def test_a_head_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 def test_what_is_not_sealed_is_said_to_be_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     assert not is_sealed(tmp_path / "a")
-    with pytest.raises(BadEgg, match="is not sealed"):
+    with pytest.raises(BadEggError, match="is not sealed"):
         open_file(tmp_path / "a", tmp_path / "out", SECRET)
 
 
 @pytest.mark.parametrize("text", ["", "age1", SECRET, MISTYPED, RECIPIENT + " x", "ä"])
 def test_a_key_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").write_bytes(b"egg")
-    with pytest.raises(BadSealingKey):
+    with pytest.raises(BadEncryptionKeyError):
         seal_file(tmp_path / "a", tmp_path / "b", text)
     assert files(tmp_path) == {"a"}
 
@@ -152,9 +152,9 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     "text", ["", RECIPIENT, SECRET[:-1], SECRET.lower(), "ä", bech32.encode("age", bytes(32))]
 )
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, sealed: Path, text: str) -> None:
-    with pytest.raises(BadSealingKey):
+    with pytest.raises(BadEncryptionKeyError):
         open_file(sealed, tmp_path / "out", text)
-    with pytest.raises(BadSealingKey):
+    with pytest.raises(BadEncryptionKeyError):
         recipient_of(text)
 
 
@@ -166,16 +166,16 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
     elif kind == "pipe":
         os.mkfifo(source)
     for act, key in ((seal_file, RECIPIENT), (open_file, SECRET)):
-        with pytest.raises(NotWritable, match=r"wanted\.egg"):
+        with pytest.raises(NotWritableError, match=r"wanted\.egg"):
             act(source, tmp_path / "out", key)
     assert not (tmp_path / "out").exists()
 
 
 def test_no_folder_to_write_to(tmp_path: Path, sealed: Path) -> None:
-    with pytest.raises(NotWritable, match="out"):
+    with pytest.raises(NotWritableError, match="out"):
         open_file(sealed, tmp_path / "none" / "out", SECRET)
     (tmp_path / "out").mkdir()
-    with pytest.raises(NotWritable, match="out"):
+    with pytest.raises(NotWritableError, match="out"):
         open_file(sealed, tmp_path / "out", SECRET)
     assert files(tmp_path) == {"twin.egg", "twin.egg.age", "out"}
 
@@ -184,12 +184,12 @@ _WITH_LITTLE_ROOM = """
 import resource, signal, sys
 from pathlib import Path
 from twins.eggs.encryption import open_file, seal_file
-from twins.installer.errors import DiskFull
+from twins.installer.errors import DiskFullError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     (seal_file if sys.argv[1] == "seal" else open_file)(Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
-except DiskFull as error:
+except DiskFullError as error:
     print(error, error.do)
 """
 
@@ -208,7 +208,7 @@ def test_when_the_disk_is_full_nothing_is_left_behind(tmp_path: Path, sealed: Pa
     assert "The disk is full; out was not written, not even half. Make room" in said.stdout, said.stderr
     assert (tmp_path / "out").read_bytes() == b"kept"
     assert files(tmp_path) == {"twin.egg", "twin.egg.age", "out"}
-    assert DiskFull.status == 507
+    assert DiskFullError.status == 507
 
 
 _WITH_LITTLE_MEMORY = """
@@ -260,5 +260,5 @@ def test_a_folder_is_not_asked_for_a_seal(tmp_path: Path) -> None:
 
 
 def test_secrets_are_new_each_time() -> None:
-    assert len({make_sealing_key() for _ in range(20)}) == 20
+    assert len({make_encryption_key() for _ in range(20)}) == 20
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 100_000

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twins.eggs.egg_strings import decode, encode
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.registry_clone import RegistryClone, install_filename
-from twins.errors import BadEgg, BadFile, NoSuchFile
+from twins.errors import BadEggError, BadFileError, NoSuchFileError
 
 PUBLISHED = [
     ([0], "AAAAAAAAAAA"),
@@ -34,7 +34,7 @@ def test_the_published_vectors(seeds: list[int], text: str) -> None:
 
 @pytest.mark.parametrize("text", ["AAAA", "v2.AAAA"])
 def test_a_length_that_is_no_number_of_seeds(text: str) -> None:
-    with pytest.raises(BadEgg, match="3 bytes are no whole number of seeds"):
+    with pytest.raises(BadEggError, match="3 bytes are no whole number of seeds"):
         decode(text)
 
 
@@ -65,25 +65,25 @@ def test_one_seed_beyond_64_bits_makes_all_of_them_wide() -> None:
     ],
 )
 def test_letters_that_a_lenient_decoder_would_drop(text: str) -> None:
-    with pytest.raises(BadEgg, match="letter that no egg string has"):
+    with pytest.raises(BadEggError, match="letter that no egg string has"):
         decode(text)
 
 
 def test_bits_that_belong_to_no_seed() -> None:
     assert base64.urlsafe_b64decode("AAAAAAAAAAB=") == bytes(8)  # a lenient reader sees seed 0
-    with pytest.raises(BadEgg, match="belong to no seed"):
+    with pytest.raises(BadEggError, match="belong to no seed"):
         decode("AAAAAAAAAAB")
 
 
 @pytest.mark.parametrize("cut", range(1, 11))
 def test_a_string_that_was_cut_off(cut: int) -> None:
-    with pytest.raises(BadEgg, match=r"cut off|belong to no seed"):
+    with pytest.raises(BadEggError, match=r"cut off|belong to no seed"):
         decode("__________8"[:-cut])
 
 
 @pytest.mark.parametrize("seeds", [[-1], [1 << 72], ["1"], [True], [1.0], "1", None])
 def test_what_is_no_seed(seeds: Any) -> None:
-    with pytest.raises(BadEgg, match="72 bits"):
+    with pytest.raises(BadEggError, match="72 bits"):
         encode(seeds)
 
 
@@ -96,7 +96,7 @@ def test_seeds_come_back_in_order_with_repetitions(seeds: list[int]) -> None:
 def test_there_is_one_string_for_what_is_decoded(text: str) -> None:
     try:
         seeds = decode(text)
-    except BadEgg:
+    except BadEggError:
         return
     # Seeds that fit 8 bytes may also come in 9: published encoders may have chosen so.
     assert text in (encode(seeds), "v2.", "v2." + _wide(seeds))
@@ -189,7 +189,7 @@ def test_an_agent_that_cannot_be_had_says_why_and_the_others_come(
     opened = registry.open_string(encode([5, 6]))
     assert [part.name for part in opened.parts] == ["@kody/tides"]
     assert any(why in note for note in opened.notes)
-    with pytest.raises(BadEgg, match="Nothing of this egg string"):
+    with pytest.raises(BadEggError, match="Nothing of this egg string"):
         registry.open_string(encode([5]))
 
 
@@ -218,7 +218,7 @@ def test_unknown_buried_and_ambiguous(tmp_path: Path) -> None:
     assert "@kody/weather and @kody/rain" in ambiguous.error
     assert "withdrawn" in buried.error
     for name in ("@kody/none", "@kody/old"):
-        with pytest.raises(NoSuchFile, match=f'no agent "{name}"'):
+        with pytest.raises(NoSuchFileError, match=f'no agent "{name}"'):
             registry.forge([name])
 
 
@@ -229,11 +229,11 @@ def test_names_to_install_under_follow_the_published_rule() -> None:
 
 
 def test_a_folder_that_is_no_registry(tmp_path: Path) -> None:
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         RegistryClone.open(tmp_path)
     (tmp_path / "registry.json").write_text('{"schema": "rapp-store/1.0"}')
-    with pytest.raises(BadFile, match="no registry"):
+    with pytest.raises(BadFileError, match="no registry"):
         RegistryClone.open(tmp_path)
     (tmp_path / "registry.json").write_text('{"schema": "a", "schema": "b"}')
-    with pytest.raises(BadEgg, match="twice"):
+    with pytest.raises(BadEggError, match="twice"):
         RegistryClone.open(tmp_path)

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role, Seal
-from twins.installer.installer import Importer
-from twins.installer.quarantine import Held
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
+from twins.installer.installer import Installer
+from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
 from twins.workspace.rappid import Rappid
 from twins.workspace.workspace import Workspace
@@ -83,7 +83,7 @@ def egg(
     rappid: str = RAPPID,
     key: str | None = None,
     **more: Any,
-) -> Opened:
+) -> ParsedEgg:
     """An egg as the openers hand it over."""
     every = (*(part(target, content) for target, content in (files or {}).items()), *parts)
     digest = hashlib.sha256(repr([(one.target, b"".join(one.chunks())) for one in every]).encode())
@@ -91,7 +91,7 @@ def egg(
     if key is None:
         twin_like = destination in (Destination.TWIN, Destination.INERT)
         key = identity.key if identity and twin_like else ""
-    return Opened(
+    return ParsedEgg(
         Family("rapp-egg/2.0", _KINDS[destination], "ZIP", ""),
         {},
         name,
@@ -106,7 +106,7 @@ def egg(
     )
 
 
-def gardener(**changes: Any) -> Opened:
+def gardener(**changes: Any) -> ParsedEgg:
     """The egg that most tests hatch: a twin with a bit of everything, not signed."""
     return egg(GARDENER, **changes)
 
@@ -117,14 +117,14 @@ class AHome:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.held = Held(root / "held.json", root)
+        self.held = QuarantineList(root / "held.json", root)
         self.signers = Signers(root / "signers.json")
         self.twin = root / "twins" / KEY
         self.brainstem = root / "brainstem"
         self.receipts = root / "eggs" / "receipts"
 
-    def importer(self, **more: Any) -> Importer:
-        return Importer(self.root, held=self.held, signers=self.signers, fingerprint=OWN, **more)
+    def importer(self, **more: Any) -> Installer:
+        return Installer(self.root, held=self.held, signers=self.signers, fingerprint=OWN, **more)
 
     def live_in(self, folder: Path, files: Mapping[str, bytes]) -> None:
         for path, content in files.items():

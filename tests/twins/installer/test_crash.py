@@ -22,7 +22,7 @@ from tests.twins.installer.a_home import GARDENER, LATER, NOW, AHome, egg, lefto
 from twins.eggs import frames
 from twins.eggs.parsed_egg import Destination, Role
 from twins.errors import TwinError
-from twins.installer.errors import DiskFull, NotWritable
+from twins.installer.errors import DiskFullError, NotWritableError
 from twins.workspace.workspace import Workspace
 
 DIED, REFUSED, BROKE = 9, 7, 1
@@ -172,7 +172,7 @@ def _in_child(work: Callable[[], object], on_step: Callable[[int, str], None]) -
             sys.addaudithook(hook)
             work()
             ended = 0
-        except (DiskFull, NotWritable):
+        except (DiskFullError, NotWritableError):
             ended = REFUSED
         except TwinError:
             traceback.print_exc()

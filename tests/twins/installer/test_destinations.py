@@ -20,8 +20,8 @@ from tests.twins.installer.a_home import (
     lies,
     part,
 )
-from twins.eggs.parsed_egg import Destination, Opened, Role
-from twins.errors import BadEgg, HostileEgg, TwinConflict
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
+from twins.errors import BadEggError, HostileEgg, TwinConflictError
 from twins.installer.planning import Action
 from twins.workspace.bonds import events
 from twins.workspace.workspace import DEFAULT_SOUL, Workspace
@@ -40,7 +40,7 @@ WHOLE = {
 
 
 class TestTheBrainstem:
-    def _rapp(self, *more: Any, **changes: Any) -> Opened:
+    def _rapp(self, *more: Any, **changes: Any) -> ParsedEgg:
         return egg(RAPP, *more, destination=Destination.HOST, name="kanban", **changes)
 
     def test_a_rapplication_joins_it(self, home: AHome) -> None:
@@ -114,7 +114,7 @@ class TestTheBrainstem:
                     path.unlink()
                 moved.rmdir()
 
-    def _whole(self) -> Opened:
+    def _whole(self) -> ParsedEgg:
         return egg(WHOLE, destination=Destination.BRAINSTEM, name="desk")
 
     @pytest.mark.parametrize("started", [False, True])
@@ -131,7 +131,7 @@ class TestTheBrainstem:
         home.start_brainstem()
         home.live_in(home.brainstem, {path: b"mine"})
         before = lies(home.brainstem)
-        with pytest.raises(TwinConflict, match="lives in this home already"):
+        with pytest.raises(TwinConflictError, match="lives in this home already"):
             home.importer().hatch(self._whole())
         assert lies(home.brainstem) == before
 
@@ -165,6 +165,6 @@ class TestData:
     def test_a_kind_that_is_not_kept_as_data_is_refused(self, home: AHome) -> None:
         wrong = egg({"x": b"x"}, destination=Destination.INERT)
         wrong.family = replace(wrong.family, kind="key")
-        with pytest.raises(BadEgg, match="no kind that is kept as data"):
+        with pytest.raises(BadEggError, match="no kind that is kept as data"):
             home.importer().hatch(wrong)
         assert not (home.root / "keys").exists()

@@ -11,12 +11,12 @@ import pytest
 
 from tests.twins.installer.a_home import GARDENER, AHome, egg, leftovers, lies, part
 from twins.byte_sizes import amount
-from twins.installer.errors import DiskFull, NotWritable
+from twins.installer.errors import DiskFullError, NotWritableError
 
 
 def test_an_egg_that_cannot_fit_is_not_begun(home: AHome) -> None:
     huge = part(".brainstem_data/huge", b"", size=10**15)
-    with pytest.raises(DiskFull, match="disk is full; gardener is not hatched, not even half") as caught:
+    with pytest.raises(DiskFullError, match="disk is full; gardener is not hatched, not even half") as caught:
         home.importer().hatch(egg(GARDENER, huge))
     assert caught.value.do.startswith("Free ")
     assert (caught.value.code, caught.value.status) == ("disk_full", 507)
@@ -68,7 +68,7 @@ def test_a_disk_that_fills_up_meanwhile(tiny_disk: Path, exists: bool) -> None:
                     except OSError:
                         break
 
-    with pytest.raises(DiskFull):
+    with pytest.raises(DiskFullError):
         home.importer().hatch(egg(GARDENER, large), overwrite=["soul"], progress=fill)
     assert lies(home.twin) == before
     assert not leftovers(home.root)
@@ -82,7 +82,7 @@ def test_a_disk_that_fills_up_meanwhile(tiny_disk: Path, exists: bool) -> None:
 def test_a_disk_without_room_for_one_more_file(tiny_disk: Path) -> None:
     home = AHome(tiny_disk / "home")
     many = {f".brainstem_data/{number}.json": b"{}" for number in range(80)}
-    with pytest.raises(DiskFull):
+    with pytest.raises(DiskFullError):
         home.importer().hatch(egg({**GARDENER, **many}))
     assert not home.twin.exists()
     assert not leftovers(home.root)
@@ -98,7 +98,7 @@ def test_a_disk_that_may_not_be_written(tiny_disk: Path) -> None:
     try:
         plan = home.importer().plan(egg(GARDENER))
         assert plan.placed
-        with pytest.raises(NotWritable, match="read-only file system; gardener is as it was"):
+        with pytest.raises(NotWritableError, match="read-only file system; gardener is as it was"):
             home.importer().hatch(egg(GARDENER))
     finally:
         subprocess.run(["mount", "-o", "remount,rw", tiny_disk], check=True)

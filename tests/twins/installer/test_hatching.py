@@ -25,10 +25,10 @@ from tests.twins.installer.a_home import (
     part,
 )
 from twins.eggs import frames
-from twins.eggs.parsed_egg import Destination, Opened, Part, Role, Seal
-from twins.errors import BadEgg, HostileEgg, TwinConflict
-from twins.installer.errors import PlanChanged
-from twins.installer.installer import Importer
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
+from twins.errors import BadEggError, HostileEgg, TwinConflictError
+from twins.installer.errors import PlanChangedError
+from twins.installer.installer import Installer
 from twins.installer.planning import Action
 from twins.installer.rules import Category
 from twins.workspace.bonds import events
@@ -47,14 +47,14 @@ class Threads:
 
     def restore(self, key: str, frames: Iterable[dict[str, Any]]) -> int:
         if self.broken:
-            raise TwinConflict("The store is busy.")
+            raise TwinConflictError("The store is busy.")
         known = self.taken.setdefault(key, {})
         before = len(known)
         known.update({frame["hash"]: frame for frame in frames})
         return len(known) - before
 
 
-def _talked() -> Opened:
+def _talked() -> ParsedEgg:
     content = b"".join(frames.encoded(FRAMES))
     return egg(GARDENER, part(".brainstem_data/frames.json", content, Role.CONVERSATIONS))
 
@@ -180,9 +180,9 @@ def test_a_workspace_that_cannot_be_packed_is_not_touched(home: AHome) -> None:
     before = lies(home.twin)
 
     def pack(workspace: Path) -> Path:
-        raise TwinConflict("A likely secret.")
+        raise TwinConflictError("A likely secret.")
 
-    with pytest.raises(TwinConflict, match="likely secret"):
+    with pytest.raises(TwinConflictError, match="likely secret"):
         home.importer(pre_bond=pack).hatch(gardener())
     assert lies(home.twin) == before
     assert not leftovers(home.root)
@@ -194,10 +194,10 @@ def test_an_approval_is_for_one_plan(home: AHome) -> None:
     plan = importer.plan(gardener(), overwrite=["soul"])
     (home.twin / "soul.md").write_bytes(b"newer\n")
     before = lies(home.root)
-    with pytest.raises(PlanChanged) as caught:
+    with pytest.raises(PlanChangedError) as caught:
         importer.hatch(gardener(), overwrite=["soul"], approved=plan.digest)
     assert caught.value.code == "plan_changed"
-    with pytest.raises(PlanChanged):
+    with pytest.raises(PlanChangedError):
         importer.hatch(gardener(), approved=plan.digest)
     assert lies(home.root, without=lambda path: path.startswith("eggs")) == before
     plan = importer.plan(gardener(), overwrite=["soul"])
@@ -208,7 +208,7 @@ def test_an_approval_is_for_one_plan(home: AHome) -> None:
 def test_a_part_that_changes_between_plan_and_staging_is_noticed(home: AHome) -> None:
     reads = iter([b"good = 1\n", b"good = 1\n", b"evil = 1\n"])
     swapped = Part("agents/x_agent.py", Role.AGENT, "agents/x_agent.py", 9, lambda: iter([next(reads)]))
-    with pytest.raises(BadEgg, match="changed while it was read"):
+    with pytest.raises(BadEggError, match="changed while it was read"):
         home.importer().hatch(egg({"rappid.json": GARDENER["rappid.json"]}, swapped))
     assert not home.twin.exists()
 
@@ -216,16 +216,16 @@ def test_a_part_that_changes_between_plan_and_staging_is_noticed(home: AHome) ->
 @pytest.mark.parametrize("size", [3, 11, 0])
 def test_a_part_of_another_length_than_said_is_refused(home: AHome, size: int) -> None:
     broken = part(".brainstem_data/x", b"0123456789", size=size)
-    with pytest.raises(BadEgg, match="damaged"):
+    with pytest.raises(BadEggError, match="damaged"):
         home.importer().hatch(egg(GARDENER, broken))
     assert not home.twin.exists()
     assert not leftovers(home.root)
 
 
 def test_an_egg_that_failed_its_own_hashes_is_refused(home: AHome) -> None:
-    with pytest.raises(BadEgg, match="damaged; nothing was written"):
+    with pytest.raises(BadEggError, match="damaged; nothing was written"):
         home.importer().hatch(gardener(seal=Seal(False)))
-    with pytest.raises(BadEgg, match="only looked at"):
+    with pytest.raises(BadEggError, match="only looked at"):
         home.importer().hatch(gardener(seal=Seal(None, checked=False)))
     assert not home.twin.exists()
 
@@ -252,16 +252,16 @@ class TestWhoLivesThere:
         other = {"rappid": f"rappid:@bob/gardener:{KEY[:-1]}b", "name": "roses"}
         home.live_in(home.twin, {"rappid.json": json.dumps(other).encode()})
         before = lies(home.root)
-        with pytest.raises(TwinConflict, match=r"roses lives at .* somebody else than gardener"):
+        with pytest.raises(TwinConflictError, match=r"roses lives at .* somebody else than gardener"):
             home.importer().plan(gardener())
         assert lies(home.root) == before
 
     def test_a_folder_that_is_no_twin_is_not_taken_over(self, home: AHome) -> None:
         home.live_in(home.twin, {"notes.txt": b"mine"})
-        with pytest.raises(TwinConflict, match="holds no twin"):
+        with pytest.raises(TwinConflictError, match="holds no twin"):
             home.importer().plan(gardener())
         home.live_in(home.twin, {"rappid.json": b"{"})
-        with pytest.raises(TwinConflict, match="damaged"):
+        with pytest.raises(TwinConflictError, match="damaged"):
             home.importer().plan(gardener())
 
     def test_an_empty_folder_is_no_one(self, home: AHome) -> None:
@@ -272,12 +272,12 @@ class TestWhoLivesThere:
     def test_archived_and_purged_twins_are_a_conflict(self, home: AHome) -> None:
         archived = home.root / "twins/.archive" / KEY
         home.live_in(archived, {"rappid.json": GARDENER["rappid.json"]})
-        with pytest.raises(TwinConflict, match="gardener is archived here") as caught:
+        with pytest.raises(TwinConflictError, match="gardener is archived here") as caught:
             home.importer().hatch(gardener())
         assert "unarchive" in caught.value.do
         archived.rename(home.root / "elsewhere")
         home.live_in(home.root / "twins/.purged", {f"{KEY}.json": b"{}"})
-        with pytest.raises(TwinConflict, match="purged here"):
+        with pytest.raises(TwinConflictError, match="purged here"):
             home.importer().hatch(gardener())
         assert not home.twin.exists()
 
@@ -300,11 +300,11 @@ class TestWhoLivesThere:
         files = {**GARDENER, "rappid.json": json.dumps({"rappid": RAPPID.replace("4f", "5f")}).encode()}
         with pytest.raises(HostileEgg, match="claims to be somebody else"):
             home.importer().hatch(egg(files))
-        with pytest.raises(BadEgg, match=r"damaged \(rappid.json\)"):
+        with pytest.raises(BadEggError, match=r"damaged \(rappid.json\)"):
             home.importer().hatch(egg({**GARDENER, "rappid.json": b"[]"}))
-        with pytest.raises(BadEgg, match=r"has no rappid.json"):
+        with pytest.raises(BadEggError, match=r"has no rappid.json"):
             home.importer().hatch(egg({"soul.md": b"x"}))
-        with pytest.raises(BadEgg, match="does not say who it is"):
+        with pytest.raises(BadEggError, match="does not say who it is"):
             home.importer().hatch(egg(GARDENER, rappid=""))
         assert list((home.root / "twins").iterdir()) == []
 
@@ -350,7 +350,7 @@ class TestConversations:
     def test_damaged_ones_refuse_the_egg_before_it_is_hatched(self, home: AHome) -> None:
         content = b"".join(frames.encoded(FRAMES)).replace(b"dry?", b"wet!")
         damaged = part(".brainstem_data/frames.json", content, Role.CONVERSATIONS)
-        with pytest.raises(BadEgg, match="conversations"):
+        with pytest.raises(BadEggError, match="conversations"):
             home.importer().hatch(egg(GARDENER, damaged))
         assert not home.twin.exists()
 
@@ -375,7 +375,7 @@ def test_an_egg_with_an_answer_writes_nothing(home: AHome) -> None:
 def test_two_homes_that_are_one_folder_by_a_link(home: AHome, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(home.root)
-    Importer(link, held=home.held, signers=home.signers, fingerprint=OWN).hatch(gardener())
+    Installer(link, held=home.held, signers=home.signers, fingerprint=OWN).hatch(gardener())
     assert len(home.held.listing()) == 3
     assert home.importer().plan(gardener()).placed == []
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from twins.errors import BadFile
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError
+from twins.installer.quarantine import QuarantineList
 
 
 def test_everything_below_the_folders_is_named_by_its_real_path_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "home" / "twins").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "home")
     elsewhere = tmp_path / "elsewhere"
-    held = Held(tmp_path / "link" / "held.json", tmp_path / "link")
+    held = QuarantineList(tmp_path / "link" / "held.json", tmp_path / "link")
     held.hold("twins/rose/agents/a.py", "aa" * 32, "One.", "rose.egg")
     held.hold("twins/rose/agents/a.py", "bb" * 32, "Two.", "rose.egg")
     held.hold("twins/rosemary/agents/a.py", "aa" * 32, "Other.", "rosemary.egg")
@@ -28,7 +28,7 @@ def test_everything_below_the_folders_is_named_by_its_real_path_and_nothing_else
 
 
 def test_it_is_the_same_object_until_something_changes(tmp_path: Path) -> None:
-    ours, theirs = (Held(tmp_path / "held.json", tmp_path) for _ in range(2))
+    ours, theirs = (QuarantineList(tmp_path / "held.json", tmp_path) for _ in range(2))
     ours.hold("rose/a.py", "aa" * 32, "One.", "rose.egg")
     first = ours.below(tmp_path / "rose")
     assert ours.below(tmp_path / "rose") is first
@@ -43,5 +43,5 @@ def test_it_is_the_same_object_until_something_changes(tmp_path: Path) -> None:
 
 def test_a_damaged_list_is_no_empty_one(tmp_path: Path) -> None:
     (tmp_path / "held.json").write_text("{")
-    with pytest.raises(BadFile):
-        Held(tmp_path / "held.json", tmp_path).below(tmp_path)
+    with pytest.raises(BadFileError):
+        QuarantineList(tmp_path / "held.json", tmp_path).below(tmp_path)

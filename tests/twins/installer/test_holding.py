@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.twins.installer.a_home import MEMORY, NOW, AHome
-from twins.errors import BadFile
-from twins.installer.quarantine import Held
+from twins.errors import BadFileError
+from twins.installer.quarantine import QuarantineList
 
 CODE = b"x = 1\n"
 SHA = hashlib.sha256(CODE).hexdigest()
@@ -76,7 +76,7 @@ def test_release_by_place_by_content_or_by_both(home: AHome) -> None:
 
 def test_another_process_is_seen_at_once(home: AHome) -> None:
     path = _put(home)
-    mine = Held(home.root / "held.json", home.root)
+    mine = QuarantineList(home.root / "held.json", home.root)
     assert not mine.is_held(path, SHA)
     child = os.fork()
     if child == 0:
@@ -129,9 +129,9 @@ def test_a_damaged_file_lets_nothing_run(home: AHome) -> None:
     home.held.hold("twins/ab/agents/x_agent.py", SHA, "", "")
     for content in (b"", b"[]", b'{"held": {"x": []}}', b'{"held": {"x": {"y": {}}}}'):
         (home.root / "held.json").write_bytes(content)
-        with pytest.raises(BadFile, match=r"held\.json is damaged"):
+        with pytest.raises(BadFileError, match=r"held\.json is damaged"):
             home.held.is_held("twins/ab/agents/x_agent.py", SHA)
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             home.held.hold("twins/ab/agents/y_agent.py", SHA, "", "")
         assert (home.root / "held.json").read_bytes() == content
 
@@ -153,7 +153,7 @@ def test_what_is_held_is_exactly_what_was_put_in(wanted: dict[str, str]) -> None
         home = AHome(Path(folder))
         for path, sha256 in wanted.items():
             home.held.hold(path, sha256, "", "")
-        fresh = Held(home.root / "held.json", home.root)
+        fresh = QuarantineList(home.root / "held.json", home.root)
         expected = {(fresh.key_of(path), sha256) for path, sha256 in wanted.items()}
         for path in wanted:
             for sha256 in (SHA, OTHER):

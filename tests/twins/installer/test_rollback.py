@@ -25,12 +25,12 @@ from tests.twins.installer.a_home import (
 )
 from twins.eggs import frames
 from twins.eggs.parsed_egg import Destination, Role
-from twins.errors import BadFile, TwinConflict
-from twins.installer.errors import ChangedSince, NoSuchHatching
-from twins.installer.installer import Importer
+from twins.errors import BadFileError, TwinConflictError
+from twins.installer.errors import ChangedSinceError, NoSuchHatchingError
+from twins.installer.installer import Installer
 from twins.installer.receipts import Receipt
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
 
 OTHER = RAPPID.replace(KEY, "f" * len(KEY))
@@ -43,7 +43,7 @@ MINE = {
 }
 
 
-def _hatch(importer: Importer, **options: object) -> Receipt:
+def _hatch(importer: Installer, **options: object) -> Receipt:
     done = importer.hatch(gardener(), now=NOW, **options)  # type: ignore[arg-type]
     assert done.receipt is not None
     return done.receipt
@@ -94,7 +94,7 @@ def test_a_twin_that_lived_on_is_only_taken_when_told_and_kept_aside(home: AHome
     (home.twin / ".brainstem_data/diary.md").write_bytes(b"dear diary")
     before = lies(home.root)
     with pytest.raises(
-        ChangedSince, match=r"diary\.md changed since gardener hatched; nothing was touched"
+        ChangedSinceError, match=r"diary\.md changed since gardener hatched; nothing was touched"
     ) as caught:
         importer.rollback(receipt.id)
     assert "--even-if-changed" in caught.value.do
@@ -113,7 +113,7 @@ def test_files_that_changed_are_put_aside_when_told(home: AHome) -> None:
     (home.twin / "soul.md").write_bytes(b"edited since\n")
     (home.twin / "agents/water_agent.py").unlink()
     (home.twin / "services/pump_service.py").write_bytes(b"edited = 1\n")
-    with pytest.raises(ChangedSince, match=r"services/pump_service\.py, soul\.md changed since"):
+    with pytest.raises(ChangedSinceError, match=r"services/pump_service\.py, soul\.md changed since"):
         importer.rollback(receipt.id)
     done = importer.rollback(receipt.id, even_if_changed=True)
     del before["agents/water_agent.py"]
@@ -158,7 +158,7 @@ def test_hatchings_are_undone_in_reverse_order(home: AHome) -> None:
         assert done.receipt is not None
         ids.append(done.receipt.id)
         states.append(lies(home.twin))
-    with pytest.raises(ChangedSince):
+    with pytest.raises(ChangedSinceError):
         importer.rollback(ids[0])
     for ident, state in zip(reversed(ids), reversed(states[:-1]), strict=True):
         importer.rollback(ident)
@@ -172,7 +172,7 @@ def test_a_kept_version_that_was_tampered_with_is_never_put_back(home: AHome) ->
     kept = next((home.receipts / f"{receipt.id}.kept").iterdir())
     kept.write_bytes(b"evil = 1\n")
     before = lies(home.root)
-    with pytest.raises(BadFile, match="not as it was kept"):
+    with pytest.raises(BadFileError, match="not as it was kept"):
         importer.rollback(receipt.id)
     assert lies(home.root) == before
 
@@ -192,7 +192,7 @@ def test_a_folder_or_link_in_place_of_a_file_is_left(home: AHome) -> None:
     receipt = _hatch(importer)
     (home.twin / "members.json").unlink()
     (home.twin / "members.json").symlink_to(home.root / "precious")
-    with pytest.raises(ChangedSince):
+    with pytest.raises(ChangedSinceError):
         importer.rollback(receipt.id)
     done = importer.rollback(receipt.id, even_if_changed=True)
     assert done.stayed == ["members.json"]
@@ -216,7 +216,7 @@ def test_a_twin_that_is_not_there_any_more(home: AHome) -> None:
     archive = home.root / "twins/.archive"
     archive.mkdir()
     home.twin.rename(archive / KEY)
-    with pytest.raises(TwinConflict, match="is not at"):
+    with pytest.raises(TwinConflictError, match="is not at"):
         importer.rollback(receipt.id)
 
 
@@ -248,13 +248,13 @@ def test_receipts_are_listed_newest_first_and_found_by_the_start_of_their_id(hom
         "files": len(GARDENER),
         "rolled_back_at": "",
     }
-    with pytest.raises(NoSuchHatching, match="Several"):
+    with pytest.raises(NoSuchHatchingError, match="Several"):
         importer.receipts.find("2026")
     for selector in ("", "nope", "../../held", "20261121T094000Z-zzzzzz"):
-        with pytest.raises(NoSuchHatching):
+        with pytest.raises(NoSuchHatchingError):
             importer.rollback(selector)
     (home.receipts / f"{first.id}.json").write_bytes(b"{}")
-    with pytest.raises(BadFile, match="receipt is damaged"):
+    with pytest.raises(BadFileError, match="receipt is damaged"):
         importer.rollback(first.id)
 
 
@@ -283,7 +283,7 @@ def test_what_was_replaced_in_a_twin_ends_when_the_twin_is_purged(home: AHome) -
         (home.receipts / folder / "0").write_bytes(b"private")
     (home.receipts / "20261122T000000Z-000000.json").write_bytes(b"damaged")
 
-    lifecycle = Lifecycle(TwinPlaces(home.root), Asleep())
+    lifecycle = Lifecycle(TwinLayout(home.root), Asleep())
     asyncio.run(lifecycle.archive(KEY, now=LATER))
     assert kept.is_dir(), "an archived twin may come back, and be rolled back"
     asyncio.run(lifecycle.purge(KEY, confirm=True, now=LATER))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from envelopes.keys import IdentityKey
 from tests.twins.installer.a_home import KITCHEN, MEMORY, NOW, AHome
-from twins.errors import BadFile, NoSuchFile, TwinError
-from twins.installer.errors import BadFingerprint
+from twins.errors import BadFileError, NoSuchFileError, TwinError
+from twins.installer.errors import BadFingerprintError
 from twins.installer.signers import Signers
 
 
@@ -27,7 +27,7 @@ def test_trust_is_remembered_and_revoked(home: AHome) -> None:
     ]
     assert home.signers.revoke(key).name == "kitchen"
     assert not again.is_trusted(key)
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         home.signers.revoke(key)
 
 
@@ -46,7 +46,7 @@ def test_trust_is_remembered_and_revoked(home: AHome) -> None:
 )
 def test_only_a_fingerprint_is_a_fingerprint(home: AHome, text: str) -> None:
     for verb in (lambda: home.signers.trust(text, "x"), lambda: home.signers.revoke(text)):
-        with pytest.raises(BadFingerprint):
+        with pytest.raises(BadFingerprintError):
             verb()
     assert not (home.root / "signers.json").exists()
     assert not home.signers.is_trusted(text)
@@ -72,7 +72,7 @@ def test_a_damaged_file_trusts_nobody(home: AHome) -> None:
     home.signers.trust(KITCHEN, "kitchen")
     for content in (b"", b"[]", b'{"signers": {"x": {"name": "a", "since": "b"}}}', b'{"signers": []}'):
         (home.root / "signers.json").write_bytes(content)
-        with pytest.raises(BadFile, match="no key is trusted"):
+        with pytest.raises(BadFileError, match="no key is trusted"):
             home.signers.is_trusted(KITCHEN)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.twins.installer.a_home import GARDENER, AHome, egg, leftovers, lies, part
 from twins.eggs.parsed_egg import Part, Role
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip import ordered_pool
 
 MANY = {f".brainstem_data/{n % 7}/{n:04}.json": b"%d" % n * 20 for n in range(700)}
@@ -77,7 +77,7 @@ def test_the_first_part_that_is_damaged_is_named_and_nothing_is_left(home: AHome
     parts = [part(path, content, Role.MEMORY) for path, content in MANY.items()]
     parts[500:500] = [broken(".brainstem_data/first", 0.3)]
     parts[600:600] = [broken(".brainstem_data/second")]
-    with pytest.raises(BadEgg, match=r"\.brainstem_data/first"):
+    with pytest.raises(BadEggError, match=r"\.brainstem_data/first"):
         home.importer().hatch(egg(GARDENER, *parts))
     assert not home.twin.exists()
     assert not leftovers(home.root)
@@ -90,6 +90,6 @@ def test_what_is_longer_than_it_says_is_cut_off(home: AHome) -> None:
 
     parts = [part(path, content, Role.MEMORY) for path, content in MANY.items()]
     parts.insert(650, Part(".brainstem_data/endless", Role.MEMORY, ".brainstem_data/endless", 5000, endless))
-    with pytest.raises(BadEgg, match=r"\.brainstem_data/endless"):
+    with pytest.raises(BadEggError, match=r"\.brainstem_data/endless"):
         home.importer().hatch(egg(GARDENER, *parts))
     assert not leftovers(home.root)

@@ -21,7 +21,7 @@ import pytest
 
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.workspace import workspace
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
 from twins.workspace.twin import Twin, mint
 
@@ -69,7 +69,7 @@ class Home:
     now = NOW
 
     def __init__(self, root: Path, runner: Processes) -> None:
-        self.places = TwinPlaces(root)
+        self.places = TwinLayout(root)
         self.runner = runner
         self._minted = 0
 

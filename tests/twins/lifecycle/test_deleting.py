@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agents.storage.locking import lock
-from twins.errors import NoSuchTwin, TwinConflict
-from twins.fs.remove_tree import delete
+from twins.errors import NoSuchTwinError, TwinConflictError
+from twins.fs.remove_tree import remove_tree
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.state_index import State, state_of
 
@@ -62,7 +62,7 @@ def test_folders_that_a_twin_locked_are_deleted_all_the_same() -> None:
         if os.geteuid() == 0:
             os.setgid(65534)
             os.setuid(65534)
-        os._exit(0 if delete(top) == [] else 1)
+        os._exit(0 if remove_tree(top) == [] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert not top.exists()
     room.rmdir()
@@ -79,7 +79,10 @@ def test_two_verbs_at_once_wait_for_each_other(home: Any, runner: Any) -> None:
         results = await asyncio.gather(
             *(life.purge(twins[0].key, confirm=True) for life in (one, other)), return_exceptions=True
         )
-        assert sorted(isinstance(result, TwinConflict | NoSuchTwin) for result in results) == [False, True]
+        assert sorted(isinstance(result, TwinConflictError | NoSuchTwinError) for result in results) == [
+            False,
+            True,
+        ]
 
     asyncio.run(both())
     assert len(home.do("list_archived")) == 5
@@ -102,7 +105,7 @@ def test_a_verb_of_another_process_keeps_this_one_waiting_and_then_is_told(
         os._exit(0)
     try:
         os.read(reading, 4)
-        with pytest.raises(TwinConflict, match="nothing was changed"):
+        with pytest.raises(TwinConflictError, match="nothing was changed"):
             home.do("archive", twin.key)
         assert [one["hash"] for one in home.do("list_archived")] == []  # lists wait for nobody
     finally:

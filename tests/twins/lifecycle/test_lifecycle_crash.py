@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from twins.errors import TwinConflict
+from twins.errors import TwinConflictError
 from twins.lifecycle import tombstones
 from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
 from twins.workspace.listing import scan
@@ -103,7 +103,7 @@ class Case:
         if state is self.before:
             self.act()
         else:
-            with pytest.raises(TwinConflict):
+            with pytest.raises(TwinConflictError):
                 self.act()
         self.check_settled(self.after)
 

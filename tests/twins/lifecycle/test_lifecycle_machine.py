@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from twins.errors import NoSuchTwin, TwinConflict
+from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle import tombstones
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
@@ -145,7 +145,7 @@ class Lives(RuleBasedStateMachine):
             self.act(verb, key, reason)
             self.outcome(verb, key, reason)
         else:
-            with pytest.raises((TwinConflict, NoSuchTwin)):
+            with pytest.raises((TwinConflictError, NoSuchTwinError)):
                 self.act(verb, key, reason)
 
     @rule(key=keys)

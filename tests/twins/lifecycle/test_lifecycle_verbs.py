@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from twins.errors import BadFile, NoSuchTwin, TwinConflict
-from twins.lifecycle.errors import BadFilter
+from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
+from twins.lifecycle.errors import BadFilterError
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.state_index import State, list_archived, state_of
@@ -82,7 +82,7 @@ def test_a_twin_that_will_not_stop_stays_active(home: Any, runner: Any) -> None:
     twin = home.mint("Gardener")
     runner.boot(twin.key)
     runner.immortal.add(twin.key)
-    with pytest.raises(TwinConflict, match="does not stop"):
+    with pytest.raises(TwinConflictError, match="does not stop"):
         home.do("archive", twin.key)
     assert state_of(home.places, twin.key) is State.ACTIVE
     assert runner.presence(twin.key).awake
@@ -151,7 +151,7 @@ def test_a_purge_without_a_yes_only_says_whom(home: Any) -> None:
 def test_an_active_twin_is_not_purged(home: Any) -> None:
     twin = home.mint("Gardener")
     for confirm in (False, True):
-        with pytest.raises(TwinConflict, match="archive first") as caught:
+        with pytest.raises(TwinConflictError, match="archive first") as caught:
             home.do("purge", "gardener", confirm=confirm)
         assert twin.key[:12] in caught.value.do
     assert state_of(home.places, twin.key) is State.ACTIVE
@@ -159,17 +159,17 @@ def test_an_active_twin_is_not_purged(home: Any) -> None:
 
 def test_each_verb_says_in_which_state_the_twin_is(home: Any) -> None:
     twin = home.mint("Gardener")
-    with pytest.raises(TwinConflict, match="is active already"):
+    with pytest.raises(TwinConflictError, match="is active already"):
         home.do("unarchive", "Gardener")
     home.do("archive", "Gardener")
-    with pytest.raises(TwinConflict, match="is archived already"):
+    with pytest.raises(TwinConflictError, match="is archived already"):
         home.do("archive", "Gardener")
     home.do("purge", "Gardener", confirm=True)
     for verb in ("archive", "unarchive", "purge"):
         for selector in ("Gardener", twin.key, twin.key[:8], twin.rappid.text):
-            with pytest.raises(TwinConflict, match="is purged"):
+            with pytest.raises(TwinConflictError, match="is purged"):
                 home.do(verb, selector)
-        with pytest.raises(NoSuchTwin):
+        with pytest.raises(NoSuchTwinError):
             home.do(verb, "Nobody")
 
 
@@ -177,9 +177,9 @@ def test_each_verb_says_in_which_state_the_twin_is(home: Any) -> None:
 def test_who_did_it_is_one_of_the_published_or_nothing_happens(home: Any, runner: Any, by: str) -> None:
     twin = home.mint("Gardener")
     process = runner.boot(twin.key)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         home.do("archive", twin.key, by=by)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         home.do("archive_matching", Selection(kind="project"), confirm=True, by=by)
     assert process.poll() is None
     assert state_of(home.places, twin.key) is State.ACTIVE
@@ -193,9 +193,9 @@ def test_a_second_twin_of_the_same_rappid_loses_nothing(home: Any, tmp_path: Pat
         (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
         (staged / "soul.md").write_text("younger")
         home.places.settle(staged, home.places.active(twin.key))
-    with pytest.raises(TwinConflict, match="archived already"):
+    with pytest.raises(TwinConflictError, match="archived already"):
         home.do("archive", twin.key)
-    with pytest.raises(TwinConflict, match="Another Gardener is active"):
+    with pytest.raises(TwinConflictError, match="Another Gardener is active"):
         home.do("unarchive", twin.key)
     assert (home.places.active(twin.key) / "soul.md").read_text() == "younger"
     home.do("purge", twin.key, confirm=True)
@@ -284,12 +284,12 @@ def test_a_place_that_is_taken_meanwhile_is_not_overwritten(home: Any) -> None:
     record = list_archived(home.places)[0]
     home.do("unarchive", twin.key)
     home.places.archived(twin.key).mkdir()
-    with pytest.raises(TwinConflict, match="archived already"):
+    with pytest.raises(TwinConflictError, match="archived already"):
         archive_body(home.places, twin.workspace.root, record)
     home.places.archived(twin.key).rmdir()
     home.do("archive", twin.key)
     home.places.active(twin.key).mkdir()
-    with pytest.raises(TwinConflict, match="Another Gardener is active"):
+    with pytest.raises(TwinConflictError, match="Another Gardener is active"):
         home.do("unarchive", twin.key)
     assert home.leftovers() == []
 
@@ -371,6 +371,6 @@ def test_stopped_for_days_means_neither_running_nor_touched_nor_talked_to(home: 
 def test_a_filter_that_hangs_is_refused_and_nothing_happens(home: Any) -> None:
     home.mint("a" * 60 + "!")
     selection = Selection.from_filter({"name_regex": "(a+)+$"})
-    with pytest.raises(BadFilter, match="too long"):
+    with pytest.raises(BadFilterError, match="too long"):
         home.do("archive_matching", selection, confirm=True)
     assert len(scan(home.places).twins) == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.lifecycle.errors import BadFilter
+from twins.lifecycle.errors import BadFilterError
 from twins.lifecycle.safe_regex import MAX_PATTERN, matching
 from twins.lifecycle.selection import CLAUSES, MAX_DAYS, Selection
 
@@ -102,7 +102,7 @@ def test_the_command_line_takes_kinds_with_commas_and_again() -> None:
     ],
 )
 def test_a_filter_that_is_not_clear_is_refused(texts: list[str], complaint: str) -> None:
-    with pytest.raises(BadFilter, match=re.escape(complaint)) as caught:
+    with pytest.raises(BadFilterError, match=re.escape(complaint)) as caught:
         Selection.from_options(texts)
     assert caught.value.do
 
@@ -130,7 +130,7 @@ def test_a_filter_that_is_not_clear_is_refused(texts: list[str], complaint: str)
     ],
 )
 def test_a_filter_object_is_taken_exactly_or_not_at_all(given_filter: object) -> None:
-    with pytest.raises(BadFilter):
+    with pytest.raises(BadFilterError):
         Selection.from_filter(given_filter)
 
 
@@ -143,7 +143,7 @@ def test_a_filter_object_is_taken_exactly_or_not_at_all(given_filter: object) ->
 def test_no_filter_object_breaks_the_parser(given_filter: dict[str, Any]) -> None:
     try:
         selection = Selection.from_filter(given_filter)
-    except BadFilter:
+    except BadFilterError:
         return
     assert selection.as_filter() == given_filter
 
@@ -175,5 +175,5 @@ def test_patterns_mean_what_pythons_re_makes_of_them(pattern: str, names: list[s
 
 
 def test_a_pattern_that_would_hang_is_given_up() -> None:
-    with pytest.raises(BadFilter, match="too long"):
+    with pytest.raises(BadFilterError, match="too long"):
         matching("(a|aa)+$", ["a" * 120 + "!"])

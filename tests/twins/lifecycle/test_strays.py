@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from twins.errors import NoSuchTwin
+from twins.errors import NoSuchTwinError
 from twins.workspace.listing import scan
 
 
@@ -138,10 +138,10 @@ def test_a_link_is_no_twin_and_is_neither_moved_nor_followed(home: Any, tmp_path
     elsewhere = tmp_path / "elsewhere"
     twin.workspace.root.rename(elsewhere)
     twin.workspace.root.symlink_to(elsewhere)
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         home.do("archive", twin.key)
     home.places.archived("cd" * 32).symlink_to(elsewhere)
     assert home.do("list_archived") == []
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         home.do("purge", "cd" * 32, confirm=True)
     assert (elsewhere / "soul.md").exists()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.lifecycle import tombstones
 from twins.lifecycle.tombstones import ARCHIVED_SCHEMA, PURGED_SCHEMA, archived_record, purged_record
 
@@ -93,7 +93,7 @@ def test_a_record_without_a_required_field_is_told_from_a_whole_one(
         field = data.draw(st.sampled_from(required))
         without = {name: value for name, value in record.items() if name != field}
         assert tombstones.wrong_fields(without, schema) == [field]
-        with pytest.raises(BadFile, match=field):
+        with pytest.raises(BadFileError, match=field):
             tombstones.check(without, schema)
 
 
@@ -174,6 +174,6 @@ def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, oct
     path.write_bytes(octets)
     try:
         record = tombstones.read(path)
-    except BadFile:
+    except BadFileError:
         return
     assert isinstance(record, dict)

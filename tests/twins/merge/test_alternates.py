@@ -8,12 +8,12 @@ from hypothesis import given, settings
 
 from tests.twins.merge.parallel_lives import lives, side, told
 from twins.eggs.frames import Frame
-from twins.errors import BadEgg
-from twins.merge.alternates import Alternates, AsideFile, decoded
+from twins.errors import BadEggError
+from twins.merge.alternates import Alternates, AlternatesFile, decoded
 from twins.merge.dimensions import merge
 
 RAPPID = "rappid:@ada/gardener:" + "4f2a" * 16
-ASIDE = AsideFile("agents/water_agent.py", "ab" * 32, ("pi.egg",), "2026-04-12T12:00:00Z")
+ASIDE = AlternatesFile("agents/water_agent.py", "ab" * 32, ("pi.egg",), "2026-04-12T12:00:00Z")
 
 
 @given(lives())
@@ -29,9 +29,9 @@ def test_what_lies_aside_is_written_and_read_back(drawn: list[list[Frame]]) -> N
 def test_a_file_that_is_there_already_only_gains_a_label() -> None:
     kept = Alternates(RAPPID).with_file(ASIDE)
     assert not kept.is_empty
-    again = kept.with_file(AsideFile(ASIDE.path, ASIDE.sha256, ("desk.egg",), "later"))
+    again = kept.with_file(AlternatesFile(ASIDE.path, ASIDE.sha256, ("desk.egg",), "later"))
     assert [(one.seen_in, one.at) for one in again.files] == [(("desk.egg", "pi.egg"), ASIDE.at)]
-    other = kept.with_file(AsideFile("agents/a.py", ASIDE.sha256, ("x",), "later"))
+    other = kept.with_file(AlternatesFile("agents/a.py", ASIDE.sha256, ("x",), "later"))
     assert [one.path for one in other.files] == ["agents/a.py", "agents/water_agent.py"]
     assert ASIDE.kept_as == ".brainstem_data/alternates/abababababababab/agents/water_agent.py"
 
@@ -72,7 +72,7 @@ def test_what_no_merge_wrote_is_refused(place: list[Any], value: Any) -> None:
     for step in place[:-1]:
         holder = holder[step]
     holder[place[-1]] = value
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         decoded(json.dumps(document).encode())
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         decoded(b'{"schema": 1, "schema": 1}')

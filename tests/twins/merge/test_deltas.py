@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.errors import BadCartridge, HostileEgg
+from twins.errors import BadCartridgeError, HostileEgg
 from twins.merge.deltas import MAX_SNAPSHOTS, add, collapse, file_name
 
 Document = dict[str, Any]
@@ -83,7 +83,7 @@ def test_the_last_two_hundred_frames_are_kept() -> None:
     [{}, {"frame": "7"}, {"completed_at": None}, {"posts_created": {}}, {"_meta": []}, {"observations": []}],
 )
 def test_what_is_no_delta_is_refused(broken: Document) -> None:
-    with pytest.raises(BadCartridge, match="A delta cannot be loaded"):
+    with pytest.raises(BadCartridgeError, match="A delta cannot be loaded"):
         add({}, [{**delta(), **broken} if broken else {}])
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_delta_is_refused(broken: Document) -> None:
     ],
 )
 def test_what_is_no_state_is_refused(broken: Document, named: str) -> None:
-    with pytest.raises(BadCartridge, match=f"The state cannot be loaded: {named} is not"):
+    with pytest.raises(BadCartridgeError, match=f"The state cannot be loaded: {named} is not"):
         add(broken, [delta()])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.twins.merge.parallel_lives import hashes, lives, side, told, utc
 from twins.eggs.frames import Frame, chained, make, verified
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.merge.dimensions import Dimension, Merged, Side, merge
 
 BEGINNING = told("garden", None, 0, [(1, "a"), (1, "b")], "both")
@@ -112,7 +112,7 @@ def test_a_dimension_can_fork_too() -> None:
 def test_one_hash_for_two_frames_is_refused() -> None:
     forged = copy.deepcopy(BEGINNING)
     forged[0]["payload"]["text"] = "never said"
-    with pytest.raises(BadEgg, match="Frame 0 is not what its hash says"):
+    with pytest.raises(BadEggError, match="Frame 0 is not what its hash says"):
         merge(side("desk", BEGINNING), side("pi", forged))
 
 

@@ -13,15 +13,15 @@ import pytest
 from envelopes.keys import IdentityKey
 from tests.twins.merge.parallel_lives import told
 from twins.cartridges.buddy_effects import Action
-from twins.cartridges.buddy_store import Nest
+from twins.cartridges.buddy_store import BuddyStore
 from twins.eggs.frames import Frame, decoded, verified
-from twins.eggs.parsed_egg import Opened, Role
+from twins.eggs.parsed_egg import ParsedEgg, Role
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.pack import pack
-from twins.errors import BadEgg, TwinConflict
+from twins.errors import BadEggError, TwinConflictError
 from twins.merge import alternates
 from twins.merge.egg_merge import MergedEggs, merge
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 from twins.workspace.workspace import Workspace
 
@@ -46,7 +46,7 @@ class Lives:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.beginning = told("garden", None, 0, [(1, "a"), (1, "b")], "both")
-        twin = mint(TwinPlaces(folder / "home"), "Gardener", owner="ada", kind="place", now=NOON)
+        twin = mint(TwinLayout(folder / "home"), "Gardener", owner="ada", kind="place", now=NOON)
         self.base = twin.workspace
         self.write(self.base, "agents/water_agent.py", AGENT.format("'water'"))
         self.write(self.base, ".brainstem_data/memory.json", json.dumps({"beds": 2, "likes": ["sun"]}))
@@ -72,7 +72,7 @@ class Lives:
     def merged(
         self, base: Path | None, ours: Path, theirs: Path, name: str = "merged", trusted: Iterable[str] = ()
     ) -> MergedEggs:
-        opened: list[Opened] = [open_egg(path) for path in (base, ours, theirs) if path is not None]
+        opened: list[ParsedEgg] = [open_egg(path) for path in (base, ours, theirs) if path is not None]
         folder = self.folder / f"staging-{name}"
         folder.mkdir()
         try:
@@ -216,14 +216,14 @@ def test_a_later_egg_of_the_same_machine_is_merged_on_top(lived: Lives) -> None:
 
 
 def test_another_being_is_refused_and_so_is_what_is_none(lived: Lives, tmp_path: Path) -> None:
-    stranger = mint(TwinPlaces(tmp_path / "elsewhere"), "Gardener", owner="ada", now=NOON)
+    stranger = mint(TwinLayout(tmp_path / "elsewhere"), "Gardener", owner="ada", now=NOON)
     ours = lived.egg(lived.ours, "ours", [])
     other = lived.egg(stranger.workspace, "other", [])
-    with pytest.raises(TwinConflict, match="two different beings"):
+    with pytest.raises(TwinConflictError, match="two different beings"):
         lived.merged(None, ours, other)
     lispy = tmp_path / "ant.lispy.json"
     lispy.write_text('{"_meta": {"type": "lispy-cartridge", "version": 1}, "programs": {"a": "1"}}')
-    with pytest.raises(BadEgg, match="no twin"):
+    with pytest.raises(BadEggError, match="no twin"):
         lived.merged(None, ours, lispy, "lispy")
 
 
@@ -253,7 +253,7 @@ def test_names_that_cannot_lie_on_one_disk_are_kept_apart(lived: Lives) -> None:
 
 
 def test_a_buddys_two_lives_add_up(lived: Lives) -> None:
-    nests = [Nest(one) for one in (lived.base, lived.ours, lived.theirs)]
+    nests = [BuddyStore(one) for one in (lived.base, lived.ours, lived.theirs)]
     nests[0].lay(name="Fluffy", now=NOON)
     nests[0].act(Action.FEED, now=NOON)
     for nest, often, memory in ((nests[1], 20, "sun"), (nests[2], 35, "rain")):
@@ -264,7 +264,7 @@ def test_a_buddys_two_lives_add_up(lived: Lives) -> None:
     base, ours, theirs = (lived.egg(one, name, []) for one, name in _all(lived))
     found = lived.merged(base, ours, theirs)
     assert found.report.joined == [".brainstem_data/buddy.json"]
-    nest = Nest(found.workspace)
+    nest = BuddyStore(found.workspace)
     buddy = nest.act(Action.STATUS, now=NOON + timedelta(minutes=35)).document["organism"]
     assert buddy["xp"] == 20 + 35 + 3 + 3
     assert buddy["stage"] == "juvenile"

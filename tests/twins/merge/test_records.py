@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twins.cartridges.json_documents import canonical, same
-from twins.errors import TwinConflict
+from twins.errors import TwinConflictError
 from twins.merge.json_merge import merge
 
 Document = dict[str, Any]
@@ -76,11 +76,11 @@ def test_a_replay_adds_nothing() -> None:
 
 def test_another_being_is_refused() -> None:
     other = "rappid:@ada/gardener:" + "0000" * 16
-    with pytest.raises(TwinConflict, match="two different beings"):
+    with pytest.raises(TwinConflictError, match="two different beings"):
         merge({"rappid": RAPPID}, {"rappid": RAPPID}, {"rappid": other})
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         merge({"rappid": other}, {"rappid": RAPPID}, {"rappid": RAPPID})
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         merge(None, {"rappid": RAPPID}, {"rappid": 5})
     assert merge({}, {"rappid": RAPPID}, {"x": 1}).document == {"rappid": RAPPID, "x": 1}
     old = "123e4567-e89b-42d3-a456-426614174000"

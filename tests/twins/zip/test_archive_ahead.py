@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
-from twins.errors import BadEgg, BadFile
+from twins.errors import BadEggError, BadFileError
 from twins.zip import deflate, ordered_pool, writer
 from twins.zip.chunks import PIECE
 from twins.zip.extracting import extract
-from twins.zip.ordered_pool import Ahead, Stopped, beside, in_tasks
+from twins.zip.ordered_pool import OrderedThreadPool, PoolStoppedError, beside, in_tasks
 from twins.zip.reader import Archive
 from twins.zip.writer import ArchiveWriter
 
@@ -55,7 +55,7 @@ def _slow(number: int, moment: float) -> int:
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_results_come_in_the_order_of_the_work(threads: int) -> None:
     chance = random.Random(threads)
-    with Ahead[int](threads=threads) as crew:
+    with OrderedThreadPool[int](threads=threads) as crew:
         works = [partial(_slow, number, chance.random() / 100) for number in range(60)]
         assert list(crew.each(works)) == list(range(60))
 
@@ -65,13 +65,13 @@ def test_the_first_failure_in_order_is_told(threads: int) -> None:
     def work(number: int) -> int:
         if number == 21:
             time.sleep(0.2)  # by then the next one has failed
-            raise BadEgg("the first")
+            raise BadEggError("the first")
         if number == 22:
-            raise BadEgg("the second")
+            raise BadEggError("the second")
         return number
 
     taken = []
-    with pytest.raises(BadEgg, match="the first"), Ahead[int](threads=threads) as crew:
+    with pytest.raises(BadEggError, match="the first"), OrderedThreadPool[int](threads=threads) as crew:
         for number in crew.each(partial(work, number) for number in range(1000)):
             taken.append(number)
     assert taken == list(range(21))
@@ -79,7 +79,7 @@ def test_the_first_failure_in_order_is_told(threads: int) -> None:
 
 def test_it_runs_ahead_no_further_than_it_may() -> None:
     begun: list[int] = []
-    with Ahead[None](threads=2) as crew:
+    with OrderedThreadPool[None](threads=2) as crew:
         for number in range(50):
             taken = len(begun) - len(crew._pending)
             assert number - taken <= 50 and len(crew._pending) <= 6
@@ -87,9 +87,9 @@ def test_it_runs_ahead_no_further_than_it_may() -> None:
 
 
 def test_one_core_and_little_work_need_no_thread() -> None:
-    with Ahead[int](threads=1) as crew:
+    with OrderedThreadPool[int](threads=1) as crew:
         assert set(crew.each([threading.get_ident] * 20)) == {threading.get_ident()}
-    with Ahead[int](threads=4) as crew:
+    with OrderedThreadPool[int](threads=4) as crew:
         assert set(crew.each([threading.get_ident] * 4)) == {threading.get_ident()}
 
 
@@ -107,16 +107,16 @@ def test_what_takes_long_is_given_up_when_something_failed() -> None:
         try:
             for _ in crew.unless_stopped(endless()):
                 pass
-        except Stopped:
+        except PoolStoppedError:
             ended.append("stopped")
             raise
 
     def broken() -> None:
         all_at_work.wait()
-        raise BadEgg("broken")
+        raise BadEggError("broken")
 
     nothing: Callable[[], None] = lambda: None  # noqa: E731
-    with pytest.raises(BadEgg, match="broken"), Ahead[None](threads=3) as crew:
+    with pytest.raises(BadEggError, match="broken"), OrderedThreadPool[None](threads=3) as crew:
         for work in (nothing, nothing, nothing, nothing, broken, long, long):
             crew.put(work)
         list(crew.rest())
@@ -125,7 +125,7 @@ def test_what_takes_long_is_given_up_when_something_failed() -> None:
 
 def test_whoever_waits_is_called_meanwhile_on_its_own_thread() -> None:
     seen: set[int] = set()
-    with Ahead[int](threads=2, meanwhile=lambda: seen.add(threading.get_ident())) as crew:
+    with OrderedThreadPool[int](threads=2, meanwhile=lambda: seen.add(threading.get_ident())) as crew:
         list(crew.each([partial(_slow, 0, 0.0)] * 4 + [partial(_slow, 0, 0.3)] * 2))
     assert seen == {threading.get_ident()}
 
@@ -194,7 +194,7 @@ def test_the_number_of_cores_and_their_speed_show_in_no_byte(
 
 def test_packing_that_fails_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     on(4, monkeypatch)
-    with pytest.raises(BadFile, match="cannot go into an egg"), ArchiveWriter(io.BytesIO()) as writer:
+    with pytest.raises(BadFileError, match="cannot go into an egg"), ArchiveWriter(io.BytesIO()) as writer:
         for name, content in MANY.items():
             writer.add(name, content)
         writer.add("../up", b"")
@@ -222,9 +222,9 @@ def test_the_first_file_that_is_not_whole_is_named(
     path.write_bytes(_crafted(*broken))
     with Archive.open(path) as archive:
         for _ in range(3):
-            with pytest.raises(BadEgg, match=rf"some\.egg is damaged \({broken[0]}\)"):
+            with pytest.raises(BadEggError, match=rf"some\.egg is damaged \({broken[0]}\)"):
                 archive.verify()
-        with pytest.raises(BadEgg, match=rf"some\.egg is damaged \({broken[0]}\)"):
+        with pytest.raises(BadEggError, match=rf"some\.egg is damaged \({broken[0]}\)"):
             extract(archive, out)
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import DEFLATED, STORED, UTF8, Crafted, built, extra_field
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip import central_directory
-from twins.zip.file_slice import Window
+from twins.zip.file_slice import FileSlice
 from twins.zip.limits import Limits
 from twins.zip.reader import Archive
 
@@ -36,7 +36,7 @@ def outcome(path: Path, octets: bytes) -> object:
     try:
         with Archive.open(path) as archive:
             return archive.members, archive.folders, archive.total, archive.deviations
-    except BadEgg as refused:
+    except BadEggError as refused:
         return str(refused)
 
 
@@ -137,7 +137,7 @@ def test_a_plain_list_is_read_in_one_go(tmp_path: Path, extra: bytes) -> None:
     path = tmp_path / "x.egg"
     files = [Crafted(f"gärten/{number} (1).md".encode(), b"x", extra=extra) for number in range(300)]
     path.write_bytes(built([Crafted("gärten/".encode(), attributes=0o040755 << 16 | 0x10), *files]))
-    window = Window.of(path)
+    window = FileSlice.of(path)
     found = central_directory.read_directory(window, Limits(), {})
     window.close()
     assert found.plain is not None

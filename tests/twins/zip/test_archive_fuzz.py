@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs import hostile_corpus
 from tests.twins.eggs.crafted_zip import DEFLATED, SIZES_FOLLOW, UTF8, Crafted, built, extra_field
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip.reader import Archive
 from twins.zip.writer import ArchiveWriter
 
@@ -90,7 +90,7 @@ def outcome(path: Path, octets: bytes) -> dict[str, bytes] | None:
         with Archive.open(path) as archive:
             archive.verify()
             return {member.name: archive.read(member.name) for member in archive.members}
-    except BadEgg as refused:
+    except BadEggError as refused:
         assert str(refused).isprintable()
         assert len(str(refused)) < 200
         return None

@@ -15,7 +15,7 @@ from struct import pack
 import pytest
 
 from tests.twins.eggs.crafted_zip import DEFLATED, SIZES_FOLLOW, UTF8, Crafted, built, extra_field, wide_end
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip.extracting import extract
 from twins.zip.reader import Archive
 
@@ -246,5 +246,5 @@ def test_an_archive_of_nothing(tmp_path: Path) -> None:
     path.write_bytes(built([]))
     with Archive.open(path) as archive:
         assert archive.members == ()
-        with pytest.raises(BadEgg, match=r"empty\.egg holds no manifest\.json"):
+        with pytest.raises(BadEggError, match=r"empty\.egg holds no manifest\.json"):
             archive.read("manifest.json")

@@ -13,7 +13,7 @@ import pytest
 from tests.twins.eggs import hostile_corpus
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile, nested, zeros
-from twins.errors import BadEgg, HostileEgg
+from twins.errors import BadEggError, HostileEgg
 from twins.zip.extracting import extract
 from twins.zip.limits import Limits
 from twins.zip.reader import Archive
@@ -53,10 +53,10 @@ def test_without_the_harm_the_same_archive_is_read(tmp_path: Path) -> None:
 def test_hostile_archives_are_refused(hostile: Hostile, tmp_path: Path, handles: None) -> None:
     path = put(tmp_path, hostile.octets)
     if hostile.late:
-        with Archive.open(path) as archive, pytest.raises(BadEgg) as refused:
+        with Archive.open(path) as archive, pytest.raises(BadEggError) as refused:
             archive.verify()
     else:
-        with pytest.raises(BadEgg) as refused:
+        with pytest.raises(BadEggError) as refused:
             Archive.open(path)
     sentence = str(refused.value)
     assert hostile.says in sentence
@@ -70,7 +70,7 @@ def test_hostile_archives_are_refused(hostile: Hostile, tmp_path: Path, handles:
 def test_what_only_shows_in_the_contents_stops_extraction(hostile: Hostile, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with Archive.open(put(tmp_path, hostile.octets)) as archive, pytest.raises(BadEgg):
+    with Archive.open(put(tmp_path, hostile.octets)) as archive, pytest.raises(BadEggError):
         extract(archive, out)
     written = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert written < 8 << 20
@@ -82,7 +82,10 @@ def test_the_sentences_of_the_design(tmp_path: Path) -> None:
         Archive.open(put(tmp_path, said["name-parent"].octets))
     assert str(refused.value) == "This egg writes outside its folder; refused whole"
     assert refused.value.do == "don't use it"
-    with Archive.open(put(tmp_path, said["crc-0"].octets)) as archive, pytest.raises(BadEgg) as refused_late:
+    with (
+        Archive.open(put(tmp_path, said["crc-0"].octets)) as archive,
+        pytest.raises(BadEggError) as refused_late,
+    ):
         archive.read("data/notes")
     assert str(refused_late.value) == "gardener.egg is damaged (data/notes); nothing was written"
     assert refused_late.value.do == "get it again"
@@ -117,7 +120,9 @@ for name in {names!r}:
 def test_a_manifest_above_the_cap_is_not_read(tmp_path: Path) -> None:
     path = put(tmp_path, built([Crafted(b"manifest.json", b" " * (17 << 20), DEFLATED)]))
     with Archive.open(path) as archive:
-        with pytest.raises(BadEgg, match=r"manifest\.json is too large \(17\.8 MB\); nothing was written"):
+        with pytest.raises(
+            BadEggError, match=r"manifest\.json is too large \(17\.8 MB\); nothing was written"
+        ):
             archive.read("manifest.json")
         assert len(archive.read("manifest.json", limit=17 << 20)) == 17 << 20
 
@@ -156,7 +161,7 @@ def test_an_archive_inside_is_looked_through_as_strictly(tmp_path: Path, handles
             continue
         outer = built([Crafted(b"inner.egg", hostile.octets), Crafted(b"after", b"hidden" * 20)])
         with Archive.open(put(tmp_path, outer)) as archive:
-            with pytest.raises(BadEgg) as refused:
+            with pytest.raises(BadEggError) as refused:
                 archive.nested("inner.egg")
             assert "gardener.egg" not in str(refused.value)
 
@@ -165,7 +170,7 @@ def test_a_damaged_archive_inside_is_found(tmp_path: Path) -> None:
     inner = Crafted(b"inner.egg", nested(1), crc=5)
     with (
         Archive.open(put(tmp_path, built([inner]))) as archive,
-        pytest.raises(BadEgg, match=r"damaged \(inner\.egg\)"),
+        pytest.raises(BadEggError, match=r"damaged \(inner\.egg\)"),
     ):
         archive.nested("inner.egg")
 
@@ -184,10 +189,10 @@ def test_what_a_glance_lets_pass_is_refused_before_it_is_used(
     hostile: Hostile, tmp_path: Path, handles: None
 ) -> None:
     path = put(tmp_path, hostile.octets)
-    with pytest.raises(BadEgg) as refused, Archive.open(path, glance=True) as archive:
+    with pytest.raises(BadEggError) as refused, Archive.open(path, glance=True) as archive:
         archive.look_through()
     assert hostile.says in str(refused.value)
-    with pytest.raises(BadEgg), Archive.open(path, glance=True) as archive:
+    with pytest.raises(BadEggError), Archive.open(path, glance=True) as archive:
         archive.verify()
 
 
@@ -199,5 +204,5 @@ def test_a_glance_reads_a_file_as_it_is_read_after_a_look_through(tmp_path: Path
             name: len(content) for name, content in hostile_corpus.HONEST.items()
         }
         assert "nothing" not in archive
-        with pytest.raises(BadEgg, match="holds no nothing"):
+        with pytest.raises(BadEggError, match="holds no nothing"):
             archive.read("nothing")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
-from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile
+from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
 from twins.zip.chunks import PIECE
 from twins.zip.extracting import extract
 from twins.zip.reader import Archive
@@ -78,12 +78,15 @@ def test_contents_come_in_bounded_pieces_as_often_as_asked(egg: Path) -> None:
 def test_a_cap_is_kept(egg: Path) -> None:
     with Archive.open(egg) as archive:
         assert archive.read("short", limit=5) == b"short"
-        with pytest.raises(BadEgg, match=r"short is too large \(5 bytes\)"):
+        with pytest.raises(BadEggError, match=r"short is too large \(5 bytes\)"):
             archive.read("short", limit=4)
 
 
 def test_a_member_that_is_not_there(egg: Path) -> None:
-    with Archive.open(egg) as archive, pytest.raises(BadEgg, match=r"gardener\.egg holds no members\.json"):
+    with (
+        Archive.open(egg) as archive,
+        pytest.raises(BadEggError, match=r"gardener\.egg holds no members\.json"),
+    ):
         archive.chunks("members.json")
 
 
@@ -105,35 +108,35 @@ def test_threads_read_at_the_same_time(egg: Path) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(NoSuchFile, match=r"There is no file .*missing\.egg"):
+    with pytest.raises(NoSuchFileError, match=r"There is no file .*missing\.egg"):
         Archive.open(tmp_path / "missing.egg")
-    with pytest.raises(BadFile, match="no file that can be opened"):
+    with pytest.raises(BadFileError, match="no file that can be opened"):
         Archive.open(tmp_path)
-    with pytest.raises(NoSuchFile, match=r"There is no file .*a\\x00\.egg"):
+    with pytest.raises(NoSuchFileError, match=r"There is no file .*a\\x00\.egg"):
         Archive.open(tmp_path / "a\0.egg")
     pipe = tmp_path / "pipe.egg"
     os.mkfifo(pipe)
-    with pytest.raises(BadFile, match="no file that can be opened"):
+    with pytest.raises(BadFileError, match="no file that can be opened"):
         Archive.open(pipe)
     locked = tmp_path / "locked.egg"
     locked.write_bytes(b"")
     locked.chmod(0)
     if os.geteuid():
-        with pytest.raises(BadFile, match="cannot be read"):
+        with pytest.raises(BadFileError, match="cannot be read"):
             Archive.open(locked)
 
 
 def test_an_eggs_own_name_is_shown_safely(tmp_path: Path) -> None:
     path = tmp_path / "\x1b[2J.egg"
     path.write_bytes(b"PK\3\4")
-    with pytest.raises(BadEgg, match=r"^\\x1b\[2J\.egg is damaged \(its end is missing\)"):
+    with pytest.raises(BadEggError, match=r"^\\x1b\[2J\.egg is damaged \(its end is missing\)"):
         Archive.open(path)
 
 
 def test_a_file_cut_while_it_is_open(egg: Path) -> None:
     with Archive.open(egg) as archive:
         os.truncate(egg, len(TEXT) // 1000)
-        with pytest.raises(BadEgg, match="is damaged"):
+        with pytest.raises(BadEggError, match="is damaged"):
             archive.verify()
 
 

@@ -31,14 +31,14 @@ from pathlib import Path
 from twins.zip import deflate
 from twins.zip.reader import Archive
 from twins.zip.writer import ArchiveWriter
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 root = Path({str(tmp_path)!r})
 said = {{"codec": deflate.CODEC}}
 for name in {sorted(late)!r}:
     try:
         with Archive.open(root / name) as archive:
             archive.verify()
-    except BadEgg as refused:
+    except BadEggError as refused:
         said[name] = str(refused)
 with Archive.open(root / "ours.egg") as archive, (root / "theirs.egg").open("wb") as file:
     writer = ArchiveWriter(file)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import Crafted, built
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.zip.chunks import PIECE
 from twins.zip.names import folded
 from twins.zip.reader import Archive
@@ -154,7 +154,7 @@ def test_every_archive_that_is_written_can_be_read(
     path = tmp_path_factory.mktemp("egg") / "made.egg"
     try:
         path.write_bytes(packed(files))
-    except BadFile as refused:
+    except BadFileError as refused:
         assert "cannot go into an egg" in str(refused)
         return
     with Archive.open(path) as archive:
@@ -168,7 +168,7 @@ def test_every_archive_that_is_written_can_be_read(
 def test_names_that_no_egg_may_carry(name: str) -> None:
     writer = ArchiveWriter(io.BytesIO())
     writer.add("soul.md", b"here")
-    with pytest.raises(BadFile, match="cannot go into an egg"):
+    with pytest.raises(BadFileError, match="cannot go into an egg"):
         writer.add(name, b"here")
     with pytest.raises(ValueError, match="failed"):
         writer.add("other", b"here")
@@ -182,7 +182,7 @@ def test_sources_that_are_no_file(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(secret)
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", ".", "missing"):
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             ArchiveWriter(io.BytesIO()).add("x", tmp_path / name)
 
 
@@ -195,7 +195,7 @@ def test_a_file_that_shrinks_while_it_is_packed(tmp_path: Path) -> None:
             os.truncate(path, PIECE)
             return super().write(octets)  # type: ignore[arg-type]
 
-    with pytest.raises(BadFile, match="changed while it was packed"):
+    with pytest.raises(BadFileError, match="changed while it was packed"):
         ArchiveWriter(Watching()).add("log", path)
 
 
@@ -230,7 +230,7 @@ def test_more_files_than_an_egg_holds() -> None:
     writer = ArchiveWriter(io.BytesIO())
     for number in range(100_000):
         writer.add(f"{number:x}", b"")
-    with pytest.raises(BadFile, match="100000 files at most"):
+    with pytest.raises(BadFileError, match="100000 files at most"):
         writer.add("one more", b"")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from twins.eggs.parsed_egg import Opened, Role
-from twins.eggs.readers.detected import Found
+from twins.eggs.parsed_egg import ParsedEgg, Role
+from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import SCALES
 from twins.eggs.readers.member_paths import Place, in_host
 from twins.eggs.readers.rapplications import in_brainstem, rapp_id
 
 
-def agent(found: Found) -> Opened:
+def agent(found: DetectedEgg) -> ParsedEgg:
     """Every ``*_agent.py`` by its last name into ``agents/``; memory under ``data/``. At least one agent."""
     return in_brainstem(found, SCALES["agent"], rapp_id(found, "slug", "id"), _place, listed=False)
 

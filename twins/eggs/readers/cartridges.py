@@ -15,14 +15,14 @@ from twins.cartridges.egg_spec import body_octets
 from twins.cartridges.json_documents import Document
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, shape_of
-from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role, Seal
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.destinations import answering, plain, somebody
-from twins.eggs.readers.detected import Found, inside, part_of, text
+from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
 from twins.eggs.readers.formats import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_FILE, PHYLOGENY
-from twins.eggs.readers.identity import Whose, lenient, minted
+from twins.eggs.readers.identity import EggOwner, lenient, minted
 from twins.eggs.readers.member_paths import in_workspace
-from twins.eggs.readers.part_collector import Placing
-from twins.errors import BadCartridge, BadEgg
+from twins.eggs.readers.part_collector import PartCollector
+from twins.errors import BadCartridgeError, BadEggError
 from twins.workspace.rappid import label
 from twins.workspace.souls import default_soul
 from twins.zip.names import safe_component
@@ -33,17 +33,17 @@ LIFE_FILE = f".brainstem_data/{FILE}"
 """Where it keeps its life since."""
 
 
-def buddy(found: Found) -> Opened:
+def buddy(found: DetectedEgg) -> ParsedEgg:
     """``_meta.type "rappter.egg"``, as the published Buddy writes it."""
     return _buddy(found, BUDDY, text((inside(found.manifest, "organism"), "name")))
 
 
-def buddy_seed(found: Found) -> Opened:
+def buddy_seed(found: DetectedEgg) -> ParsedEgg:
     """``rappter-egg/1.0``, the shape of the cartridge document."""
     return _buddy(found, BUDDY_SEED, text((found.manifest, "name")))
 
 
-def organism_file(found: Found) -> Opened:
+def organism_file(found: DetectedEgg) -> ParsedEgg:
     """``_format "egg"``: a daemon becomes a buddy; organisms of other scales have nothing here to live in."""
     _check(found, shapes.checked)
     organism, body = inside(found.manifest, "organism"), inside(found.manifest, "body")
@@ -69,7 +69,7 @@ def is_buddy(document: Document) -> bool:
     return shape is not None
 
 
-def lispy(found: Found) -> Opened:
+def lispy(found: DetectedEgg) -> ParsedEgg:
     """``_meta.type "lispy-cartridge"``: an agent in LisPy, beside those in Python."""
     _check(found, lispy_file.checked)
     meta = inside(found.manifest, "_meta")
@@ -79,7 +79,7 @@ def lispy(found: Found) -> Opened:
     return plain(found, LISPY, Seal(None), Destination.HOST, name=name, parts=(part,))
 
 
-def phylogeny(found: Found) -> Opened:
+def phylogeny(found: DetectedEgg) -> ParsedEgg:
     """``_meta.format "phylogeny.v1"``: a creature's genome and ancestors, without anything that lives."""
     identity = inside(found.manifest, "identity")
     name = text((identity, "name"), (found.manifest, "species")) or found.file
@@ -90,14 +90,14 @@ def phylogeny(found: Found) -> Opened:
     return answering(found, PHYLOGENY, Seal(None), answer, name=name, parts=(_whole(found, Role.OTHER),))
 
 
-def game(found: Found) -> Opened:
+def game(found: DetectedEgg) -> ParsedEgg:
     """``orappter-cartridge/1.0``: a game for another machine."""
     name = text((found.manifest, "name")) or found.file
     answer = f"{name} is a game cartridge for the ORAPPTER console. It is read, nothing here runs it."
     return answering(found, GAME, Seal(None), answer, name=name, parts=(_whole(found, Role.OTHER),))
 
 
-def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) -> Opened:
+def _buddy(found: DetectedEgg, family: Family, name: str, seal: Seal | None = None) -> ParsedEgg:
     _check(found, shapes.checked)
     name = name or "buddy"
     buddy = _converted(found, Shape.BUDDY)
@@ -111,25 +111,25 @@ def _buddy(found: Found, family: Family, name: str, seal: Seal | None = None) ->
         ident = text((_converted(found, Shape.SEED), "id"))
         own = "" if ident == label(name, otherwise="buddy") else ident
         rappid = minted(found, name, unchanging=born and f"{own} {born}")
-    placing = Placing(found)
+    placing = PartCollector(found)
     placing.made(_whole(found, Role.MEMORY, BUDDY_FILE))
     for target, role, octets in (
-        (LIFE_FILE, Role.MEMORY, json_documents.written(buddy)),
+        (LIFE_FILE, Role.MEMORY, json_documents.encode(buddy)),
         ("soul.md", Role.SOUL, _soul(name, organism).encode()),
     ):
         placing.made(part_of(found.file, role, target, octets))
     found.manifest = {**found.manifest, "name": name}
     settled = seal or Seal(None)
     return somebody(
-        found, family, Whose(rappid), (), in_workspace, lambda: settled, placing=placing, kind="buddy"
+        found, family, EggOwner(rappid), (), in_workspace, lambda: settled, placing=placing, kind="buddy"
     )
 
 
-def _converted(found: Found, to: Shape) -> Document:
+def _converted(found: DetectedEgg, to: Shape) -> Document:
     try:
         return convert(found.manifest, to)
-    except BadCartridge as error:
-        raise BadEgg(str(error), do=error.do) from error
+    except BadCartridgeError as error:
+        raise BadEggError(str(error), do=error.do) from error
 
 
 def _soul(name: str, organism: Document) -> str:
@@ -140,14 +140,14 @@ def _soul(name: str, organism: Document) -> str:
     return "\n\n".join([default_soul("buddy", name).rstrip(), *character, *notes]) + "\n"
 
 
-def _check(found: Found, checked: Callable[..., object]) -> None:
+def _check(found: DetectedEgg, checked: Callable[..., object]) -> None:
     try:
         checked(found.manifest, name=found.file)
-    except BadCartridge as error:
-        raise BadEgg(str(error), do=error.do) from error
+    except BadCartridgeError as error:
+        raise BadEggError(str(error), do=error.do) from error
 
 
-def _check_body(found: Found, body: dict[str, object]) -> None:
+def _check_body(found: DetectedEgg, body: dict[str, object]) -> None:
     """Hash and size of an Egg Spec v1 body."""
     octets = body_octets(str(body.get("kind")), body.get("content"))
     sha256 = hashlib.sha256(octets).hexdigest()
@@ -155,7 +155,7 @@ def _check_body(found: Found, body: dict[str, object]) -> None:
         raise found.damaged("its body")
 
 
-def _whole(found: Found, role: Role, target: str = "") -> Part:
+def _whole(found: DetectedEgg, role: Role, target: str = "") -> Part:
     """The file itself, as its only part."""
     return part_of(found.file, role, target or found.file, found.octets)
 

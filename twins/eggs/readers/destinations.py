@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role, Seal
-from twins.eggs.readers.detected import Found, inside, text
-from twins.eggs.readers.identity import Whose, made_file, minted
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
+from twins.eggs.readers.detected import DetectedEgg, inside, text
+from twins.eggs.readers.identity import EggOwner, made_file, minted
 from twins.eggs.readers.member_paths import Place, disarmed
-from twins.eggs.readers.part_collector import Placing
+from twins.eggs.readers.part_collector import PartCollector
 from twins.workspace.identity_file import FILE
 from twins.workspace.rappid import Rappid
 from twins.zip.names import safe_component
@@ -24,23 +24,23 @@ _PLURALS = {"factory": "factories", "industry": "industries", "cubby": "cubbies"
 
 
 def somebody(
-    found: Found,
+    found: DetectedEgg,
     family: Family,
-    who: Whose,
+    who: EggOwner,
     names: Sequence[str],
     place: Callable[[str], Place | None],
     seal: Callable[[], Seal],
     *,
-    placing: Placing | None = None,
+    placing: PartCollector | None = None,
     destination: Destination = Destination.TWIN,
     owner: str = "",
     kind: str = "",
-) -> Opened:
+) -> ParsedEgg:
     """A twin, or a whole brainstem. It always has a part ``rappid.json`` that names its rappid.
 
     ``names``: every file; of two with one ``place`` the first gets it. ``seal`` is asked last.
     """
-    placing = placing or Placing(found)
+    placing = placing or PartCollector(found)
     name = name_of(found, who.fields)
     rappid = who.rappid or minted(found, name, owner)
     if who.complete:
@@ -67,7 +67,7 @@ def _nowhere_for(member: str, place: Callable[[str], Place | None]) -> Callable[
 
 
 def data(
-    found: Found,
+    found: DetectedEgg,
     family: Family,
     seal: Seal,
     *,
@@ -76,12 +76,12 @@ def data(
     answer: str = "",
     name: str = "",
     below: str = "",
-) -> Opened:
+) -> ParsedEgg:
     """What unpacks as it is, into a folder of its own, and says so. ``key`` comes from the egg.
 
     Files in the folder ``below`` (its name ends in ``/``) lose that folder.
     """
-    placing = Placing(found, unplaced="unplaced")
+    placing = PartCollector(found, unplaced="unplaced")
 
     def place(member: str) -> Place | None:
         if disarmed(member) != member:
@@ -103,7 +103,7 @@ def data(
 
 
 def answering(
-    found: Found,
+    found: DetectedEgg,
     family: Family,
     seal: Seal,
     answer: str,
@@ -111,7 +111,7 @@ def answering(
     rappid: Rappid | None = None,
     name: str = "",
     parts: Sequence[Part] = (),
-) -> Opened:
+) -> ParsedEgg:
     """What hatches nowhere by itself: ``answer`` says what to do with it."""
     return plain(
         found, family, seal, Destination.ANSWER, name=name, rappid=rappid, parts=parts, answer=answer
@@ -119,7 +119,7 @@ def answering(
 
 
 def plain(
-    found: Found,
+    found: DetectedEgg,
     family: Family,
     seal: Seal,
     destination: Destination,
@@ -129,11 +129,11 @@ def plain(
     key: str = "",
     parts: Sequence[Part] = (),
     answer: str = "",
-) -> Opened:
+) -> ParsedEgg:
     """The result, with what every manifest says in its own words."""
     manifest = found.manifest
     holders: tuple[dict[str, Any], ...] = (manifest, inside(manifest, "_meta"), inside(manifest, "lineage"))
-    return Opened(
+    return ParsedEgg(
         family,
         manifest,
         name or name_of(found, {}),
@@ -153,7 +153,7 @@ def plain(
     )
 
 
-def name_of(found: Found, fields: dict[str, Any]) -> str:
+def name_of(found: DetectedEgg, fields: dict[str, Any]) -> str:
     """What a person calls it: by its ``rappid.json``, its manifest, or the file."""
     manifest = found.manifest
     return (

@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from twins.eggs.parsed_egg import Opened
-from twins.eggs.readers.detected import Found, inside
+from twins.eggs.parsed_egg import ParsedEgg
+from twins.eggs.readers.detected import DetectedEgg, inside
 from twins.eggs.readers.formats import SCALES, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.eggs.readers.strict_json import damaged, parse_object
-from twins.errors import BadEgg, BadFile, NoSuchFile
+from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.zip.limits import Limits
 from twins.zip.names import shown
 from twins.zip.ordered_pool import beside
@@ -33,7 +33,7 @@ _SMALL = 8 << 20  # bytes of an egg that are hashed before a thread has begun
 _LOCAL, _EMPTY = b"PK\x03\x04", b"PK\x05\x06"
 _HERE = "twins.eggs.readers"
 
-Room = Callable[[Found], Opened]
+Room = Callable[[DetectedEgg], ParsedEgg]
 
 _IN_ZIP = {
     "brainstem-egg/2.0": "rapplications:merged",
@@ -64,10 +64,10 @@ _IN_JSON = {
 _META_TYPES = {"rappter.egg": "cartridges:buddy", "lispy-cartridge": "cartridges:lispy"}
 
 
-def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | None = None) -> Opened:
+def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | None = None) -> ParsedEgg:
     """Opens an egg of any known kind. Writes nothing; close it after use, it is a context manager.
 
-    Every file of it becomes a part, but for its manifest, which is ``Opened.manifest``, and the layer that
+    Every file of it becomes a part, but for its manifest, which is ``ParsedEgg.manifest``, and the layer that
     holds its hashes.
 
     Every file of it is read and every hash it carries compared, unless it unpacks to more than
@@ -75,17 +75,19 @@ def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | Non
     milliseconds whatever its size. Its seal says which; ``digest`` is "" when not all was read.
 
     Raises ``UnknownEgg`` (no known kind, with the family table), ``HostileEgg`` (made to do harm),
-    ``BadEgg`` (damaged), ``NoSuchFile``, ``BadFile`` (no regular file, or unreadable).
+    ``BadEggError`` (damaged), ``NoSuchFileError``, ``BadFileError`` (no regular file, or unreadable).
     """
     head, status = _look(path)
     if head == _LOCAL:
         return _open_zip(path, status, check_up_to, limits)
     if head == _EMPTY:
-        raise BadEgg(f"{path.name} is an empty archive; nothing was written.", do="Get it again.")
+        raise BadEggError(f"{path.name} is an empty archive; nothing was written.", do="Get it again.")
     return _open_json(path, status.st_size)
 
 
-def _open_zip(path: Path, status: os.stat_result, check_up_to: int | None, limits: Limits | None) -> Opened:
+def _open_zip(
+    path: Path, status: os.stat_result, check_up_to: int | None, limits: Limits | None
+) -> ParsedEgg:
     archive = Archive.open(path, limits=limits, glance=check_up_to is not None)
     try:
         name = _manifest_name(archive)
@@ -98,7 +100,7 @@ def _open_zip(path: Path, status: os.stat_result, check_up_to: int | None, limit
         )
         if check:
             archive.look_through()
-        found = Found(path.name, status.st_size, "", manifest, octets, check, archive, name)
+        found = DetectedEgg(path.name, status.st_size, "", manifest, octets, check, archive, name)
         room = _room_of_zip(found)
         if room != "rapp1:rapp1":
             found.notes += archive.deviations
@@ -111,7 +113,7 @@ def _open_zip(path: Path, status: os.stat_result, check_up_to: int | None, limit
     return opened
 
 
-def _read_through(found: Found, room: str, digest: Callable[[], str]) -> Opened:
+def _read_through(found: DetectedEgg, room: str, digest: Callable[[], str]) -> ParsedEgg:
     """The egg with all its files read, and the whole file's digest. What is wrong with the file as a whole is
     told before what is wrong within."""
     if found.size <= _SMALL:
@@ -126,9 +128,9 @@ def _read_through(found: Found, room: str, digest: Callable[[], str]) -> Opened:
     return opened
 
 
-def _open_json(path: Path, size: int) -> Opened:
+def _open_json(path: Path, size: int) -> ParsedEgg:
     if size > MAX_JSON:
-        raise BadEgg(
+        raise BadEggError(
             f"{path.name} has {size} bytes and is no archive; at most {MAX_JSON} are read.",
             do="Don't use it.",
         )
@@ -138,7 +140,7 @@ def _open_json(path: Path, size: int) -> Opened:
     seeds = _is_about_seeds(octets)
     document = parse_object(octets, path.name, wide=seeds)
     digest = hashlib.sha256(octets).hexdigest()
-    found = Found(path.name, len(octets), digest, document, octets)
+    found = DetectedEgg(path.name, len(octets), digest, document, octets)
     room = _room_of_json(found)
     if seeds and room != "seeds:seeds":
         parse_object(octets, path.name)
@@ -155,7 +157,7 @@ def _manifest_name(archive: Archive) -> str:
     return ""
 
 
-def _room_of_zip(found: Found) -> str:
+def _room_of_zip(found: DetectedEgg) -> str:
     manifest = found.manifest
     schema = manifest.get("schema")
     if found.manifest_name == "egg-manifest.json":
@@ -171,7 +173,7 @@ def _room_of_zip(found: Found) -> str:
     elif isinstance(schema, str) and schema in _IN_ZIP:
         return _IN_ZIP[schema]
     if schema == "rapp-application/1.0":
-        raise BadEgg(
+        raise BadEggError(
             f"{found.file} is a rapplication and no egg; nothing was written.",
             do=f"rappd rapps install ./{found.file}",
         )
@@ -179,7 +181,7 @@ def _room_of_zip(found: Found) -> str:
     raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
-def _room_of_json(found: Found) -> str:
+def _room_of_json(found: DetectedEgg) -> str:
     document = found.manifest
     schema = document.get("schema")
     meta = inside(document, "_meta")
@@ -198,7 +200,7 @@ def _room_of_json(found: Found) -> str:
     if document.get("format") == "orappter-cartridge/1.0":
         return "cartridges:game"
     if isinstance(schema, str) and schema.startswith("rappd-integrity/"):
-        raise BadEgg(
+        raise BadEggError(
             f"{found.file} is only a signature; nothing was written.",
             do="Open the file that it is of, and keep both together.",
         )
@@ -239,7 +241,9 @@ def _digest(path: Path, status: os.stat_result) -> str:
     with os.fdopen(_open(path), "rb", buffering=0) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         if _stamp(os.fstat(file.fileno())) != _stamp(status):
-            raise BadEgg(f"{path.name} was changed while it was read; nothing was written.", do="Try again.")
+            raise BadEggError(
+                f"{path.name} was changed while it was read; nothing was written.", do="Try again."
+            )
     return digest
 
 
@@ -251,10 +255,12 @@ def _open(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise NoSuchFile(f"There is no file {path}.", do="Look at the path.") from None
+        raise NoSuchFileError(f"There is no file {path}.", do="Look at the path.") from None
     except OSError as error:
-        raise BadFile(f"{path.name} cannot be read: {error.strerror}.", do="Look at the file.") from error
+        raise BadFileError(
+            f"{path.name} cannot be read: {error.strerror}.", do="Look at the file."
+        ) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise BadFile(f"{path.name} is not a file.", do="Name an egg.")
+        raise BadFileError(f"{path.name} is not a file.", do="Name an egg.")
     return handle

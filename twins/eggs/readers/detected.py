@@ -10,7 +10,7 @@ from typing import Any
 
 from twins.eggs.parsed_egg import Part, Role
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.zip.names import safe_component, shown
 from twins.zip.reader import Archive
 
@@ -21,7 +21,7 @@ _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 
 
 @dataclass(slots=True)
-class Found:
+class DetectedEgg:
     """One egg. ``octets`` is its manifest as it stands there: a member of ``archive``, or the whole file.
 
     ``file`` is what a person calls it. ``check``: read every file now and compare what can be compared.
@@ -56,17 +56,17 @@ class Found:
         return self.archive.read(name, limit=MANIFEST_BYTES)
 
     def read_object(self, name: str) -> dict[str, Any]:
-        """A member that is a JSON object. Raises ``BadEgg``."""
+        """A member that is a JSON object. Raises ``BadEggError``."""
         return parse_object(self.read(name), f"{self.file}, {shown(name)},")
 
     def need(self, name: str) -> None:
-        """Raises ``BadEgg`` unless there is a file of that name."""
+        """Raises ``BadEggError`` unless there is a file of that name."""
         if name not in self.archive:
             raise self.damaged(f"{shown(name)} is missing")
 
-    def damaged(self, what: str) -> BadEgg:
+    def damaged(self, what: str) -> BadEggError:
         """The error for an egg that is not whole; ``what`` names the file or says in a clause."""
-        return BadEgg(f"{self.file} is damaged ({what}); nothing was written.", do="Get it again.")
+        return BadEggError(f"{self.file} is damaged ({what}); nothing was written.", do="Get it again.")
 
     def seed(self) -> bytes:
         """32 bytes that are the same for the same manifest and for nothing else."""

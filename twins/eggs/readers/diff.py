@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.byte_sizes import amount
-from twins.eggs.parsed_egg import Opened, Part, Role
-from twins.eggs.readers.inspect import Line
+from twins.eggs.parsed_egg import ParsedEgg, Part, Role
+from twins.eggs.readers.inspect import ReportLine
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 TEXT_BYTES = 64 << 10
 """Larger files are compared, their difference is not spelled out."""
@@ -63,31 +63,33 @@ class Difference:
             }
         }
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ReportLine]:
         """For people."""
         if not self:
-            return [Line("good", f"The same: {self.same} files.")]
-        found = [Line("", f"{what}: {old or 'none'} → {new or 'none'}") for what, old, new in self.facts]
+            return [ReportLine("good", f"The same: {self.same} files.")]
+        found = [
+            ReportLine("", f"{what}: {old or 'none'} → {new or 'none'}") for what, old, new in self.facts
+        ]
         for one in self.files:
             sizes = " → ".join(amount(size) for size in (one.before, one.after) if size is not None)
-            found.append(Line("", f"{one.what:<8} {one.target}  {one.role.value}, {sizes}"))
-            found += [Line("", f"    {line}") for line in one.text]
-        return [*found, Line("", f"{self.same} files are the same.")]
+            found.append(ReportLine("", f"{one.what:<8} {one.target}  {one.role.value}, {sizes}"))
+            found += [ReportLine("", f"    {line}") for line in one.text]
+        return [*found, ReportLine("", f"{self.same} files are the same.")]
 
 
 @dataclass(slots=True)
 class _Side:
-    opened: Opened
+    opened: ParsedEgg
     parts: dict[str, Part] = field(init=False)
 
     def __post_init__(self) -> None:
         self.parts = {part.target: part for part in self.opened.parts}
 
 
-def compare(before: Opened, after: Opened) -> Difference:
+def compare_eggs(before: ParsedEgg, after: ParsedEgg) -> Difference:
     """Compares by where a file would lie, so that eggs of different families can be compared too.
 
-    Reads every file that is in both. Raises ``BadEgg`` for a damaged one.
+    Reads every file that is in both. Raises ``BadEggError`` for a damaged one.
     """
     old, new = _Side(before), _Side(after)
     files = []
@@ -116,8 +118,8 @@ def _one_sided(target: str, left: Part | None, right: Part | None) -> FileDiffer
     return FileDifference(target, right.role, "added", None, right.size)
 
 
-def _facts(before: Opened, after: Opened) -> tuple[tuple[str, str, str], ...]:
-    def told(opened: Opened) -> dict[str, str]:
+def _facts(before: ParsedEgg, after: ParsedEgg) -> tuple[tuple[str, str, str], ...]:
+    def told(opened: ParsedEgg) -> dict[str, str]:
         return {
             "rappid": opened.rappid.text if opened.rappid else "",
             "name": opened.name,
@@ -165,7 +167,7 @@ def _texts(left: bytes, right: bytes, target: str) -> tuple[str, str] | None:
                 json.dumps(parse_object(octets, target), indent=2, sort_keys=True, ensure_ascii=False)
                 for octets in (left, right)
             )
-        except BadEgg:
+        except BadEggError:
             pair = ()
         if pair and pair[0] != pair[1]:
             return pair[0], pair[1]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from twins.eggs.digests import are_digests
 from twins.eggs.parsed_egg import Seal
-from twins.eggs.readers.detected import Found
+from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.provenance import file_hashes
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.workspace.identity_file import read_regular
 from twins.zip.names import shown
-from twins.zip.ordered_pool import Ahead, in_tasks
+from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 if TYPE_CHECKING:
-    from twins.eggs.integrity import Sealed
+    from twins.eggs.integrity import SignedManifest
 
 # As in twins.eggs.integrity, which loads what signatures need: many eggs have none.
 _LAYER, _SCHEMA, _BESIDE = "integrity.json", b"rappd-integrity/1.", ".sig"
@@ -28,21 +28,21 @@ _SIGNATURE_BYTES = 1 << 16
 _LAYER_BYTES = 64 << 20  # 200 for each of the most files that an archive may hold, and some
 
 
-class Wholeness:
+class HashCheck:
     """Gathers what an egg says about its files, then reads them all once.
 
     ``integrity.json`` and the manifest's provenance are taken in from the start, unless ``plain`` says that
     this family has neither. ``wrapping`` are the files that are about the egg, not in it.
     """
 
-    def __init__(self, found: Found, *, plain: bool = False) -> None:
-        """Raises ``BadEgg`` for an integrity layer that does not hold or is not over just these files."""
+    def __init__(self, found: DetectedEgg, *, plain: bool = False) -> None:
+        """Raises ``BadEggError`` for an integrity layer that does not hold or is not over just these files."""
         self._found = found
         self._expected: dict[str, list[tuple[bytes, str]]] = {}
         self._lists: list[Set[str]] = []
         self._manifests: set[str] = set()
         self.wrapping: set[str] = set() if found.manifest_name.startswith("repo/") else {found.manifest_name}
-        self._sealed: Sealed | None = None
+        self._sealed: SignedManifest | None = None
         if plain:
             return
         if _LAYER in found:
@@ -55,7 +55,7 @@ class Wholeness:
     def expect(self, name: str, digest: object, *, space: bytes = b"") -> None:
         """That the SHA-256 over ``space`` and the file's content is ``digest`` (64 hex).
 
-        Raises ``BadEgg`` when there is no such file or no such hash.
+        Raises ``BadEggError`` when there is no such file or no such hash.
         """
         if name not in self._found:
             raise self._found.damaged(f"{shown(name)} is missing")
@@ -81,7 +81,7 @@ class Wholeness:
         self._manifests.add(name)
 
     def settle(self) -> Seal:
-        """Reads every file, and compares. Raises ``BadEgg`` naming the first that differs.
+        """Reads every file, and compares. Raises ``BadEggError`` naming the first that differs.
 
         An egg opened for a look is only judged by its lists.
         """
@@ -90,7 +90,7 @@ class Wholeness:
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
             return Seal(None, signer, at, len(listed), checked=False)
-        with Ahead[None]() as ahead:
+        with OrderedThreadPool[None]() as ahead:
             tasks = in_tasks(found.archive.sizes.items())
             for _ in ahead.each(partial(self._compare_all, names, ahead) for names in tasks):
                 pass
@@ -103,11 +103,11 @@ class Wholeness:
         lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]
         return lists[0] if len(lists) == 1 else set().union(*lists)
 
-    def _compare_all(self, names: list[str], ahead: Ahead[None]) -> None:
+    def _compare_all(self, names: list[str], ahead: OrderedThreadPool[None]) -> None:
         for name in names:
             self._compare(name, ahead)
 
-    def _compare(self, name: str, ahead: Ahead[None]) -> None:
+    def _compare(self, name: str, ahead: OrderedThreadPool[None]) -> None:
         expected = self._expected.get(name, ())
         running = {space: hashlib.sha256(space) for space, _ in expected}
         for chunk in ahead.unless_stopped(self._found.archive.chunks(name)):
@@ -135,11 +135,11 @@ class Wholeness:
         self.wrapping.add(_LAYER)
 
 
-def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Seal:
+def signed_beside(found: DetectedEgg, path: Path, seal: Seal, *, by_hand: bool) -> Seal:
     """``seal`` with what ``FILE.sig`` adds, where one lies beside the egg.
 
     A signature over other bytes is refused; ``by_hand`` says that people may edit this kind, so that it
-    only counts as unsigned, with a note. Raises ``BadEgg``, ``BadFile``.
+    only counts as unsigned, with a note. Raises ``BadEggError``, ``BadFileError``.
     """
     beside = path.with_name(path.name + _BESIDE)
     octets = None if seal.signer or not found.digest else read_regular(beside, _SIGNATURE_BYTES)
@@ -150,7 +150,7 @@ def signed_beside(found: Found, path: Path, seal: Seal, *, by_hand: bool) -> Sea
     sealed = check(octets)
     try:
         sealed.covers(found.digest)
-    except BadEgg:
+    except BadEggError:
         if not by_hand:
             raise
         found.notes.append("It was changed after it was signed, and counts as unsigned.")

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.detected import Found, inside, part_of, text
+from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadRappid
+from twins.errors import BadRappidError
 from twins.workspace.identity_file import FILE, MAX_BYTES
 from twins.workspace.rappid import MAX_OWNER, Rappid, label, same
 from twins.zip.names import shown
 
 
 @dataclass(slots=True, frozen=True)
-class Whose:
+class EggOwner:
     """``rappid`` is None only where nothing says. ``member``: where ``rappid.json`` lies in the egg, "" for
     nowhere. ``fields`` is its content, ``complete`` whether it names the rappid itself."""
 
@@ -26,11 +26,11 @@ class Whose:
     complete: bool = False
 
 
-def whose(found: Found, member: str = FILE, *, contradiction: str = "note") -> Whose:
+def owner_of(found: DetectedEgg, member: str = FILE, *, contradiction: str = "note") -> EggOwner:
     """Looks for the identity of an archive. ``member`` is asked if it is there, then the manifest.
 
     ``contradiction`` says what a manifest that names somebody else is: "note", or "refuse".
-    Raises ``BadEgg`` for a damaged ``rappid.json`` and for text in a rappid's place that is none.
+    Raises ``BadEggError`` for a damaged ``rappid.json`` and for text in a rappid's place that is none.
     """
     fields: dict[str, Any] = {}
     there = member in found
@@ -41,17 +41,17 @@ def whose(found: Found, member: str = FILE, *, contradiction: str = "note") -> W
     if own:
         rappid = _parsed(own, member, found)
         _compare(rappid, said, found, contradiction)
-        return Whose(rappid, member, fields, complete=True)
-    return Whose(_parsed(said, "the manifest", found) if said else None, member if there else "", fields)
+        return EggOwner(rappid, member, fields, complete=True)
+    return EggOwner(_parsed(said, "the manifest", found) if said else None, member if there else "", fields)
 
 
-def lenient(found: Found, *candidates: object) -> Rappid | None:
+def lenient(found: DetectedEgg, *candidates: object) -> Rappid | None:
     """The first rappid among these texts, for eggs that do not become somebody here; others are noted."""
     for candidate in candidates:
         if isinstance(candidate, str) and candidate:
             try:
                 return Rappid.parse(candidate)
-            except BadRappid:
+            except BadRappidError:
                 found.notes.append(f'It calls itself "{shown(candidate)}", which is no rappid.')
     return None
 
@@ -61,7 +61,7 @@ def said_by(manifest: dict[str, Any]) -> str:
     return _said(manifest)
 
 
-def minted(found: Found, name: str, owner: str = "", *, unchanging: str = "") -> Rappid:
+def minted(found: DetectedEgg, name: str, owner: str = "", *, unchanging: str = "") -> Rappid:
     """A rappid for what carries none: made from its own content, so that it is the same each time.
 
     ``unchanging``: text in it that will be the same when it is packed again; else its manifest counts.
@@ -71,7 +71,7 @@ def minted(found: Found, name: str, owner: str = "", *, unchanging: str = "") ->
     return Rappid.mint(label(owner, MAX_OWNER, otherwise="local"), label(name), octets)
 
 
-def made_file(who: Whose, rappid: Rappid, found: Found, *, name: str, kind: str = "") -> Part:
+def made_file(who: EggOwner, rappid: Rappid, found: DetectedEgg, *, name: str, kind: str = "") -> Part:
     """A ``rappid.json`` for a twin whose egg holds none that names its rappid."""
     manifest = found.manifest
     parent = text(
@@ -102,19 +102,19 @@ def _first(holder: dict[str, Any], *keys: str) -> str:
     return next((holder[key] for key in keys if isinstance(holder.get(key), str) and holder[key]), "")
 
 
-def _parsed(given: str, where: str, found: Found) -> Rappid:
+def _parsed(given: str, where: str, found: DetectedEgg) -> Rappid:
     try:
         return Rappid.parse(given)
-    except BadRappid as error:
+    except BadRappidError as error:
         raise found.damaged(f"{shown(where)} names no rappid") from error
 
 
-def _compare(rappid: Rappid, said: str, found: Found, contradiction: str) -> None:
+def _compare(rappid: Rappid, said: str, found: DetectedEgg, contradiction: str) -> None:
     if not said or said == rappid.text:
         return
     try:
         agree = same(rappid, Rappid.parse(said))
-    except BadRappid:
+    except BadRappidError:
         agree = False
     if agree:
         return

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from twins.eggs.parsed_egg import Family, Opened
+from twins.eggs.parsed_egg import Family, ParsedEgg
 from twins.eggs.readers.destinations import data
-from twins.eggs.readers.detected import Found, component, inside
+from twins.eggs.readers.detected import DetectedEgg, component, inside
 from twins.eggs.readers.formats import CUBBY, ESTATE, GATE, OLD_SWARM, SCALES
-from twins.eggs.readers.hash_check import Wholeness
+from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import lenient, said_by
 from twins.zip.names import safe_component, safe_path, shown
 
@@ -18,9 +18,9 @@ _ESTATE_BY_HAND = (
 )
 
 
-def old_swarm(found: Found) -> Opened:
+def old_swarm(found: DetectedEgg) -> ParsedEgg:
     """``egg-manifest.json`` with ``files[{arc, bytes, sha256}]``. No reader of it is left; its twins are data."""
-    wholeness = Wholeness(found, plain=True)
+    wholeness = HashCheck(found, plain=True)
     wholeness.leave_out(found.manifest_name)
     for one in _rows(found, found.manifest.get("files", []), "its list of files"):
         name = safe_path(_text(found, one, "arc"))
@@ -33,16 +33,16 @@ def old_swarm(found: Found) -> Opened:
     return data(found, OLD_SWARM, wholeness.settle(), rappid=None)
 
 
-def gate(found: Found) -> Opened:
+def gate(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-neighborhood`` as a ZIP: the files of a repository that is a neighborhood's gate."""
     return _by_rappid(
         found, GATE, "To open this gate for others, publish its files as a repository of that name."
     )
 
 
-def cubby(found: Found) -> Opened:
+def cubby(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-cubby``: ``cubby/**``, with ``files[{path, sha256}]`` relative to ``cubby/``."""
-    wholeness = Wholeness(found)
+    wholeness = HashCheck(found)
     wholeness.leave_out(found.manifest_name)
     for one in _rows(found, found.manifest.get("files", []), "its list of files"):
         wholeness.expect(f"cubby/{safe_path(_text(found, one, 'path'))}", one.get("sha256"))
@@ -53,9 +53,9 @@ def cubby(found: Found) -> Opened:
     return data(found, CUBBY, wholeness.settle(), rappid=rappid, key=owner, below="cubby/")
 
 
-def estate(found: Found) -> Opened:
+def estate(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-estate``, both shapes: ``sha256`` of ``estate.json``, or members with provenance."""
-    wholeness = Wholeness(found)
+    wholeness = HashCheck(found)
     wholeness.leave_out(found.manifest_name)
     manifest = found.manifest
     found.need("estate.json")
@@ -76,14 +76,14 @@ def estate(found: Found) -> Opened:
     return data(found, ESTATE, wholeness.settle(), rappid=owner, answer=answer)
 
 
-def container(found: Found) -> Opened:
+def container(found: DetectedEgg) -> ParsedEgg:
     """``rapp-egg/2.0`` of a scale that only other systems run: swarm, factory, industry, estate."""
     kind = found.manifest["scale"]
     return _by_rappid(found, SCALES[kind], f"Nothing here runs a {kind}. Eggs in it hatch one by one.")
 
 
-def _by_rappid(found: Found, family: Family, answer: str) -> Opened:
-    wholeness = Wholeness(found)
+def _by_rappid(found: DetectedEgg, family: Family, answer: str) -> ParsedEgg:
+    wholeness = HashCheck(found)
     manifest = found.manifest
     given = found.read_object("rappid.json").get("rappid") if "rappid.json" in found else None
     rappid = lenient(found, given, said_by(manifest))
@@ -91,13 +91,13 @@ def _by_rappid(found: Found, family: Family, answer: str) -> Opened:
     return data(found, family, wholeness.settle(), rappid=rappid, key=key, answer=answer)
 
 
-def _rows(found: Found, value: Any, what: str) -> list[dict[str, Any]]:
+def _rows(found: DetectedEgg, value: Any, what: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise found.damaged(what)
     return value
 
 
-def _text(found: Found, row: dict[str, Any], key: str) -> str:
+def _text(found: DetectedEgg, row: dict[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str):
         raise found.damaged(f'a "{key}" in its manifest')

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from twins.byte_sizes import amount
-from twins.eggs.parsed_egg import Destination, Opened, Part, Role
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import spoken
 from twins.eggs.readers.parts import Parts, Row
-from twins.errors import BadFile
+from twins.errors import BadFileError
 from twins.workspace.workspace_env import MAX_BYTES as MAX_ENV_BYTES
 from twins.workspace.workspace_env import decode as decode_env
 from twins.workspace.workspace_env import parse as parse_env
@@ -38,14 +38,14 @@ _WORDS = {
 }
 
 
-class Line(NamedTuple):
+class ReportLine(NamedTuple):
     """A line for people. ``verdict``: whether it is good to read, worth a look, or plain."""
 
     verdict: Literal["good", "note", ""]
     text: str
 
 
-def look_at(path: Path) -> Opened:
+def look_at(path: Path) -> ParsedEgg:
     """Opens an egg to see what it is, quickly whatever its size. Raises as ``open_egg``."""
     collects = gc.isenabled()
     gc.disable()  # of a large egg tens of thousands of small things come, and none goes
@@ -56,7 +56,7 @@ def look_at(path: Path) -> Opened:
             gc.enable()
 
 
-def inspect(opened: Opened) -> dict[str, Any]:
+def inspect(opened: ParsedEgg) -> dict[str, Any]:
     """What there is to know, for ``--json``: one object under ``egg``.
 
     ``whole`` is true, or null when it carries no hashes for all its files or they were not ``checked``.
@@ -94,66 +94,69 @@ def inspect(opened: Opened) -> dict[str, Any]:
     }
 
 
-def lines(opened: Opened, *, signer: str = "") -> list[Line]:
+def lines(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     """The same for people, the most important first. ``signer``: what whose key signed it is called here."""
     family = opened.family
     head = [opened.name, spoken(family.kind), amount(opened.size)]
     if opened.packed_at:
         head.append(f"packed {_day(opened.packed_at)}")
-    found = [Line("", ", ".join(head)), *verdict(opened, signer=signer)]
-    found.append(Line("", f"{family.tag}, {family.container}; {_hatches(opened)}"))
+    found = [ReportLine("", ", ".join(head)), *verdict(opened, signer=signer)]
+    found.append(ReportLine("", f"{family.tag}, {family.container}; {_hatches(opened)}"))
     if opened.rappid:
-        found.append(Line("", opened.rappid.text))
+        found.append(ReportLine("", opened.rappid.text))
     if opened.made_by:
-        found.append(Line("", f"made by {opened.made_by}"))
+        found.append(ReportLine("", f"made by {opened.made_by}"))
     if opened.parts:
-        found.append(Line("", _holds(opened)))
+        found.append(ReportLine("", _holds(opened)))
         found += _variables(opened)
-    found += [Line("note", note) for note in opened.notes]
-    found += [Line("", line) for line in opened.answer.splitlines()]
+    found += [ReportLine("note", note) for note in opened.notes]
+    found += [ReportLine("", line) for line in opened.answer.splitlines()]
     return found
 
 
-def verdict(opened: Opened, *, signer: str = "") -> list[Line]:
+def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     """Whether it is whole, and who signed it: what ``rappd egg verify`` answers."""
     seal = opened.seal
     files = f"{len(opened.parts)} file{'' if len(opened.parts) == 1 else 's'}"
     if not seal.checked:
-        whole = Line("note", f"not checked yet: rappd egg verify {opened.file}")
+        whole = ReportLine("note", f"not checked yet: rappd egg verify {opened.file}")
     elif seal.whole:
-        whole = Line("good", f"whole: {seal.listed} of {seal.listed} files")
+        whole = ReportLine("good", f"whole: {seal.listed} of {seal.listed} files")
     elif seal.listed:
-        whole = Line("note", f"readable: {files}, {seal.listed} of them with a hash")
+        whole = ReportLine("note", f"readable: {files}, {seal.listed} of them with a hash")
     else:
-        whole = Line("note", f"readable: {files}; it carries no hashes")
+        whole = ReportLine("note", f"readable: {files}; it carries no hashes")
     if seal.signer:
-        return [whole, Line("good" if seal.checked else "note", f"signed by {signer or seal.signer[:16]}")]
-    return [whole, Line("note", "not signed")]
+        return [
+            whole,
+            ReportLine("good" if seal.checked else "note", f"signed by {signer or seal.signer[:16]}"),
+        ]
+    return [whole, ReportLine("note", "not signed")]
 
 
-def _hatches(opened: Opened) -> str:
+def _hatches(opened: ParsedEgg) -> str:
     if opened.destination is Destination.ANSWER:
         return "does not hatch by itself"
     return f"{'unpacks' if opened.destination is Destination.INERT else 'hatches'} to {opened.folder}"
 
 
-def _variables(opened: Opened) -> list[Line]:
+def _variables(opened: ParsedEgg) -> list[ReportLine]:
     """The names that an egg's ``.env`` sets, never their values."""
     if Role.ENV not in _counted(opened.parts):
         return []
     env = next(part for part in opened.parts if part.role is Role.ENV)
     if env.size > MAX_ENV_BYTES:
-        return [Line("note", f"its .env has more than {MAX_ENV_BYTES >> 10} KB and is not read")]
+        return [ReportLine("note", f"its .env has more than {MAX_ENV_BYTES >> 10} KB and is not read")]
     try:
         found = parse_env(decode_env(env.read()))
-    except BadFile as problem:
-        return [Line("note", str(problem))]
+    except BadFileError as problem:
+        return [ReportLine("note", str(problem))]
     names = [shown(name) for name in found.taken] + [f"{shown(one)} (never taken)" for one in found.left_out]
     more = f" and {len(names) - _ROWS} more" if len(names) > _ROWS else ""
-    return [Line("", f".env sets {', '.join(names[:_ROWS])}{more}")] if names else []
+    return [ReportLine("", f".env sets {', '.join(names[:_ROWS])}{more}")] if names else []
 
 
-def _holds(opened: Opened) -> str:
+def _holds(opened: ParsedEgg) -> str:
     counts = _counted(opened.parts)
     words = [f"{counts[role]} {_WORDS[role][counts[role] > 1]}" for role in _WORDS if role in counts]
     return ", ".join(words) or "nothing but its rappid"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from twins.eggs.parsed_egg import Opened, Seal
+from twins.eggs.parsed_egg import ParsedEgg, Seal
 from twins.eggs.readers.destinations import answering
-from twins.eggs.readers.detected import Found, text
+from twins.eggs.readers.detected import DetectedEgg, text
 from twins.eggs.readers.formats import INVITATION
 from twins.eggs.readers.identity import lenient
 
 
-def invitation(found: Found) -> Opened:
+def invitation(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-neighborhood`` as every published one is: JSON, an invitation."""
     said = found.manifest
     kind = text((said, "type"))

@@ -6,20 +6,20 @@ import hashlib
 import json
 from typing import Any
 
-from twins.eggs.parsed_egg import Opened, Role, Seal
+from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
 from twins.eggs.readers.destinations import answering
-from twins.eggs.readers.detected import Found, component, inside, text
+from twins.eggs.readers.detected import DetectedEgg, component, inside, text
 from twins.eggs.readers.formats import NEIGHBORHOOD_FILE
 from twins.eggs.readers.identity import lenient
 from twins.eggs.readers.member_paths import in_workspace
-from twins.eggs.readers.part_collector import Placing
+from twins.eggs.readers.part_collector import PartCollector
 from twins.eggs.readers.strict_json import parse_object
 from twins.zip.names import safe_component, safe_path, shown
 
 _PLACED = ("neighborhood", "twins", "fleet_agents")
 
 
-def neighborhood_file(found: Found) -> Opened:
+def neighborhood_file(found: DetectedEgg) -> ParsedEgg:
     """Every twin's files below ``twins/<key>/``, the roster below ``neighborhoods/<key>/``."""
     organism = inside(found.manifest, "organism")
     roster = inside(organism, "neighborhood")
@@ -28,7 +28,7 @@ def neighborhood_file(found: Found) -> Opened:
     if key.startswith("."):
         raise found.damaged("it names no folder of its own")
     own = f"neighborhoods/{key}"
-    placing = Placing(found, unplaced=f"{own}/unplaced")
+    placing = PartCollector(found, unplaced=f"{own}/unplaced")
     for name, content in roster.items():
         placing.text(name, (Role.ROSTER, f"{own}/{safe_path(name)}"), _text(content))
     twins = _objects(found, organism, "twins")
@@ -54,7 +54,7 @@ def neighborhood_file(found: Found) -> Opened:
     return answering(found, NEIGHBORHOOD_FILE, seal, answer, rappid=rappid, name=name, parts=placing.parts())
 
 
-def _twin(found: Found, placing: Placing, folder: str, files: dict[str, Any]) -> None:
+def _twin(found: DetectedEgg, placing: PartCollector, folder: str, files: dict[str, Any]) -> None:
     safe_component(folder)
     identity = files.get("rappid.json")
     if isinstance(identity, str):
@@ -69,7 +69,7 @@ def _twin(found: Found, placing: Placing, folder: str, files: dict[str, Any]) ->
         placing.text(f"twins/{folder}/{path}", target, _text(content))
 
 
-def _objects(found: Found, holder: dict[str, Any], key: str) -> dict[str, Any]:
+def _objects(found: DetectedEgg, holder: dict[str, Any], key: str) -> dict[str, Any]:
     value = holder.get(key, {})
     if not isinstance(value, dict):
         raise found.damaged(f"its {key}")
@@ -83,7 +83,7 @@ def _text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-def _seal(found: Found) -> Seal:
+def _seal(found: DetectedEgg) -> Seal:
     """``_content_sha256`` says not of what; it counts where it fits one of the ways in use."""
     said = found.manifest.get("_content_sha256")
     if not isinstance(said, str):

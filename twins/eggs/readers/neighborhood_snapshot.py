@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twins.eggs.parsed_egg import Opened, Role
+from twins.eggs.parsed_egg import ParsedEgg, Role
 from twins.eggs.readers.destinations import answering, name_of
-from twins.eggs.readers.detected import Found, inside
+from twins.eggs.readers.detected import DetectedEgg, inside
 from twins.eggs.readers.formats import SCALES
-from twins.eggs.readers.hash_check import Wholeness
-from twins.eggs.readers.identity import Whose, lenient, said_by, whose
+from twins.eggs.readers.hash_check import HashCheck
+from twins.eggs.readers.identity import EggOwner, lenient, owner_of, said_by
 from twins.eggs.readers.member_paths import Place, in_workspace_of
-from twins.eggs.readers.part_collector import Placing
-from twins.errors import BadRappid
+from twins.eggs.readers.part_collector import PartCollector
+from twins.errors import BadRappidError
 from twins.workspace.rappid import Rappid, same
 from twins.zip.names import safe_component, shown
 
 _TWINS = ("twins/.archive/", "twins/")
 
 
-def neighborhood(found: Found) -> Opened:
+def neighborhood(found: DetectedEgg) -> ParsedEgg:
     """Reads and checks either shape. Hatching one needs the other machines, so it ends in an answer."""
     members = found.manifest.get("members")
     if isinstance(members, list):
@@ -34,8 +34,8 @@ def neighborhood(found: Found) -> Opened:
     raise found.damaged("its members are neither a list nor an object")
 
 
-def _snapshot(found: Found, members: dict[str, Any]) -> Opened:
-    wholeness = Wholeness(found)
+def _snapshot(found: DetectedEgg, members: dict[str, Any]) -> ParsedEgg:
+    wholeness = HashCheck(found)
     here = _rows(found, inside(members, "local").get("twins", []))
     peers = _rows(found, members.get("peers", []))
     for peer in peers:
@@ -63,8 +63,8 @@ def _snapshot(found: Found, members: dict[str, Any]) -> Opened:
     return opened
 
 
-def _roster(found: Found, members: list[Any]) -> Opened:
-    wholeness = Wholeness(found)
+def _roster(found: DetectedEgg, members: list[Any]) -> ParsedEgg:
+    wholeness = HashCheck(found)
     rows = _rows(found, members)
     if "hash" in found.manifest:
         _hash(found, found.manifest)
@@ -76,7 +76,7 @@ def _roster(found: Found, members: list[Any]) -> Opened:
     return opened
 
 
-def _home(found: Found, wholeness: Wholeness, rows: list[dict[str, Any]]) -> Opened:
+def _home(found: DetectedEgg, wholeness: HashCheck, rows: list[dict[str, Any]]) -> ParsedEgg:
     """Places every file below the home. ``rows`` name the twins that lie under ``twins/``."""
     who = _own(found)
     rappid = who.rappid
@@ -85,7 +85,7 @@ def _home(found: Found, wholeness: Wholeness, rows: list[dict[str, Any]]) -> Ope
     announced = {_hash(found, row): row for row in rows}
     folders = sorted(set(map(_folder_of, found.names)) - {""})
     keys = {folder: _key_of(found, folder, announced) for folder in folders}
-    placing = Placing(found, unplaced=f"{own}/unplaced")
+    placing = PartCollector(found, unplaced=f"{own}/unplaced")
     names = [name for name in found.names if name not in wholeness.wrapping]
     workspace = in_workspace_of(names)
     placing.put_every(names, lambda name: _place(name, own, keys, workspace))
@@ -94,11 +94,11 @@ def _home(found: Found, wholeness: Wholeness, rows: list[dict[str, Any]]) -> Ope
     return answering(found, family, wholeness.settle(), "", rappid=rappid, name=name, parts=placing.parts())
 
 
-def _own(found: Found) -> Whose:
+def _own(found: DetectedEgg) -> EggOwner:
     """Whose neighborhood it is; snapshots carry no rappid of their own."""
     if "rappid.json" in found:
-        return whose(found, contradiction="refuse")
-    return Whose(lenient(found, said_by(found.manifest)))
+        return owner_of(found, contradiction="refuse")
+    return EggOwner(lenient(found, said_by(found.manifest)))
 
 
 def _place(
@@ -133,33 +133,33 @@ def _folder_of(name: str) -> str:
     return ""
 
 
-def _key_of(found: Found, folder: str, announced: dict[str, dict[str, Any]]) -> str:
+def _key_of(found: DetectedEgg, folder: str, announced: dict[str, dict[str, Any]]) -> str:
     """The folder that a twin gets here: by its ``rappid.json``, which must be the one that was announced."""
     tag = folder.rstrip("/").rpartition("/")[2]
     rappid = _of_twin(found, f"{folder}rappid.json", announced.get(tag, {}).get("rappid"))
     return rappid.key if rappid else safe_component(tag)
 
 
-def _of_twin(found: Found, member: str, announced: object) -> Rappid | None:
+def _of_twin(found: DetectedEgg, member: str, announced: object) -> Rappid | None:
     said = announced if isinstance(announced, str) and announced else ""
     given = found.read_object(member).get("rappid") if member in found else said
     try:
         rappid = Rappid.parse(given) if isinstance(given, str) and given else None
         if rappid and said and not same(rappid, Rappid.parse(said)):
             raise found.damaged(f"{shown(member)} is not of the twin that it announces")
-    except BadRappid as error:
+    except BadRappidError as error:
         raise found.damaged(f"{shown(member)} names no rappid") from error
     return rappid
 
 
-def _rows(found: Found, value: Any) -> list[dict[str, Any]]:
+def _rows(found: DetectedEgg, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise found.damaged("its list of members")
     return value
 
 
-def _hash(found: Found, row: dict[str, Any]) -> str:
-    """A member's ``hash``, which names a folder. Raises ``BadEgg`` without one, ``HostileEgg`` for a path."""
+def _hash(found: DetectedEgg, row: dict[str, Any]) -> str:
+    """A member's ``hash``, which names a folder. Raises ``BadEggError`` without one, ``HostileEgg`` for a path."""
     tag = row.get("hash")
     if not isinstance(tag, str):
         raise found.damaged("a member of it has no hash")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import itemgetter
 
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.detected import Found, part_of
+from twins.eggs.readers.detected import DetectedEgg, part_of
 from twins.eggs.readers.member_paths import Place, disarmed
 from twins.eggs.readers.parts import Parts
 from twins.errors import HostileEgg
@@ -16,14 +16,14 @@ UNPLACED = ".brainstem_data/unplaced"
 """Where a workspace keeps what came in an egg and has no place."""
 
 
-class Placing:
+class PartCollector:
     """Parts on their way to their targets; no two get the same one, on any disk.
 
     Raises ``HostileEgg`` for a target that leads outside. Of an egg that is only looked at nothing is written,
     so that targets are merely told apart: whoever plans or hatches opens it anew.
     """
 
-    def __init__(self, found: Found, *, unplaced: str = UNPLACED) -> None:
+    def __init__(self, found: DetectedEgg, *, unplaced: str = UNPLACED) -> None:
         self._found = found
         self._unplaced = unplaced
         self._targets = NameSet()

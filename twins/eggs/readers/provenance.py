@@ -6,15 +6,15 @@ import hashlib
 import json
 from typing import Any
 
-from twins.eggs.readers.detected import Found, inside
+from twins.eggs.readers.detected import DetectedEgg, inside
 from twins.zip.names import shown
 
 
-def file_hashes(found: Found) -> dict[str, Any]:
+def file_hashes(found: DetectedEgg) -> dict[str, Any]:
     """Path to SHA-256 as the manifest's ``provenance`` lists them; empty without one.
 
     ``manifest_hash`` must hold under one of its two published definitions: over the sorted lines
-    ``path TAB hash``, or over the object as Python prints it with sorted keys. Raises ``BadEgg``.
+    ``path TAB hash``, or over the object as Python prints it with sorted keys. Raises ``BadEggError``.
     """
     provenance = inside(found.manifest, "provenance")
     if not provenance:

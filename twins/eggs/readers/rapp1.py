@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from twins.eggs.parsed_egg import Opened, Role, Seal
+from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
 from twins.eggs.readers import invitations, sessions
 from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
 from twins.eggs.readers.destinations import answering, data, somebody
-from twins.eggs.readers.detected import Found, text
+from twins.eggs.readers.detected import DetectedEgg, text
 from twins.eggs.readers.formats import RAPP1
-from twins.eggs.readers.hash_check import Wholeness
-from twins.eggs.readers.identity import whose
+from twins.eggs.readers.hash_check import HashCheck
+from twins.eggs.readers.identity import owner_of
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace_of
 from twins.eggs.readers.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.readers.rapplications import in_brainstem, page_place
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadCartridge, BadRappid
+from twins.errors import BadCartridgeError, BadRappidError
 from twins.workspace.rappid import Rappid
 from twins.zip.names import shown
 
@@ -29,8 +29,8 @@ _INNER = {"neighborhood": ("members", "organism"), "estate": ("neighborhoods", "
 """Variant to (the payload's one key, the variant of the eggs inside)."""
 
 
-def rapp1(found: Found) -> Opened:
-    """Opens any variant. Raises ``BadEgg`` for a container that the variant does not come in."""
+def rapp1(found: DetectedEgg) -> ParsedEgg:
+    """Opens any variant. Raises ``BadEggError`` for a container that the variant does not come in."""
     manifest = read_manifest(found)
     family = RAPP1[manifest.variant]
     if (family.container == "ZIP") != (found.zip is not None):
@@ -47,7 +47,7 @@ def rapp1(found: Found) -> Opened:
     return _aggregate(found, manifest, wholeness)
 
 
-def _compare_members(found: Found, manifest: Manifest) -> Wholeness:
+def _compare_members(found: DetectedEgg, manifest: Manifest) -> HashCheck:
     archive, names = found.archive, found.names
     if names[0] != "manifest.json":
         raise found.damaged("its manifest is not the first file")
@@ -62,17 +62,17 @@ def _compare_members(found: Found, manifest: Manifest) -> Wholeness:
     if departures:
         found.notes.append("Its layout is not the exact one, as in all published ones.")
         found.notes += departures
-    wholeness = Wholeness(found, plain=True)
+    wholeness = HashCheck(found, plain=True)
     wholeness.expect_every(manifest.contents, space=SPACE)
     wholeness.leave_out("manifest.json")
     return wholeness
 
 
-def _organism(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+def _organism(found: DetectedEgg, manifest: Manifest, wholeness: HashCheck) -> ParsedEgg:
     for name in ("rappid.json", "soul.md"):
         found.need(name)
     migrated = "_migrated_from" in manifest.payload
-    who = whose(found, contradiction="note" if migrated else "refuse")
+    who = owner_of(found, contradiction="note" if migrated else "refuse")
     names = list(manifest.contents)
     usual = in_workspace_of(names)
     if "organism.json" not in manifest.contents or not _holds_buddy(found, "organism.json"):
@@ -84,15 +84,15 @@ def _organism(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
     return somebody(found, RAPP1["organism"], who, names, place, wholeness.settle, kind="buddy")
 
 
-def _holds_buddy(found: Found, name: str) -> bool:
+def _holds_buddy(found: DetectedEgg, name: str) -> bool:
     """Other JSON eggs travel as an organism's ``organism.json``."""
     try:
         return is_buddy(found.read_object(name))
-    except BadCartridge:
+    except BadCartridgeError:
         return False
 
 
-def _rapplication(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+def _rapplication(found: DetectedEgg, manifest: Manifest, wholeness: HashCheck) -> ParsedEgg:
     for name in ("rappid.json", "agent.py"):
         found.need(name)
     rapp = manifest.rappid.slug.replace("-", "_")
@@ -111,7 +111,7 @@ def _rapplication(found: Found, manifest: Manifest, wholeness: Wholeness) -> Ope
     return in_brainstem(found, RAPP1["rapplication"], rapp, place, wholeness=wholeness)
 
 
-def _session(found: Found, manifest: Manifest) -> Opened:
+def _session(found: DetectedEgg, manifest: Manifest) -> ParsedEgg:
     demand_keys(found, manifest.payload, ("runtime", "transcript"))
     runtime, transcript = manifest.payload["runtime"], manifest.payload["transcript"]
     if not isinstance(runtime, str):
@@ -132,7 +132,7 @@ def _session(found: Found, manifest: Manifest) -> Opened:
     )
 
 
-def _invite(found: Found, manifest: Manifest) -> Opened:
+def _invite(found: DetectedEgg, manifest: Manifest) -> ParsedEgg:
     demand_keys(found, manifest.payload, ("target_rappid", "target_url", "target_kind"))
     if not manifest.sig:
         raise found.damaged("an invite has to be signed")
@@ -148,7 +148,7 @@ def _invite(found: Found, manifest: Manifest) -> Opened:
     return answering(found, RAPP1["invite"], Seal(None), answer, rappid=manifest.rappid, name=name)
 
 
-def _aggregate(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened:
+def _aggregate(found: DetectedEgg, manifest: Manifest, wholeness: HashCheck) -> ParsedEgg:
     """A neighborhood or an estate: eggs in an egg, each opened and checked like this one."""
     key, variant = _INNER[manifest.variant]
     demand_keys(found, manifest.payload, (key,))
@@ -176,7 +176,7 @@ def _aggregate(found: Found, manifest: Manifest, wholeness: Wholeness) -> Opened
     )
 
 
-def _check_inner(found: Found, name: str, variant: str, rappid: Rappid) -> None:
+def _check_inner(found: DetectedEgg, name: str, variant: str, rappid: Rappid) -> None:
     with found.archive.nested(name) as archive:
         file = f"{found.file}, {shown(name)}"
         if "manifest.json" not in archive:
@@ -188,13 +188,13 @@ def _check_inner(found: Found, name: str, variant: str, rappid: Rappid) -> None:
         if manifest.get("rappid") != rappid.text:
             raise found.damaged(f"{shown(name)} is about another than {rappid.text}")
         size = found.archive.member(name).size
-        rapp1(Found(file, size, "", manifest, octets, found.check, archive))
+        rapp1(DetectedEgg(file, size, "", manifest, octets, found.check, archive))
 
 
-def _rappid(found: Found, given: Any) -> Rappid:
+def _rappid(found: DetectedEgg, given: Any) -> Rappid:
     try:
         rappid = Rappid.parse(given)
-    except BadRappid as error:
+    except BadRappidError as error:
         raise found.damaged("a rappid in its payload") from error
     if not rappid.strict:
         raise found.damaged("a rappid in its payload")

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from envelopes.canonical import canonical
-from twins.eggs.readers.detected import Found
+from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import RAPP1, quoted, unknown
-from twins.errors import BadRappid
+from twins.errors import BadRappidError
 from twins.strict_json import levels
 from twins.workspace.rappid import Rappid
 from twins.zip.names import safe_path, shown
@@ -39,8 +39,8 @@ class Manifest:
     sig: str
 
 
-def read_manifest(found: Found) -> Manifest:
-    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEgg``, ``UnknownEgg``."""
+def read_manifest(found: DetectedEgg) -> Manifest:
+    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEggError``, ``UnknownEgg``."""
     manifest = found.manifest
     variant = manifest.get("variant")
     if not isinstance(variant, str) or variant not in RAPP1:
@@ -51,7 +51,7 @@ def read_manifest(found: Found) -> Manifest:
     rappid, at, sig = manifest["rappid"], manifest["created_utc"], manifest["sig"]
     try:
         parsed = Rappid.parse(rappid)
-    except BadRappid as error:
+    except BadRappidError as error:
         raise found.damaged("the rappid in its manifest") from error
     if not parsed.strict:
         raise found.damaged("the rappid in its manifest")
@@ -70,13 +70,13 @@ def read_manifest(found: Found) -> Manifest:
     return Manifest(variant, parsed, _contents(found), manifest["payload"] or {}, sig or "")
 
 
-def demand_keys(found: Found, payload: dict[str, Any], keys: Iterable[str]) -> None:
-    """Raises ``BadEgg`` unless the payload has exactly these keys."""
+def demand_keys(found: DetectedEgg, payload: dict[str, Any], keys: Iterable[str]) -> None:
+    """Raises ``BadEggError`` unless the payload has exactly these keys."""
     if payload.keys() != set(keys):
         raise found.damaged("its payload lacks a key, or has one too many")
 
 
-def _check_form(found: Found) -> None:
+def _check_form(found: DetectedEgg) -> None:
     if any(depth > _DEPTH for depth, _ in enumerate(levels(found.manifest), 1)):
         raise found.damaged("its manifest is nested too deep")
     try:
@@ -87,7 +87,7 @@ def _check_form(found: Found) -> None:
         raise found.damaged("its manifest is not in canonical form")
 
 
-def _contents(found: Found) -> dict[str, str]:
+def _contents(found: DetectedEgg) -> dict[str, str]:
     contents = found.manifest["contents"]
     if not isinstance(contents, list):
         raise found.damaged("its list of files")

@@ -11,25 +11,25 @@ from functools import lru_cache
 
 import orjson
 
-from twins.eggs.parsed_egg import Destination, Family, Opened, Part, Role
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role
 from twins.eggs.readers.destinations import plain
-from twins.eggs.readers.detected import Found, component, part_of, text
+from twins.eggs.readers.detected import DetectedEgg, component, part_of, text
 from twins.eggs.readers.formats import BINDER, MERGED, RAPPLICATION, quoted, unknown
-from twins.eggs.readers.hash_check import Wholeness
+from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import lenient, said_by
 from twins.eggs.readers.member_paths import Place, in_host, in_memory
-from twins.eggs.readers.part_collector import UNPLACED, Placing
+from twins.eggs.readers.part_collector import UNPLACED, PartCollector
 
 _OWN = ("rappid.json", "soul.md")
 
 
-def rapplication(found: Found) -> Opened:
+def rapplication(found: DetectedEgg) -> ParsedEgg:
     """``agents/ organs/ rapp_ui/<id>/** data/<id>/**``; rappid and soul go to the rapplication's memory."""
     rapp = rapp_id(found, "rapp_id", "id")
     return in_brainstem(found, RAPPLICATION, rapp, lambda name: _place(name, rapp))
 
 
-def binder(found: Found) -> Opened:
+def binder(found: DetectedEgg) -> ParsedEgg:
     """``agent.py service.py ui/** state/**``, named by the manifest; some have ``<id>_agent.py`` instead."""
     rapp = rapp_id(found, "id")
     manifest = found.manifest
@@ -56,7 +56,7 @@ def binder(found: Found) -> Opened:
     return in_brainstem(found, BINDER, rapp, place)
 
 
-def merged(found: Found) -> Opened:
+def merged(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.0``: ``agents/ services/ rapp_ui/<id>/ data/`` of a whole or a part of a brainstem."""
     kind = found.manifest.get("type", "rapplication")
     family = MERGED.get(kind) if isinstance(kind, str) else None
@@ -79,18 +79,18 @@ def merged(found: Found) -> Opened:
 
 
 def in_brainstem(
-    found: Found,
+    found: DetectedEgg,
     family: Family,
     rapp: str,
     place: Callable[[str], Place | None],
     *,
     listed: bool = True,
     agent_first: bool = True,
-    wholeness: Wholeness | None = None,
-) -> Opened:
+    wholeness: HashCheck | None = None,
+) -> ParsedEgg:
     """What every egg for the host has in common. ``listed``: it is shown among the rapplications."""
-    wholeness = wholeness or Wholeness(found)
-    placing = Placing(found, unplaced=f"{UNPLACED}/{rapp}")
+    wholeness = wholeness or HashCheck(found)
+    placing = PartCollector(found, unplaced=f"{UNPLACED}/{rapp}")
     placing.put_every([name for name in found.names if name not in wholeness.wrapping], place)
     if agent_first and not placing.holds(Role.AGENT):
         raise found.damaged("it holds no agent")
@@ -106,7 +106,7 @@ def in_brainstem(
     )
 
 
-def rapp_id(found: Found, *keys: str) -> str:
+def rapp_id(found: DetectedEgg, *keys: str) -> str:
     """The id that names folders, from the manifest; the file's name where it has none."""
     return component(*((found.manifest, key) for key in keys)) or _word(found.file.removesuffix(".egg"))
 
@@ -134,7 +134,7 @@ def _file_name(name: str, told: str, rapp: str, suffix: str) -> str:
     return f"{_word(rapp)}{suffix}"
 
 
-def _listing(found: Found, rapp: str) -> Part:
+def _listing(found: DetectedEgg, rapp: str) -> Part:
     """``manifest.json`` of an installed rapplication, so that it is listed."""
     manifest = found.manifest
     fields = {

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from twins.eggs.egg_strings import encode
-from twins.eggs.parsed_egg import Opened, Seal
+from twins.eggs.parsed_egg import ParsedEgg, Seal
 from twins.eggs.readers.destinations import answering
-from twins.eggs.readers.detected import Found
+from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import SEEDS
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 
-def seeds(found: Found) -> Opened:
+def seeds(found: DetectedEgg) -> ParsedEgg:
     """Names agents of a registry by number and holds none of them."""
     numbers = found.manifest.get("seeds")
     try:
         compact = encode(numbers)  # type: ignore[arg-type]  # encode refuses what is no list of numbers
-    except BadEgg as error:
+    except BadEggError as error:
         raise found.damaged("its seeds") from error
     assert isinstance(numbers, list)
     # Numbers beyond 64 bits are more than most that read JSON can take.

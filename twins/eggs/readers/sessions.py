@@ -6,9 +6,9 @@ import hashlib
 import json
 from typing import Any
 
-from twins.eggs.parsed_egg import Family, Opened, Part, Role, Seal
+from twins.eggs.parsed_egg import Family, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.destinations import answering
-from twins.eggs.readers.detected import Found, inside, part_of, text
+from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
 from twins.eggs.readers.formats import OLD_SESSION, SESSION
 from twins.eggs.readers.identity import lenient
 from twins.zip.names import shown
@@ -20,17 +20,17 @@ MOUNTS = (
 """Pages that a session cartridge is dropped into."""
 
 
-def session(found: Found) -> Opened:
+def session(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-session``. The runtime's SHA-256, over its UTF-8 text, is compared."""
     return _session(found, SESSION)
 
 
-def old_session(found: Found) -> Opened:
+def old_session(found: DetectedEgg) -> ParsedEgg:
     """``rappterbox-cart/0.1``, the same under its older name."""
     return _session(found, OLD_SESSION)
 
 
-def _session(found: Found, family: Family) -> Opened:
+def _session(found: DetectedEgg, family: Family) -> ParsedEgg:
     cart = found.manifest
     runtime, payload, listed = _runtime(found)
     transcript = _list(found, "transcript")
@@ -82,7 +82,7 @@ def contents(payload: str, transcript: list[Any], *, html: bool) -> tuple[Part, 
     return tuple(parts)
 
 
-def _runtime(found: Found) -> tuple[dict[str, Any], str, int]:
+def _runtime(found: DetectedEgg) -> tuple[dict[str, Any], str, int]:
     """(the runtime, its text, how many hashes held). Published tutorials have a runtime without text."""
     runtime = inside(found.manifest, "runtime")
     payload = runtime.get("payload")
@@ -98,7 +98,7 @@ def _runtime(found: Found) -> tuple[dict[str, Any], str, int]:
     return runtime, payload, 1
 
 
-def _list(found: Found, key: str) -> list[Any]:
+def _list(found: DetectedEgg, key: str) -> list[Any]:
     value = found.manifest.get(key, [])
     if value is None:
         return []

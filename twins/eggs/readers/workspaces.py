@@ -5,41 +5,41 @@ All have the same files at the root, some below ``repo/``; what the family adds 
 
 from __future__ import annotations
 
-from twins.eggs.parsed_egg import Destination, Family, Opened
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg
 from twins.eggs.readers.destinations import somebody
-from twins.eggs.readers.detected import Found
+from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
-from twins.eggs.readers.hash_check import Wholeness
-from twins.eggs.readers.identity import whose
+from twins.eggs.readers.hash_check import HashCheck
+from twins.eggs.readers.identity import owner_of
 from twins.eggs.readers.member_paths import in_workspace_of
 
 
-def twin_2_1(found: Found) -> Opened:
+def twin_2_1(found: DetectedEgg) -> ParsedEgg:
     """``repo/**`` is the workspace, ``data/**`` its memory. Hub eggs name a throw-away rappid besides."""
     return _workspace(found, TWIN_2_1, contradiction="note")
 
 
-def organism(found: Found) -> Opened:
+def organism(found: DetectedEgg) -> ParsedEgg:
     """A full instance; manifest and ``rappid.json`` come from one packer and must agree."""
     return _workspace(found, ORGANISM, contradiction="refuse")
 
 
-def twin(found: Found) -> Opened:
+def twin(found: DetectedEgg) -> ParsedEgg:
     """``rapp-egg/2.0``, scale twin: members at the root or below ``repo/``, memory under ``data/``."""
     return _workspace(found, SCALES["twin"], contradiction="refuse")
 
 
-def brainstem(found: Found) -> Opened:
+def brainstem(found: DetectedEgg) -> ParsedEgg:
     """``rapp-egg/2.0``, scale brainstem: for an empty home."""
     return _workspace(found, SCALES["brainstem"], contradiction="refuse", destination=Destination.BRAINSTEM)
 
 
 def _workspace(
-    found: Found, family: Family, *, contradiction: str, destination: Destination = Destination.TWIN
-) -> Opened:
-    wholeness = Wholeness(found)
+    found: DetectedEgg, family: Family, *, contradiction: str, destination: Destination = Destination.TWIN
+) -> ParsedEgg:
+    wholeness = HashCheck(found)
     member = "repo/rappid.json" if "repo/rappid.json" in found else "rappid.json"
-    who = whose(found, member, contradiction=contradiction)
+    who = owner_of(found, member, contradiction=contradiction)
     # Where a file is there twice, the repository's is the one that is meant.
     names = found.names
     if "repo/" in "\n".join(names):

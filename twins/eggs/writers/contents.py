@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.readers.member_paths import is_code
-from twins.eggs.writers.exclusions import Why
-from twins.eggs.writers.formats import LeftOut
-from twins.errors import BadFile, HostileEgg, TwinConflict
-from twins.fs.source_tree import Tree, Verdict
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.formats import ExcludedFile
+from twins.errors import BadFileError, HostileEgg, TwinConflictError
+from twins.fs.source_tree import SourceTree, Verdict
 from twins.workspace.identity_file import Identity
 from twins.zip.names import folded, safe_path, shown
 
@@ -42,7 +42,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Load:
+class EggContents:
     """What will be packed. ``identity`` is whose it is, None for what is nobody; ``facts`` are what the
     form's manifest says besides."""
 
@@ -50,7 +50,7 @@ class Load:
     identity: Identity | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[ExcludedFile] = field(default_factory=list)
 
     def put(self, name: str, content: bytes, *, path: str = "") -> None:
         """Takes in bytes under ``name``."""
@@ -60,7 +60,7 @@ class Load:
         """Takes in what comes piece by piece, of unknown size; nothing when no piece comes."""
         self.members.append(Member(name, name, 0, lambda: _unless_empty(content())))
 
-    def put_file(self, name: str, tree: Tree, path: str, *, shown_as: str = "") -> bool:
+    def put_file(self, name: str, tree: SourceTree, path: str, *, shown_as: str = "") -> bool:
         """Takes in one file of a tree; False when there is none."""
         size = tree.size(path)
         if size is None:
@@ -69,7 +69,9 @@ class Load:
         self.members.append(Member(name, shown_as or path, size, partial(tree.open, path), place))
         return True
 
-    def put_folder(self, tree: Tree, start: str, verdict: Verdict, rename: Callable[[str], str]) -> None:
+    def put_folder(
+        self, tree: SourceTree, start: str, verdict: Verdict, rename: Callable[[str], str]
+    ) -> None:
         """Takes in everything below ``start`` that ``verdict`` lets travel, under the names that
         ``rename`` makes of the paths."""
         for path, size, why in tree.walk(start, verdict):
@@ -79,10 +81,10 @@ class Load:
             content = partial(tree.open, path)
             self.members.append(Member(rename(path), path, size, content, tree.folder / path))
 
-    def leave(self, path: str, why: Why) -> None:
+    def leave(self, path: str, why: ExclusionReason) -> None:
         """Notes that something stays behind."""
-        if why is not Why.ELSEWHERE:
-            self.left_out.append(LeftOut(path, why))
+        if why is not ExclusionReason.ELSEWHERE:
+            self.left_out.append(ExcludedFile(path, why))
 
     def leave_held(self, held: IsHeld) -> None:
         """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
@@ -91,26 +93,26 @@ class Load:
             if member.file is None or not is_code(member.file.name):
                 kept.append(member)
             elif held(member.file, _sha256(member.open())):
-                self.leave(member.path, Why.HELD)
+                self.leave(member.path, ExclusionReason.HELD)
             else:
                 kept.append(replace(member, open=partial(_unless_held, member, held)))
         self.members = kept
 
     def settle(self) -> None:
-        """Brings the members into their order. Raises ``BadFile`` for a name that no egg may carry, and
+        """Brings the members into their order. Raises ``BadFileError`` for a name that no egg may carry, and
         when two would be one file on some disk."""
         seen: dict[str, Member] = {}
         for member in self.members:
             try:
                 safe_path(member.name)
             except HostileEgg as error:
-                raise BadFile(
+                raise BadFileError(
                     f"{shown(member.path)} has a name that no egg may carry; nothing was packed.",
                     do="Rename it.",
                 ) from error
             other = seen.setdefault(folded(member.name), member)
             if other is not member:
-                raise BadFile(
+                raise BadFileError(
                     f"{shown(other.path)} and {shown(member.path)} are one file on some disks; nothing was packed.",
                     do="Rename one of them.",
                 )
@@ -137,7 +139,7 @@ def _unless_held(member: Member, held: IsHeld) -> Content | None:
     if content is not None and not isinstance(content, bytes):
         content = b"".join(content)
     if content is not None and member.file is not None and held(member.file, _sha256(content)):
-        raise TwinConflict(f"{shown(member.path)} changed while it was packed.", do="Try again.")
+        raise TwinConflictError(f"{shown(member.path)} changed while it was packed.", do="Try again.")
     return content
 
 

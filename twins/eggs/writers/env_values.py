@@ -8,7 +8,7 @@ from io import StringIO
 
 from twins.eggs.writers.env_blanking import MAX_BYTES, is_secret_key
 from twins.eggs.writers.secret_scan import looks_secret
-from twins.fs.source_tree import Tree
+from twins.fs.source_tree import SourceTree
 from twins.workspace.workspace import Workspace
 
 _LEAST = 8
@@ -18,7 +18,7 @@ _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])")
 def known_values(workspace: Workspace) -> dict[bytes, str]:
     """Value to what a finding calls it. Empty without a ``.env``; short and everyday values are left out."""
     with ExitStack() as held:
-        content = held.enter_context(Tree(workspace.root)).read(".env", MAX_BYTES)
+        content = held.enter_context(SourceTree(workspace.root)).read(".env", MAX_BYTES)
     if not content:
         return {}
     from dotenv import dotenv_values  # most workspaces have no .env, and every packing would pay for it

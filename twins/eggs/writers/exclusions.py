@@ -10,7 +10,7 @@ import unicodedata
 from enum import StrEnum
 
 
-class Why(StrEnum):
+class ExclusionReason(StrEnum):
     """Why something stayed behind, as a person reads it after its path."""
 
     SECRET = "may hold secrets"  # noqa: S105 - a reason, not a secret
@@ -70,42 +70,42 @@ _COPY = re.compile(
 )
 
 
-def by_name(name: str) -> Why | None:
+def by_name(name: str) -> ExclusionReason | None:
     """Why a file or folder of this name stays behind wherever it lies; None when it may travel."""
     key = _plain(name)
     if key in _MADE_ANEW_NAMES or key.endswith((".pyc", ".pyo")) or key.startswith("._"):
-        return Why.MADE_ANEW
+        return ExclusionReason.MADE_ANEW
     if key in _PRIVATE_NAMES:
-        return Why.PRIVATE
+        return ExclusionReason.PRIVATE
     if key in _LOCAL_NAMES or _HALF_WRITTEN.fullmatch(key):
-        return Why.LOCAL
+        return ExclusionReason.LOCAL
     while True:
         if key in _SECRET_NAMES or key.endswith(_SECRET_SUFFIXES) or key.startswith(_SECRET_STARTS):
-            return Why.SECRET
+            return ExclusionReason.SECRET
         if _SECRET_SHAPE.fullmatch(key):
-            return Why.SECRET
+            return ExclusionReason.SECRET
         shorter = _COPY.sub("", key)
         if shorter == key or not shorter:
             return None
         key = shorter
 
 
-def at_root(name: str) -> Why | None:
+def at_root(name: str) -> ExclusionReason | None:
     """The same for what lies directly in a workspace, where dot-names are the house's own."""
     key = _plain(name)
     if key in _LOCAL_AT_ROOT:
-        return Why.LOCAL
-    return by_name(name) or (Why.LOCAL if key.startswith(".") else None)
+        return ExclusionReason.LOCAL
+    return by_name(name) or (ExclusionReason.LOCAL if key.startswith(".") else None)
 
 
-def in_memory(name: str) -> Why | None:
+def in_memory(name: str) -> ExclusionReason | None:
     """The same for what lies directly in the memory folder: what the house keeps about files stays."""
-    return by_name(name) or (Why.LOCAL if _plain(name) in _LOCAL_MEMORY else None)
+    return by_name(name) or (ExclusionReason.LOCAL if _plain(name) in _LOCAL_MEMORY else None)
 
 
-def in_code(name: str) -> Why | None:
+def in_code(name: str) -> ExclusionReason | None:
     """The same for what lies directly in a folder of agents or services: the kernel has its own copy."""
-    return by_name(name) or (Why.MADE_ANEW if _plain(name) in _KERNEL_FILES else None)
+    return by_name(name) or (ExclusionReason.MADE_ANEW if _plain(name) in _KERNEL_FILES else None)
 
 
 def _plain(name: str) -> str:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from twins.eggs.writers.exclusions import Why
+from twins.eggs.writers.exclusions import ExclusionReason
 from twins.workspace.rappid import Rappid
 
 if TYPE_CHECKING:
     from twins.eggs.writers.secret_scan import Finding
 
 
-class Form(StrEnum):
+class EggFormat(StrEnum):
     """A published shape. The first three are ``rapp-egg/2.0`` by scale, then come
     ``brainstem-egg/2.2-organism`` and ``-rapplication``, then ``rapp/1-egg`` by variant."""
 
@@ -30,15 +30,15 @@ class Form(StrEnum):
     @property
     def is_rapp1(self) -> bool:
         """Whether it is a ``rapp/1-egg``, whose exact layout has no room for an integrity layer."""
-        return self in (Form.RAPP1_ORGANISM, Form.RAPP1_RAPPLICATION)
+        return self in (EggFormat.RAPP1_ORGANISM, EggFormat.RAPP1_RAPPLICATION)
 
     @property
     def needs_item(self) -> bool:
         """Whether it packs one thing out of a workspace, which must be named."""
-        return self in (Form.AGENT, Form.RAPPLICATION, Form.RAPP1_RAPPLICATION)
+        return self in (EggFormat.AGENT, EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION)
 
 
-class Maker(msgspec.Struct, frozen=True):
+class EggMaker(msgspec.Struct, frozen=True):
     """Who packs, as manifests say it. ``host`` is the machine's name, "" when it is not to be told."""
 
     name: str = "rappd"
@@ -51,27 +51,27 @@ class Maker(msgspec.Struct, frozen=True):
         return f"{self.name} {self.version}".rstrip()
 
 
-class LeftOut(NamedTuple):
+class ExcludedFile(NamedTuple):
     """Something of the workspace that the egg does not hold: a file, or a folder with all in it."""
 
     path: str
-    why: Why
+    why: ExclusionReason
 
 
-class Packed(msgspec.Struct, frozen=True):
+class PackedEgg(msgspec.Struct, frozen=True):
     """An egg that lies on disk, whole. ``files`` counts what came from the workspace; ``allowed`` are the
     likely secrets in it that the owner let pass. ``signature`` is the file beside it, where there is one.
     ``odd_names``: path to the reason for which nobody installs a file
     of that name. ``unread``: kind to number of the files that were not looked into for secrets."""
 
     path: Path
-    form: Form
+    form: EggFormat
     name: str
     rappid: Rappid | None
     size: int
     sha256: str
     files: int
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedFile, ...]
     allowed: tuple[Finding, ...]
     signature: Path | None
     unread: dict[str, int] = {}

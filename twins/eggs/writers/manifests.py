@@ -8,22 +8,24 @@ from datetime import datetime
 from typing import Any
 
 from twins.eggs.frames import MEMBER
-from twins.eggs.writers.contents import Load
-from twins.eggs.writers.formats import Form, Maker
+from twins.eggs.writers.contents import EggContents
+from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.workspace.identity_file import indented, utc
 from twins.workspace.rappid import label
 
 NAME = "manifest.json"
 
 
-def manifest(form: Form, load: Load, hashes: Mapping[str, str], *, at: datetime, maker: Maker) -> bytes:
+def manifest(
+    form: EggFormat, load: EggContents, hashes: Mapping[str, str], *, at: datetime, maker: EggMaker
+) -> bytes:
     """The manifest of an egg whose members have these SHA-256 hashes, itself left out."""
     counted = _Counted(hashes)
-    if form is Form.AGENT:
+    if form is EggFormat.AGENT:
         said = _agent(load, at, maker)
-    elif form is Form.ORGANISM:
+    elif form is EggFormat.ORGANISM:
         said = _organism(load, counted, hashes, at, maker)
-    elif form is Form.RAPPLICATION:
+    elif form is EggFormat.RAPPLICATION:
         said = _rapplication(load, counted, at, maker)
     else:
         said = _workspace(form, load, counted, at, maker)
@@ -50,7 +52,7 @@ class _Counted:
         return int(name in self._names)
 
 
-def _agent(load: Load, at: datetime, maker: Maker) -> dict[str, Any]:
+def _agent(load: EggContents, at: datetime, maker: EggMaker) -> dict[str, Any]:
     return {
         "schema": "rapp-egg/2.0",
         "scale": "agent",
@@ -62,7 +64,9 @@ def _agent(load: Load, at: datetime, maker: Maker) -> dict[str, Any]:
     }
 
 
-def _workspace(form: Form, load: Load, counted: _Counted, at: datetime, maker: Maker) -> dict[str, Any]:
+def _workspace(
+    form: EggFormat, load: EggContents, counted: _Counted, at: datetime, maker: EggMaker
+) -> dict[str, Any]:
     assert load.identity is not None
     identity = load.identity
     return {
@@ -89,7 +93,7 @@ def _workspace(form: Form, load: Load, counted: _Counted, at: datetime, maker: M
 
 
 def _organism(
-    load: Load, counted: _Counted, hashes: Mapping[str, str], at: datetime, maker: Maker
+    load: EggContents, counted: _Counted, hashes: Mapping[str, str], at: datetime, maker: EggMaker
 ) -> dict[str, Any]:
     assert load.identity is not None
     identity = load.identity
@@ -134,7 +138,7 @@ def _organism(
     return said
 
 
-def _rapplication(load: Load, counted: _Counted, at: datetime, maker: Maker) -> dict[str, Any]:
+def _rapplication(load: EggContents, counted: _Counted, at: datetime, maker: EggMaker) -> dict[str, Any]:
     assert load.identity is not None
     facts = load.facts
     return {
@@ -160,5 +164,5 @@ def _rapplication(load: Load, counted: _Counted, at: datetime, maker: Maker) -> 
     }
 
 
-def _by(maker: Maker) -> dict[str, str]:
+def _by(maker: EggMaker) -> dict[str, str]:
     return {**({"host": maker.host} if maker.host else {}), "created_by": maker.signature}

@@ -6,19 +6,19 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator
 
 from twins.eggs.writers import rapp1
-from twins.eggs.writers.contents import Content, Load, Member
-from twins.eggs.writers.secret_scan import Finding, SecretScan, SecretsFound
-from twins.zip.writer import ArchiveWriter, Written
+from twins.eggs.writers.contents import Content, EggContents, Member
+from twins.eggs.writers.secret_scan import Finding, SecretScan, SecretsFoundError
+from twins.zip.writer import ArchiveWriter, WrittenArchive
 
 Progress = Callable[[int, int], None]
 """(bytes read so far, bytes in all); the second may grow with what comes from conversations."""
 
 
-class Passing:
+class MemberFilter:
     """One load on its way. Secrets whose ids are in ``allow`` may pass."""
 
     def __init__(
-        self, load: Load, scan: SecretScan, allow: Collection[str], progress: Progress | None
+        self, load: EggContents, scan: SecretScan, allow: Collection[str], progress: Progress | None
     ) -> None:
         self._load = load
         self._scan = scan
@@ -32,8 +32,8 @@ class Passing:
         """Findings that were allowed."""
         return tuple(finding for finding in self._scan.findings if finding.id in self._allow)
 
-    def into(self, writer: ArchiveWriter) -> Iterator[Written]:
-        """Adds every member that is still there. Raises ``SecretsFound``, after a look at all of them."""
+    def into(self, writer: ArchiveWriter) -> Iterator[WrittenArchive]:
+        """Adds every member that is still there. Raises ``SecretsFoundError``, after a look at all of them."""
         for number, member in enumerate(self._load.members):
             content = self._opened(member)
             if content is None:
@@ -42,10 +42,10 @@ class Passing:
             if self._refused():
                 for other in self._load.members[number + 1 :]:
                     _drain(self._opened(other))
-                raise SecretsFound(self._refused())
+                raise SecretsFoundError(self._refused())
 
     def hashed(self) -> tuple[dict[str, str], dict[str, str]]:
-        """(name to hash as RAPP/1 has it, name to SHA-256) of every member. Raises ``SecretsFound``."""
+        """(name to hash as RAPP/1 has it, name to SHA-256) of every member. Raises ``SecretsFoundError``."""
         contents, plain = {}, {}
         for member in self._load.members:
             content = self._opened(member)
@@ -57,7 +57,7 @@ class Passing:
                 outer.update(piece)
             contents[member.name], plain[member.name] = outer.hexdigest(), inner.hexdigest()
         if self._refused():
-            raise SecretsFound(self._refused())
+            raise SecretsFoundError(self._refused())
         self._looked_at = True
         return contents, plain
 

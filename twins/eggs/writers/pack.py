@@ -12,18 +12,18 @@ from envelopes.keys import IdentityKey
 from twins.eggs import integrity
 from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import manifests, rapp1
-from twins.eggs.writers.contents import IsHeld, Load
+from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_values import known_values
-from twins.eggs.writers.exclusions import Why
-from twins.eggs.writers.formats import Form, Maker, Packed
-from twins.eggs.writers.member_filter import Passing, Progress
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
+from twins.eggs.writers.member_filter import MemberFilter, Progress
 from twins.eggs.writers.rapplications import Rapplication
 from twins.eggs.writers.secret_scan import SecretScan
 from twins.eggs.writers.single_agents import one_agent
 from twins.eggs.writers.unread_kinds import unread_kinds
 from twins.eggs.writers.workspaces import in_nfc, whole_workspace
-from twins.errors import BadFile, TwinConflict
-from twins.fs.atomic_file import settled, staged_file
+from twins.errors import BadFileError, TwinConflictError
+from twins.fs.atomic_file import atomic_file, settled
 from twins.fs.portable_names import why_not_portable
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace, write_atomically
@@ -34,25 +34,25 @@ def pack(
     workspace: Workspace,
     target: Path,
     *,
-    form: Form = Form.TWIN,
+    form: EggFormat = EggFormat.TWIN,
     item: str = "",
     at: datetime | None = None,
     key: IdentityKey | None = None,
-    maker: Maker | None = None,
+    maker: EggMaker | None = None,
     conversations: ConversationSource | None = None,
     held: IsHeld | None = None,
     exclude_memory: bool = False,
     allow: Collection[str] = (),
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> Packed:
+) -> PackedEgg:
     """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
 
     Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
-    where it is the item itself, that is a ``BadFile``. ``allow`` holds the ids of findings that
-    may travel. ``progress`` is called from this thread. Raises ``SecretsFound``, ``TwinConflict`` (the
-    place is taken, the disk is full, a file changed meanwhile), ``BadFile``, ``NoSuchTwin``,
-    ``NoSuchFile``; then ``target`` is as it was. Blocks on the disk.
+    where it is the item itself, that is a ``BadFileError``. ``allow`` holds the ids of findings that
+    may travel. ``progress`` is called from this thread. Raises ``SecretsFoundError``, ``TwinConflictError`` (the
+    place is taken, the disk is full, a file changed meanwhile), ``BadFileError``, ``NoSuchTwinError``,
+    ``NoSuchFileError``; then ``target`` is as it was. Blocks on the disk.
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
@@ -61,14 +61,14 @@ def pack(
             load.leave_held(held)
             _check_item(load, form)
         load.settle()
-        passing = Passing(load, SecretScan(known_values(workspace)), allow, progress)
-        with staged_file(target, overwrite=overwrite) as file:
+        passing = MemberFilter(load, SecretScan(known_values(workspace)), allow, progress)
+        with atomic_file(target, overwrite=overwrite) as file:
             if form.is_rapp1:
                 hashes = _write_rapp1(file, load, passing, form, moment)
             else:
-                hashes = _write(file, load, passing, form, moment, maker or Maker(), key)
+                hashes = _write(file, load, passing, form, moment, maker or EggMaker(), key)
             size, digest = settled(file)
-    return Packed(
+    return PackedEgg(
         path=target,
         form=form,
         name=load.name,
@@ -84,10 +84,10 @@ def pack(
     )
 
 
-def _check_item(load: Load, form: Form) -> None:
-    held = [one.path for one in load.left_out if one.why is Why.HELD]
+def _check_item(load: EggContents, form: EggFormat) -> None:
+    held = [one.path for one in load.left_out if one.why is ExclusionReason.HELD]
     if form.needs_item and held:
-        raise BadFile(
+        raise BadFileError(
             f"{held[0]} is quarantined; nothing was packed.",
             do=f"Read it, then: rappd agents approve {held[0].rpartition('/')[2]}",
         )
@@ -96,19 +96,19 @@ def _check_item(load: Load, form: Form) -> None:
 def _gathered(
     workspace: Workspace,
     held: ExitStack,
-    form: Form,
+    form: EggFormat,
     item: str,
     conversations: ConversationSource | None,
     exclude_memory: bool,
     is_held: IsHeld | None,
-) -> Load:
+) -> EggContents:
     if form.needs_item != bool(item):
         raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
-    if form is Form.AGENT:
+    if form is EggFormat.AGENT:
         return one_agent(workspace, item, held)
-    if form is Form.RAPPLICATION:
+    if form is EggFormat.RAPPLICATION:
         return Rapplication(workspace, item, held).organ_shape(exclude_memory=exclude_memory)
-    if form is Form.RAPP1_RAPPLICATION:
+    if form is EggFormat.RAPP1_RAPPLICATION:
         load = Rapplication(workspace, item, held).rapp1_shape(exclude_memory=exclude_memory)
         in_nfc(load)
         return load
@@ -117,23 +117,23 @@ def _gathered(
         held,
         conversations=conversations,
         exclude_memory=exclude_memory,
-        published_only=form is Form.ORGANISM,
+        published_only=form is EggFormat.ORGANISM,
         is_held=is_held,
     )
-    if form is Form.RAPP1_ORGANISM:
+    if form is EggFormat.RAPP1_ORGANISM:
         in_nfc(load)
         if not load.holds("soul.md"):
-            raise BadFile("A RAPP/1 egg needs a soul, and there is no soul.md.", do="Write one first.")
+            raise BadFileError("A RAPP/1 egg needs a soul, and there is no soul.md.", do="Write one first.")
     return load
 
 
 def _write(
     file: BinaryIO,
-    load: Load,
-    passing: Passing,
-    form: Form,
+    load: EggContents,
+    passing: MemberFilter,
+    form: EggFormat,
     at: datetime,
-    maker: Maker,
+    maker: EggMaker,
     key: IdentityKey | None,
 ) -> dict[str, str]:
     with ArchiveWriter(file, at=at) as writer:
@@ -145,7 +145,9 @@ def _write(
     return hashes
 
 
-def _write_rapp1(file: BinaryIO, load: Load, passing: Passing, form: Form, at: datetime) -> dict[str, str]:
+def _write_rapp1(
+    file: BinaryIO, load: EggContents, passing: MemberFilter, form: EggFormat, at: datetime
+) -> dict[str, str]:
     assert load.identity is not None
     contents, expected = passing.hashed()
     load.keep(rapp1.in_order(contents))
@@ -155,7 +157,7 @@ def _write_rapp1(file: BinaryIO, load: Load, passing: Passing, form: Form, at: d
     written = {one.name: one.sha256 for one in passing.into(writer)}
     for name, digest in expected.items():
         if written.get(name) != digest:
-            raise TwinConflict(f"{name} changed while it was packed.", do="Try again.")
+            raise TwinConflictError(f"{name} changed while it was packed.", do="Try again.")
     writer.finish()
     return written
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from envelopes.canonical import canonical
-from twins.errors import BadFile, BadRappid
+from twins.errors import BadFileError, BadRappidError
 from twins.workspace.rappid import Rappid, widened
 
 SPACE = b"rapp/1:egg\n"
@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 20
 def manifest(variant: str, rappid: Rappid, contents: Mapping[str, str], *, at: datetime) -> bytes:
     """The manifest over ``contents`` (path to hash under ``SPACE``), unsigned.
 
-    An older rappid goes on under its widened form; the payload then says what it was. Raises ``BadFile``
+    An older rappid goes on under its widened form; the payload then says what it was. Raises ``BadFileError``
     for what RAPP/1 cannot carry.
     """
     strict, payload = _strict(rappid)
@@ -33,7 +33,7 @@ def manifest(variant: str, rappid: Rappid, contents: Mapping[str, str], *, at: d
         }
     )
     if len(octets) > MAX_BYTES:
-        raise BadFile("These are too many files for a RAPP/1 egg.", do="Pack another kind of egg.")
+        raise BadFileError("These are too many files for a RAPP/1 egg.", do="Pack another kind of egg.")
     return octets
 
 
@@ -47,8 +47,8 @@ def _strict(rappid: Rappid) -> tuple[Rappid, dict[str, str]]:
         return rappid, {}
     try:
         return widened(rappid, owner="local", slug="twin"), {"_migrated_from": rappid.text}
-    except BadRappid as error:
-        raise BadFile(
+    except BadRappidError as error:
+        raise BadFileError(
             f"RAPP/1 has no form for {rappid.text[:80]}.", do="Pack another kind of egg."
         ) from error
 

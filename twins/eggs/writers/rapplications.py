@@ -15,11 +15,11 @@ import orjson
 
 from agents.contract.file_discovery import SUFFIX
 from twins.eggs.writers import exclusions
-from twins.eggs.writers.contents import Load
-from twins.eggs.writers.exclusions import Why
+from twins.eggs.writers.contents import EggContents
+from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.workspaces import MEMORY, SOUL, agents_of
-from twins.errors import BadFile, NoSuchFile
-from twins.fs.source_tree import Tree
+from twins.errors import BadFileError, NoSuchFileError
+from twins.fs.source_tree import SourceTree
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES, Identity, indented
 from twins.workspace.rappid import Rappid, label
@@ -34,14 +34,14 @@ class Rapplication:
     """An installed one, and how its parts come into a load."""
 
     def __init__(self, workspace: Workspace, rapp_id: str, held: ExitStack) -> None:
-        """Raises ``NoSuchFile`` when none of that id is installed, ``BadFile`` for a damaged manifest."""
+        """Raises ``NoSuchFileError`` when none of that id is installed, ``BadFileError`` for a damaged manifest."""
         self.id = rapp_id
-        self._tree = held.enter_context(Tree(workspace.root))
+        self._tree = held.enter_context(SourceTree(workspace.root))
         self._agents, self._agents_folder = agents_of(workspace, self._tree, held)
         known = _ID.fullmatch(rapp_id) is not None
         content = self._tree.read(f"rapps/{rapp_id}/manifest.json", MAX_BYTES) if known else None
         if content is None:
-            raise NoSuchFile(f'No rapplication "{rapp_id[:80]}" is installed.', do="rappd rapps list")
+            raise NoSuchFileError(f'No rapplication "{rapp_id[:80]}" is installed.', do="rappd rapps list")
         self.manifest = _object(content, f"rapps/{rapp_id}/manifest.json")
         self.name = str(self.manifest.get("name") or rapp_id)
         self.publisher = _publisher(self.manifest.get("publisher"))
@@ -50,7 +50,7 @@ class Rapplication:
         self._service_files = [path for path in placed if path.startswith("services/")]
         self._memory = f"{MEMORY}/{rapp_id}"
 
-    def organ_shape(self, *, exclude_memory: bool) -> Load:
+    def organ_shape(self, *, exclude_memory: bool) -> EggContents:
         """``rappid.json soul.md agents/ organs/ rapp_ui/<id>/** data/<id>/**``."""
         load = self._begun()
         for path in self._agent_files:
@@ -70,7 +70,7 @@ class Rapplication:
         self._check(load, f"agents/{main}")
         return load
 
-    def rapp1_shape(self, *, exclude_memory: bool) -> Load:
+    def rapp1_shape(self, *, exclude_memory: bool) -> EggContents:
         """``rappid.json agent.py ui.html state/**`` and nothing else."""
         load = self._begun()
         main = self._main()
@@ -78,9 +78,9 @@ class Rapplication:
             if path == f"agents/{main}":
                 self._put_agent(load, "agent.py", path)
             else:
-                load.leave(path, Why.NO_PLACE)
+                load.leave(path, ExclusionReason.NO_PLACE)
         for path in self._service_files:
-            load.leave(path, Why.NO_PLACE)
+            load.leave(path, ExclusionReason.NO_PLACE)
         page = f"rapps/{self.id}/ui"
         load.put_file("ui.html", self._tree, f"{page}/index.html")
         self._leave_folder(load, page, passed_over=f"{page}/index.html")
@@ -88,13 +88,13 @@ class Rapplication:
         self._check(load, "agent.py")
         return load
 
-    def _begun(self) -> Load:
+    def _begun(self) -> EggContents:
         facts = {
             "rapp_id": self.id,
             "version": str(self.manifest.get("version") or ""),
             "publisher": self.publisher,
         }
-        load = Load(self.name, facts=facts)
+        load = EggContents(self.name, facts=facts)
         stored = self._tree.read(f"{self._memory}/{IDENTITY}", MAX_BYTES)
         if stored is None:
             rappid = published_rappid(self.publisher, self.id)
@@ -134,40 +134,48 @@ class Rapplication:
     def _in_agents(self, path: str) -> str:
         return f"{self._agents_folder}/{path.removeprefix('agents/')}".lstrip("/")
 
-    def _put_agent(self, load: Load, name: str, path: str) -> None:
+    def _put_agent(self, load: EggContents, name: str, path: str) -> None:
         load.put_file(name, self._agents, self._in_agents(path), shown_as=path)
 
     def _put_folder(
-        self, load: Load, folder: str, name: str, verdict: Callable[[str], Why | None] | None = None
+        self,
+        load: EggContents,
+        folder: str,
+        name: str,
+        verdict: Callable[[str], ExclusionReason | None] | None = None,
     ) -> None:
         load.put_folder(
             self._tree, folder, verdict or _by_last_name, lambda path: f"{name}{path.removeprefix(folder)}"
         )
 
-    def _put_memory(self, load: Load, name: str, exclude: bool, *, passed_over: tuple[str, ...]) -> None:
+    def _put_memory(
+        self, load: EggContents, name: str, exclude: bool, *, passed_over: tuple[str, ...]
+    ) -> None:
         over = {f"{self._memory}/{one}" for one in passed_over}
 
-        def verdict(path: str) -> Why | None:
+        def verdict(path: str) -> ExclusionReason | None:
             if path in over:
-                return Why.ELSEWHERE
-            return Why.MEMORY if exclude else _by_last_name(path)
+                return ExclusionReason.ELSEWHERE
+            return ExclusionReason.MEMORY if exclude else _by_last_name(path)
 
         self._put_folder(load, self._memory, name, verdict)
         # Some keep a file of their name beside the folder; a reader would put it where they don't look.
         for ending in (".json", ".jsonl", ".db", ".sqlite"):
             if self._tree.size(self._memory + ending) is not None:
-                load.leave(self._memory + ending, Why.MEMORY if exclude else Why.NO_PLACE)
+                load.leave(
+                    self._memory + ending, ExclusionReason.MEMORY if exclude else ExclusionReason.NO_PLACE
+                )
 
-    def _leave_folder(self, load: Load, folder: str, *, passed_over: str) -> None:
-        def verdict(path: str) -> Why | None:
-            return Why.ELSEWHERE if path == passed_over else _by_last_name(path)
+    def _leave_folder(self, load: EggContents, folder: str, *, passed_over: str) -> None:
+        def verdict(path: str) -> ExclusionReason | None:
+            return ExclusionReason.ELSEWHERE if path == passed_over else _by_last_name(path)
 
         for path, _, why in self._tree.walk(folder, verdict):
-            load.leave(path, why or Why.NO_PLACE)
+            load.leave(path, why or ExclusionReason.NO_PLACE)
 
-    def _check(self, load: Load, agent: str) -> None:
+    def _check(self, load: EggContents, agent: str) -> None:
         if not load.holds(agent):
-            raise BadFile(f"{self.name} has no agent any more.", do=f"rappd rapps install {self.id}")
+            raise BadFileError(f"{self.name} has no agent any more.", do=f"rappd rapps install {self.id}")
 
 
 def published_rappid(publisher: str, rapp_id: str) -> Rappid:
@@ -182,7 +190,7 @@ def _publisher(told: object) -> str:
     return label(told, otherwise="local") if isinstance(told, str) else "local"
 
 
-def _by_last_name(path: str) -> Why | None:
+def _by_last_name(path: str) -> ExclusionReason | None:
     return exclusions.by_name(path.rpartition("/")[2])
 
 
@@ -190,7 +198,7 @@ def _object(content: bytes, where: str) -> dict[str, Any]:
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BadFile(f"{where} is not JSON: {error}.", do="Install it again.") from error
+        raise BadFileError(f"{where} is not JSON: {error}.", do="Install it again.") from error
     if not isinstance(found, dict):
-        raise BadFile(f"{where} is not a JSON object.", do="Install it again.")
+        raise BadFileError(f"{where} is not a JSON object.", do="Install it again.")
     return found

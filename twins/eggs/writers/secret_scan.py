@@ -34,7 +34,7 @@ from twins.eggs.writers.secret_shapes import (
     looks_random,
 )
 from twins.eggs.writers.spoken_secrets import spoken_code, spoken_number, spoken_password, spoken_words
-from twins.errors import SecretFound
+from twins.errors import SecretFoundError
 
 MOST = 1000
 """Findings in one file after which the rest of it is not looked at."""
@@ -80,7 +80,7 @@ class Finding(NamedTuple):
         return f"{self.path}{f' line {self.line}' if self.line else ''} holds a likely {self.what}"
 
 
-class SecretsFound(SecretFound):
+class SecretsFoundError(SecretFoundError):
     """Likely secrets in what was to be packed; ``findings`` are all of them."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from twins.eggs.frames import MEMBER, ConversationSource, encoded
 from twins.eggs.writers import exclusions
-from twins.eggs.writers.contents import IsHeld, Load
+from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import MAX_BYTES as MAX_ENV_BYTES
 from twins.eggs.writers.env_blanking import blanked
-from twins.eggs.writers.exclusions import Why
-from twins.errors import NoSuchTwin
-from twins.fs.source_tree import Tree
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.errors import NoSuchTwinError
+from twins.fs.source_tree import SourceTree
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES as MAX_IDENTITY_BYTES
 from twins.workspace.identity_file import Identity
@@ -45,34 +45,38 @@ def whole_workspace(
     exclude_memory: bool,
     published_only: bool = False,
     is_held: IsHeld | None = None,
-) -> Load:
+) -> EggContents:
     """Everything that lives in a workspace. Its trees stay open as long as ``held``.
 
     ``published_only`` leaves out what the organism egg has no place for, and takes the ``.env`` in, without
-    its secrets, unless it is held. Raises ``NoSuchTwin`` where nobody lives, ``BadFile``.
+    its secrets, unless it is held. Raises ``NoSuchTwinError`` where nobody lives, ``BadFileError``.
     """
-    tree = held.enter_context(Tree(workspace.root))
+    tree = held.enter_context(SourceTree(workspace.root))
     identity_file = tree.read(IDENTITY, MAX_IDENTITY_BYTES)
     if identity_file is None:
-        raise NoSuchTwin("This workspace has no rappid.json, so nobody lives in it.", do="rappd twins list")
+        raise NoSuchTwinError(
+            "This workspace has no rappid.json, so nobody lives in it.", do="rappd twins list"
+        )
     identity = Identity.decode(identity_file)
-    load = Load(identity.name, identity)
+    load = EggContents(identity.name, identity)
     load.put(IDENTITY, identity_file)
 
     # Settings may have moved the soul and the agents; in an egg they are where everybody looks for them.
     agents, soul = _below(workspace.agents, workspace), _below(workspace.soul, workspace)
     passed_over = {IDENTITY, agents, soul}
 
-    def verdict(path: str) -> Why | None:
+    def verdict(path: str) -> ExclusionReason | None:
         if path in passed_over or (published_only and path == _ENV):
-            return Why.ELSEWHERE
+            return ExclusionReason.ELSEWHERE
         first, slash, rest = path.partition("/")
         if slash:
             deep = published_only and first == TOOLS and "/" in rest
-            return _within(first, rest) or (Why.NO_PLACE if deep else None)
+            return _within(first, rest) or (ExclusionReason.NO_PLACE if deep else None)
         if first == MEMORY:
-            return Why.MEMORY if exclude_memory else None
-        return _at_root(first) or (Why.NO_PLACE if published_only and first not in _PUBLISHED else None)
+            return ExclusionReason.MEMORY if exclude_memory else None
+        return _at_root(first) or (
+            ExclusionReason.NO_PLACE if published_only and first not in _PUBLISHED else None
+        )
 
     load.put_folder(tree, "", verdict, _name)
     _put_soul(load, workspace.soul, soul, tree, held)
@@ -84,35 +88,37 @@ def whole_workspace(
             and is_held is not None
             and is_held(workspace.env_file, hashlib.sha256(env).hexdigest())
         ):
-            load.leave(_ENV, Why.HELD)  # blanked and signed by this home it would be another content
+            load.leave(
+                _ENV, ExclusionReason.HELD
+            )  # blanked and signed by this home it would be another content
         elif env is not None:
             load.put(_ENV, blanked(env))
-            load.leave(_ENV, Why.BLANKED)
+            load.leave(_ENV, ExclusionReason.BLANKED)
     if conversations is not None and not exclude_memory:
         _put_conversations(load, conversations, identity.rappid.key)
     return load
 
 
-def in_nfc(load: Load) -> None:
+def in_nfc(load: EggContents) -> None:
     """Brings the members' names into the one form that RAPP/1 admits."""
     load.members = [one.named(unicodedata.normalize("NFC", one.name)) for one in load.members]
 
 
-def _at_root(name: str) -> Why | None:
+def _at_root(name: str) -> ExclusionReason | None:
     key = folded(name)
     # What is called Agents is the folder agents on some disks only; no reader takes it for that.
     misplaced = key in _TAKEN or key in ("agents", SOUL) or (key in _MEANT and key != name)
-    return exclusions.at_root(name) or (Why.NO_PLACE if misplaced else None)
+    return exclusions.at_root(name) or (ExclusionReason.NO_PLACE if misplaced else None)
 
 
-def _within(first: str, rest: str) -> Why | None:
+def _within(first: str, rest: str) -> ExclusionReason | None:
     above, _, name = rest.rpartition("/")
     if first == MEMORY and not above:
         return exclusions.in_memory(name)
     if first in CODE_FOLDERS and not above:
         return exclusions.in_code(name)
     if first == "rapps" and name == _RECEIPT and above and "/" not in above:
-        return Why.LOCAL
+        return ExclusionReason.LOCAL
     return exclusions.by_name(name)
 
 
@@ -120,38 +126,38 @@ def _name(path: str) -> str:
     return f"data{path[len(MEMORY) :]}" if path.startswith(f"{MEMORY}/") else path
 
 
-def _put_soul(load: Load, path: Path, below: str, tree: Tree, held: ExitStack) -> None:
+def _put_soul(load: EggContents, path: Path, below: str, tree: SourceTree, held: ExitStack) -> None:
     if below:
         load.put_file(SOUL, tree, below)
     elif path.parent.is_dir():
-        load.put_file(SOUL, held.enter_context(Tree(path.parent)), path.name)
+        load.put_file(SOUL, held.enter_context(SourceTree(path.parent)), path.name)
 
 
-def agents_of(workspace: Workspace, tree: Tree, held: ExitStack) -> tuple[Tree, str]:
+def agents_of(workspace: Workspace, tree: SourceTree, held: ExitStack) -> tuple[SourceTree, str]:
     """(tree, path in it) of the agents folder. One inside the workspace is reached without following links,
     one that settings name elsewhere is taken at its word. ``tree`` is the workspace's."""
     below = _below(workspace.agents, workspace)
-    return (tree, below) if below else (held.enter_context(Tree(workspace.agents)), "")
+    return (tree, below) if below else (held.enter_context(SourceTree(workspace.agents)), "")
 
 
-def _put_agents(load: Load, workspace: Workspace, tree: Tree, held: ExitStack) -> None:
+def _put_agents(load: EggContents, workspace: Workspace, tree: SourceTree, held: ExitStack) -> None:
     if not workspace.agents.is_dir():
         return
     source, start = agents_of(workspace, tree, held)
     prefix = f"{start}/" if start else ""
 
-    def verdict(path: str) -> Why | None:
+    def verdict(path: str) -> ExclusionReason | None:
         return _within("agents", path.removeprefix(prefix))
 
     load.put_folder(source, start, verdict, lambda path: f"agents/{path.removeprefix(prefix)}")
 
 
-def _put_conversations(load: Load, conversations: ConversationSource, key: str) -> None:
+def _put_conversations(load: EggContents, conversations: ConversationSource, key: str) -> None:
     if next(iter(conversations.frames(key)), None) is None:
         return
     if load.holds(MEMBER):
         load.members = [one for one in load.members if one.name != MEMBER]
-        load.leave(f"{MEMORY}/frames.json", Why.NO_PLACE)
+        load.leave(f"{MEMORY}/frames.json", ExclusionReason.NO_PLACE)
     load.put_stream(MEMBER, lambda: encoded(conversations.frames(key)))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from twins.eggs.parsed_egg import Opened
+from twins.eggs.parsed_egg import ParsedEgg
 
 AGENT = "class A:\n    pass\n"
 
 
-def placed(opened: Opened) -> dict[str, tuple[str, str]]:
+def placed(opened: ParsedEgg) -> dict[str, tuple[str, str]]:
     """name → (role, target)"""
     return {part.name: (part.role.value, part.target) for part in opened.parts}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.readers.diff import TEXT_BYTES, Difference, compare
-from twins.errors import BadEgg
+from twins.eggs.readers.diff import TEXT_BYTES, Difference, compare_eggs
+from twins.errors import BadEggError
 
 
 def twin(eggs: Any, name: str, **files: Any) -> Any:
@@ -23,7 +23,7 @@ def twin(eggs: Any, name: str, **files: Any) -> Any:
 
 def difference(left: Any, right: Any) -> Difference:
     with open_egg(left) as before, open_egg(right) as after:
-        return compare(before, after)
+        return compare_eggs(before, after)
 
 
 def test_added_removed_and_changed(eggs: Any) -> None:
@@ -104,6 +104,6 @@ def test_a_file_that_does_not_read_is_damage_and_no_difference(eggs: Any) -> Non
     with (
         open_egg(good) as before,
         open_egg(bad, check_up_to=0) as after,
-        pytest.raises(BadEgg, match="data/m"),
+        pytest.raises(BadEggError, match="data/m"),
     ):
-        compare(before, after)
+        compare_eggs(before, after)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.readers.diff import compare
+from twins.eggs.readers.diff import compare_eggs
 from twins.eggs.readers.inspect import inspect, lines
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
 
 ROUNDS = 300
@@ -46,17 +46,17 @@ _JUNK: list[Any] = [
 
 
 def opens_or_is_refused(path: Path) -> bool:
-    """Whether it opened. Anything that is raised and is no ``BadEgg`` fails the test."""
+    """Whether it opened. Anything that is raised and is no ``BadEggError`` fails the test."""
     try:
         opened = open_egg(path)
-    except BadEgg as error:
+    except BadEggError as error:
         assert str(error)
         assert "\x1b" not in str(error)
         return False
     with opened:
         json.dumps(inspect(opened))
         assert not any(_STEERING.search(line.text) for line in lines(opened))
-        assert compare(opened, opened).files == ()
+        assert compare_eggs(opened, opened).files == ()
         if opened.destination is Destination.TWIN:
             (identity,) = (part for part in opened.parts if part.role is Role.IDENTITY)
             said = Identity.decode(identity.read())

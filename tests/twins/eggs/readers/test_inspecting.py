@@ -13,7 +13,7 @@ from twins.byte_sizes import amount
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import AT_ONCE, inspect, lines, look_at, verdict
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 
 def sealed(eggs: Any, *, key: IdentityKey | None = None, filler: int = 0) -> Any:
@@ -122,9 +122,9 @@ def test_a_look_refuses_a_list_of_hashes_that_cannot_hold(eggs: Any, listed: dic
     hashes = {f"data/{number}": "1" * 64 for number in range(450)} | listed
     manifest = {"schema": "rapp-egg/2.0", "provenance": {"file_hashes": hashes}}
     path = eggs.zip({"manifest.json": manifest, **members})
-    with pytest.raises(BadEgg) as quick:
+    with pytest.raises(BadEggError) as quick:
         look_at(path)
-    with pytest.raises(BadEgg) as read:
+    with pytest.raises(BadEggError) as read:
         open_egg(path)
     assert str(quick.value) == str(read.value)
 
@@ -187,7 +187,9 @@ def test_verifying_a_damaged_egg_names_the_file(eggs: Any) -> None:
     octets = path.read_bytes()
     at = octets.index(b"agents/a_agent.py") + len("agents/a_agent.py")
     path.write_bytes(octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :])
-    with pytest.raises(BadEgg, match=r"gardener\.egg is damaged \(agents/a_agent\.py\); nothing was written"):
+    with pytest.raises(
+        BadEggError, match=r"gardener\.egg is damaged \(agents/a_agent\.py\); nothing was written"
+    ):
         open_egg(path)
 
 

@@ -12,7 +12,7 @@ from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 PAYLOAD = "<!doctype html><p>Grüße</p>"
 
@@ -60,7 +60,7 @@ def test_a_session_answers_with_where_to_open_it(eggs: Any, schema: str) -> None
 def test_a_runtime_that_is_not_what_its_hash_says_is_damage(eggs: Any) -> None:
     cart = session()
     cart["runtime"]["payload"] += " "
-    with pytest.raises(BadEgg, match=r"some\.egg is damaged \(runtime\); nothing was written"):
+    with pytest.raises(BadEggError, match=r"some\.egg is damaged \(runtime\); nothing was written"):
         open_egg(eggs.json(cart))
 
 
@@ -141,7 +141,7 @@ def test_egg_spec_v1_with_its_published_vectors(eggs: Any) -> None:
 def test_egg_spec_v1_with_another_body_is_damaged(eggs: Any) -> None:
     egg = spec("state_json", VECTOR_A)
     egg["body"]["content"] = {**VECTOR_A, "tick": 1}
-    with pytest.raises(BadEgg, match="its body"):
+    with pytest.raises(BadEggError, match="its body"):
         open_egg(eggs.json(egg))
 
 
@@ -203,7 +203,7 @@ def test_the_cartridge_documents_own_shape(eggs: Any) -> None:
 
 
 def test_a_cartridge_that_claims_two_shapes_is_refused(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match="at once"):
+    with pytest.raises(BadEggError, match="at once"):
         open_egg(eggs.json({**buddy(), "schema": "rappter-egg/1.0", "name": "x", "stage": "egg"}))
 
 
@@ -297,7 +297,7 @@ def test_seeds_as_a_file_answer_with_the_egg_string(eggs: Any) -> None:
     with open_egg(eggs.json({"schema": "rapp-egg/1.0", "seeds": [1 << 65]})) as opened:
         assert opened.manifest["seeds"] == [str(1 << 65)]
         assert "v2." in opened.answer
-    with pytest.raises(BadEgg, match="seeds"):
+    with pytest.raises(BadEggError, match="seeds"):
         open_egg(eggs.json({"schema": "rapp-egg/1.0", "seeds": ["1"]}))
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.twins.eggs.readers.placing import AGENT, placed, sha256
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 
 def organism(eggs: Any, **more: Any) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_a_provenance_that_does_not_hold_is_a_damaged_egg(eggs: Any, change: Any
     }
     members["manifest.json"]["provenance"] = said
     change(said, members)
-    with pytest.raises(BadEgg, match=rf"some\.egg is damaged \(.*{named}.*\); nothing was written"):
+    with pytest.raises(BadEggError, match=rf"some\.egg is damaged \(.*{named}.*\); nothing was written"):
         open_egg(eggs.zip(members))
 
 
@@ -128,7 +128,7 @@ def test_files_that_a_provenance_does_not_name_are_told(eggs: Any) -> None:
 
 
 def test_an_organism_that_is_about_two_identities_is_refused(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match=r"another than rappid\.json"):
+    with pytest.raises(BadEggError, match=r"another than rappid\.json"):
         open_egg(eggs.zip(organism(eggs, rappid=eggs.other)))
 
 
@@ -166,7 +166,7 @@ def test_a_rapplication_never_touches_the_hosts_identity(eggs: Any) -> None:
 
 def test_a_rapplication_without_an_agent_is_none(eggs: Any) -> None:
     manifest = {"schema": "brainstem-egg/2.2-rapplication", "rapp_id": "desk"}
-    with pytest.raises(BadEgg, match="holds no agent"):
+    with pytest.raises(BadEggError, match="holds no agent"):
         open_egg(eggs.zip({"manifest.json": manifest, "rapp_ui/desk/index.html": "<p>"}))
 
 
@@ -187,7 +187,7 @@ def test_a_cubby_is_kept_as_data_by_its_owner(eggs: Any) -> None:
         assert opened.seal.whole is True
         assert placed(opened)["cubby/notes/a.md"] == ("other", "notes/a.md")
         assert placed(opened)["manifest.json"] == ("other", "manifest.json")
-    with pytest.raises(BadEgg, match=r"cubby/notes/a\.md\)"):
+    with pytest.raises(BadEggError, match=r"cubby/notes/a\.md\)"):
         open_egg(eggs.zip({"manifest.json": manifest, "cubby/notes/a.md": "ho"}))
 
 
@@ -208,7 +208,7 @@ def test_an_estate_as_it_is_published(eggs: Any) -> None:
         assert "HATCH.md" in opened.answer
         assert placed(opened)["estate.json"] == ("roster", "estate.json")
     members["estate.json"] = estate + " "
-    with pytest.raises(BadEgg, match=r"some\.egg is damaged \(estate\.json\)"):
+    with pytest.raises(BadEggError, match=r"some\.egg is damaged \(estate\.json\)"):
         open_egg(eggs.zip(members))
 
 

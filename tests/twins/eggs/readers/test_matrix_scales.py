@@ -9,7 +9,7 @@ import pytest
 from tests.twins.eggs.readers.placing import AGENT, placed
 from twins.eggs.parsed_egg import Destination
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 
 def test_scale_agent(eggs: Any) -> None:
@@ -35,7 +35,7 @@ def test_scale_agent(eggs: Any) -> None:
             "data/odd_agent.py": ("memory", ".brainstem_data/odd_agent.py"),
             "README.md": ("other", ".brainstem_data/unplaced/weather/README.md"),
         }
-    with pytest.raises(BadEgg, match="holds no agent"):
+    with pytest.raises(BadEggError, match="holds no agent"):
         open_egg(eggs.zip({"manifest.json": {"schema": "rapp-egg/2.0", "scale": "agent"}}))
 
 
@@ -195,14 +195,14 @@ def test_a_neighborhood_snapshot_is_read_and_planned_and_waits(eggs: Any) -> Non
 def test_a_twin_in_a_snapshot_that_is_not_the_announced_one_is_refused(eggs: Any) -> None:
     members = snapshot(eggs)
     members[f"twins/{eggs.key}/rappid.json"] = {"rappid": eggs.other}
-    with pytest.raises(BadEgg, match="not of the twin that it announces"):
+    with pytest.raises(BadEggError, match="not of the twin that it announces"):
         open_egg(eggs.zip(members))
 
 
 def test_a_peers_twin_that_was_captured_but_is_not_there_is_damage(eggs: Any) -> None:
     members = snapshot(eggs)
     del members[f"peers/pi/twins/{'d' * 64}.tar.gz"]
-    with pytest.raises(BadEgg, match=r"tar\.gz is missing"):
+    with pytest.raises(BadEggError, match=r"tar\.gz is missing"):
         open_egg(eggs.zip(members))
 
 

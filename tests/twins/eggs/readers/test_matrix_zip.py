@@ -10,7 +10,7 @@ import pytest
 from tests.twins.eggs.readers.placing import AGENT, placed, sha256
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 
 def test_a_binder_with_published_names(eggs: Any) -> None:
@@ -81,7 +81,9 @@ def test_an_old_swarm_is_kept_as_data(eggs: Any) -> None:
         assert opened.made_by == "kitchen"
         assert "nothing of it runs" in opened.notes[-1]
     row["sha256"] = sha256("other")
-    with pytest.raises(BadEgg, match=r"some\.egg is damaged \(twins/rose/soul\.md\); nothing was written"):
+    with pytest.raises(
+        BadEggError, match=r"some\.egg is damaged \(twins/rose/soul\.md\); nothing was written"
+    ):
         open_egg(eggs.zip(members))
 
 

@@ -13,7 +13,7 @@ import pytest
 from envelopes.canonical import canonical
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEgg, HostileEgg, UnknownEgg
+from twins.errors import BadEggError, HostileEgg, UnknownEgg
 
 
 def plain_organism(eggs: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ INVITE = {
 
 
 def test_an_invite_has_to_be_signed_and_may_only_say_so(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match="has to be signed"):
+    with pytest.raises(BadEggError, match="has to be signed"):
         open_egg(eggs.json(document(eggs, "invite", INVITE)))
     with open_egg(
         eggs.json(document(eggs, "invite", INVITE, sig="MIGRATED-UNSIGNED-legacy-pointer"))
@@ -170,20 +170,20 @@ def test_a_damaged_egg_two_levels_down_is_found(eggs: Any) -> None:
     assert len(broken) == len(octets)
     key = "members"
     path = eggs.rapp1({name: broken}, variant="neighborhood", payload={key: [rappid]})
-    with pytest.raises(BadEgg, match=r"damaged \(soul\.md\)"):
+    with pytest.raises(BadEggError, match=r"damaged \(soul\.md\)"):
         open_egg(path)
 
 
 def test_nesting_ends_at_three(eggs: Any) -> None:
     rappid, name, octets = inner(eggs, "mid", 2)
     path = eggs.rapp1({name: octets}, variant="estate", payload={"neighborhoods": [rappid]})
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         open_egg(path)
     # Also where each level says it is a neighborhood of neighborhoods, as no honest one does.
     for _ in range(3):
         rappid, name, octets = eggs.rappid, "kody-w--gardener.egg", path.read_bytes()
         path = eggs.rapp1({name: octets}, variant="estate", payload={"neighborhoods": [rappid]})
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         open_egg(path)
 
 
@@ -193,10 +193,10 @@ def test_an_inner_egg_must_be_who_it_is_announced_as(eggs: Any, row: str) -> Non
     announced = f"rappid:@kody-w/leaf:{'f' * 64}"
     members = [announced if row == "text" else {"rappid": announced}]
     path = eggs.rapp1({"kody-w--leaf.egg": octets}, variant="neighborhood", payload={"members": members})
-    with pytest.raises(BadEgg, match="about another"):
+    with pytest.raises(BadEggError, match="about another"):
         open_egg(path)
     path = eggs.rapp1({"kody-w--leaf.egg": octets}, variant="estate", payload={"neighborhoods": members})
-    with pytest.raises(BadEgg, match="is no neighborhood"):
+    with pytest.raises(BadEggError, match="is no neighborhood"):
         open_egg(path)
 
 
@@ -231,7 +231,7 @@ def set_to(**values: Any) -> Any:
     ],
 )
 def test_what_the_specification_demands_is_demanded(eggs: Any, change: Any, named: str) -> None:
-    with pytest.raises(BadEgg, match=f"damaged.*{named}"):
+    with pytest.raises(BadEggError, match=f"damaged.*{named}"):
         open_egg(eggs.rapp1(plain_organism(eggs), change=change))
 
 
@@ -244,13 +244,13 @@ def test_an_unknown_variant_is_refused_with_the_table(eggs: Any) -> None:
 def test_an_organism_needs_identity_and_soul(eggs: Any, missing: str) -> None:
     members = plain_organism(eggs)
     del members[missing]
-    with pytest.raises(BadEgg, match=f"{missing} is missing"):
+    with pytest.raises(BadEggError, match=f"{missing} is missing"):
         open_egg(eggs.rapp1(members))
 
 
 def test_two_identities_are_refused_unless_the_egg_says_it_was_migrated(eggs: Any) -> None:
     members = {**plain_organism(eggs), "rappid.json": {"rappid": eggs.other}}
-    with pytest.raises(BadEgg, match="another than"):
+    with pytest.raises(BadEggError, match="another than"):
         open_egg(eggs.rapp1(members))
     with open_egg(eggs.rapp1(members, payload={"_migrated_from": eggs.other})) as opened:
         assert opened.rappid is not None
@@ -263,9 +263,9 @@ def test_a_manifest_that_is_not_canonical_is_refused(eggs: Any) -> None:
         members = {name: archive.read(name) for name in archive.namelist()}
     for change in (lambda text: text + b"\n", lambda text: text.replace(b'":', b'": ', 1)):
         changed = {**members, "manifest.json": change(members["manifest.json"])}
-        with pytest.raises(BadEgg, match="canonical"):
+        with pytest.raises(BadEggError, match="canonical"):
             open_egg(eggs.zip(changed, stored=True))
-    with pytest.raises(BadEgg, match="canonical"):
+    with pytest.raises(BadEggError, match="canonical"):
         payload = {"runtime": "r", "transcript": []}
         open_egg(eggs.json(document(eggs, "session", payload).replace(b'"r"', b'"\\u0072"')))
 
@@ -274,15 +274,15 @@ def test_order_and_storage_are_demanded(eggs: Any) -> None:
     path = eggs.rapp1(plain_organism(eggs))
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    with pytest.raises(BadEgg, match="compressed"):
+    with pytest.raises(BadEggError, match="compressed"):
         open_egg(eggs.zip(members))
-    with pytest.raises(BadEgg, match="not the first"):
+    with pytest.raises(BadEggError, match="not the first"):
         open_egg(eggs.zip(dict(reversed(members.items())), stored=True))
     soul = members.pop("soul.md")
     reordered = {"manifest.json": members.pop("manifest.json"), "soul.md": soul, **members}
-    with pytest.raises(BadEgg, match="in that order"):
+    with pytest.raises(BadEggError, match="in that order"):
         open_egg(eggs.zip(reordered, stored=True))
-    with pytest.raises(BadEgg, match="in that order"):
+    with pytest.raises(BadEggError, match="in that order"):
         open_egg(eggs.zip({**reordered, "integrity.json": "{}"}, stored=True))
 
 
@@ -297,7 +297,7 @@ def test_a_path_that_leads_outside_is_hostile(eggs: Any) -> None:
 def test_numbers_that_change_in_binary64_have_no_canonical_form(eggs: Any) -> None:
     octets = document(eggs, "session", {"runtime": "r", "transcript": [{"n": 1}]})
     for number in (b"9007199254740993", b"333333333.33333329", b"1.0", b"-0", b"1e3"):
-        with pytest.raises(BadEgg, match="canonical"):
+        with pytest.raises(BadEggError, match="canonical"):
             open_egg(eggs.json(octets.replace(b'"n":1', b'"n":' + number)))
     with open_egg(eggs.json(octets.replace(b'"n":1', b'"n":1e+30'))) as opened:
         assert opened.family.kind == "session"

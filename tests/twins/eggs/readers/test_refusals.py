@@ -14,7 +14,7 @@ from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import FAMILIES, table
-from twins.errors import BadEgg, BadFile, HostileEgg, NoSuchFile, UnknownEgg
+from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError, UnknownEgg
 
 TWIN = {"schema": "rapp-egg/2.0", "scale": "twin"}
 
@@ -88,12 +88,12 @@ def test_the_family_table_fits_a_terminal() -> None:
 def test_a_zip_without_a_manifest_and_an_empty_one(eggs: Any) -> None:
     with pytest.raises(UnknownEgg, match="holds no manifest"):
         open_egg(eggs.zip({"soul.md": "x"}))
-    with pytest.raises(BadEgg, match="empty archive"):
+    with pytest.raises(BadEggError, match="empty archive"):
         open_egg(eggs.zip({}))
 
 
 def test_a_rapplication_bundle_is_sent_to_its_own_verb(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match="is a rapplication and no egg") as caught:
+    with pytest.raises(BadEggError, match="is a rapplication and no egg") as caught:
         open_egg(eggs.zip({"manifest.json": {"schema": "rapp-application/1.0"}}, "desk.zip"))
     assert caught.value.do == "rappd rapps install ./desk.zip"
 
@@ -101,18 +101,18 @@ def test_a_rapplication_bundle_is_sent_to_its_own_verb(eggs: Any) -> None:
 def test_a_signature_alone_is_no_egg(eggs: Any) -> None:
     sealed = integrity.seal({"x.egg": "ab" * 32}, at="2026-11-21T09:40:00Z", key=None)
     path = eggs.json(json.loads(sealed), "x.egg.sig")
-    with pytest.raises(BadEgg, match="is only a signature"):
+    with pytest.raises(BadEggError, match="is only a signature"):
         open_egg(path)
 
 
 def test_what_is_no_regular_file(eggs: Any) -> None:
-    with pytest.raises(NoSuchFile):
+    with pytest.raises(NoSuchFileError):
         open_egg(eggs.folder / "none.egg")
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         open_egg(eggs.folder)
     pipe = eggs.folder / "pipe.egg"
     os.mkfifo(pipe)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         open_egg(pipe)
 
 
@@ -137,16 +137,16 @@ def test_what_is_no_regular_file(eggs: Any) -> None:
     ],
 )
 def test_json_that_two_readers_could_understand_differently(eggs: Any, octets: bytes, why: str) -> None:
-    with pytest.raises(BadEgg, match=rf"some\.egg is damaged \(.*{why}.*\); nothing was written"):
+    with pytest.raises(BadEggError, match=rf"some\.egg is damaged \(.*{why}.*\); nothing was written"):
         open_egg(eggs.json(octets))
-    with pytest.raises(BadEgg, match=rf"manifest\.json, is damaged \(.*{why}.*\)"):
+    with pytest.raises(BadEggError, match=rf"manifest\.json, is damaged \(.*{why}.*\)"):
         open_egg(eggs.zip({"manifest.json": octets, "soul.md": "x"}))
 
 
 def test_a_number_of_72_bits_is_for_seeds_alone(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match="64 bits"):
+    with pytest.raises(BadEggError, match="64 bits"):
         open_egg(eggs.json({"schema": "rappterbox-cart/0.1", "seeds": [1 << 65]}))
-    with pytest.raises(BadEgg, match="64 bits"):
+    with pytest.raises(BadEggError, match="64 bits"):
         open_egg(eggs.json({"schema": "rapp-egg/1.0", "seeds": [1 << 72]}))
 
 
@@ -155,9 +155,9 @@ def test_a_json_egg_and_a_manifest_have_a_largest_size(eggs: Any) -> None:
     with path.open("wb") as file:
         file.write(b'{"a": "')
         file.truncate(65 << 20)
-    with pytest.raises(BadEgg, match="at most 67108864 are read"):
+    with pytest.raises(BadEggError, match="at most 67108864 are read"):
         open_egg(path)
-    with pytest.raises(BadEgg, match=r"manifest\.json.*nothing was written"):
+    with pytest.raises(BadEggError, match=r"manifest\.json.*nothing was written"):
         open_egg(eggs.zip({"manifest.json": b"{" + b" " * ((17 << 20) - 1)}))
 
 
@@ -197,7 +197,7 @@ def test_every_path_made_from_a_manifest_stays_inside(eggs: Any, family: int, ou
 
 def test_a_folder_name_that_would_hide_is_refused(eggs: Any) -> None:
     manifest = {"schema": "brainstem-egg/2.3-cubby", "owner": ".purged", "files": []}
-    with pytest.raises(BadEgg, match="folder of its own"):
+    with pytest.raises(BadEggError, match="folder of its own"):
         open_egg(eggs.zip({"manifest.json": manifest, "cubby/a": "x"}))
 
 
@@ -213,12 +213,12 @@ def test_paths_in_a_neighborhoods_json_stay_inside(eggs: Any, path: str) -> None
     ['{"rappid": "rose"}', '{"rappid": "rappid:@a/b:../../x"}', "[]", "nonsense", '{"rappid":1,"rappid":2}'],
 )
 def test_a_rappid_json_that_names_nobody_sound_is_damage(eggs: Any, identity: str) -> None:
-    with pytest.raises(BadEgg, match="damaged"):
+    with pytest.raises(BadEggError, match="damaged"):
         open_egg(eggs.zip({**twin(eggs), "rappid.json": identity}))
 
 
 def test_a_manifest_about_somebody_else_is_refused(eggs: Any) -> None:
-    with pytest.raises(BadEgg, match=r"another than rappid\.json"):
+    with pytest.raises(BadEggError, match=r"another than rappid\.json"):
         open_egg(eggs.zip(twin(eggs, rappid=eggs.other)))
     # The same identity in another form is no contradiction.
     with open_egg(eggs.zip(twin(eggs, rappid=f"rappid:gardener:{eggs.key}"))) as opened:
@@ -245,14 +245,14 @@ def test_the_integrity_layer_is_checked_over_every_member(eggs: Any) -> None:
         assert opened.seal.sealed_at == "2026-11-21T09:00:00Z"
         assert opened.seal.listed == 3
         assert "integrity.json" not in {part.name for part in opened.parts}
-    with pytest.raises(BadEgg, match=r"some\.egg is damaged \(soul\.md\); nothing was written"):
+    with pytest.raises(BadEggError, match=r"some\.egg is damaged \(soul\.md\); nothing was written"):
         open_egg(eggs.zip({**members, "soul.md": "# other\n"}))
-    with pytest.raises(BadEgg, match=r"agents/x_agent\.py is not among"):
+    with pytest.raises(BadEggError, match=r"agents/x_agent\.py is not among"):
         open_egg(eggs.zip({**members, "agents/x_agent.py": "x"}))
-    with pytest.raises(BadEgg, match=r"soul\.md is missing"):
+    with pytest.raises(BadEggError, match=r"soul\.md is missing"):
         open_egg(eggs.zip({name: content for name, content in members.items() if name != "soul.md"}))
     forged = members["integrity.json"].replace(b"2026-11-21", b"2026-11-22")
-    with pytest.raises(BadEgg, match="signature"):
+    with pytest.raises(BadEggError, match="signature"):
         open_egg(eggs.zip({**members, "integrity.json": forged}))
 
 
@@ -269,7 +269,7 @@ def test_opened_for_a_look_nothing_is_read_and_its_seal_says_so(eggs: Any) -> No
     with open_egg(path, check_up_to=1000) as opened:
         assert (opened.seal.checked, opened.seal.whole, opened.digest) == (False, None, "")
         assert opened.seal.signer == key.fingerprint
-    with pytest.raises(BadEgg, match="data/x"):
+    with pytest.raises(BadEggError, match="data/x"):
         open_egg(path, check_up_to=10_000)
 
 
@@ -288,7 +288,7 @@ def test_a_signature_beside_an_egg(eggs: Any) -> None:
     with open_egg(signed) as opened:
         assert opened.seal.signer == key.fingerprint
     signed.write_bytes(eggs.rapp1({**members, "soul.md": "y"}, name="other.egg").read_bytes())
-    with pytest.raises(BadEgg, match="not its own"):
+    with pytest.raises(BadEggError, match="not its own"):
         open_egg(signed)
 
     buddy = eggs.json({"_meta": {"type": "rappter.egg"}, "organism": {"name": "F"}}, "f.rappter.egg")
@@ -301,7 +301,7 @@ def test_a_signature_beside_an_egg(eggs: Any) -> None:
         assert opened.seal.signer == ""
         assert any("counts as unsigned" in note for note in opened.notes)
     buddy.with_name("f.rappter.egg.sig").write_bytes(b"{}")
-    with pytest.raises(BadEgg, match="integrity layer"):
+    with pytest.raises(BadEggError, match="integrity layer"):
         open_egg(buddy)
 
 
@@ -318,6 +318,6 @@ def test_a_refused_egg_leaves_no_open_file(eggs: Any) -> None:
 def test_every_archive_made_to_do_harm_is_refused(eggs: Any, one: Hostile) -> None:
     path = eggs.folder / "hostile.egg"
     path.write_bytes(one.octets)
-    with pytest.raises(BadEgg) as caught:
+    with pytest.raises(BadEggError) as caught:
         open_egg(path)
     assert "nothing was written" in str(caught.value) or "refused whole" in str(caught.value)

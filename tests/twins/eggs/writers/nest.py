@@ -13,15 +13,19 @@ import orjson
 
 from envelopes.keys import IdentityKey
 from twins.eggs import frames
-from twins.eggs.writers.formats import Form, Maker, Packed
+from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.eggs.writers.pack import pack
-from twins.workspace.layout import TwinPlaces
+from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
 from twins.workspace.workspace import Workspace
 
 AT = datetime(2026, 11, 22, 4, 34, 56, 789_000, tzinfo=UTC)
-ITEMS = {Form.AGENT: "mail_agent.py", Form.RAPPLICATION: "kanban", Form.RAPP1_RAPPLICATION: "kanban"}
-WHOLE = [form for form in Form if not form.needs_item]
+ITEMS = {
+    EggFormat.AGENT: "mail_agent.py",
+    EggFormat.RAPPLICATION: "kanban",
+    EggFormat.RAPP1_RAPPLICATION: "kanban",
+}
+WHOLE = [form for form in EggFormat if not form.needs_item]
 
 
 class Told:
@@ -43,8 +47,8 @@ class Nest:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.key = IdentityKey.generate()
-        self.maker = Maker("rappd", "1.2.3", "desk")
-        twin = mint(TwinPlaces(folder / "home"), "Gärtner", owner="kody", now=AT, entropy=b"sixteen octets!!")
+        self.maker = EggMaker("rappd", "1.2.3", "desk")
+        twin = mint(TwinLayout(folder / "home"), "Gärtner", owner="kody", now=AT, entropy=b"sixteen octets!!")
         self.workspace: Workspace = twin.workspace
         self.rappid = twin.rappid
 
@@ -54,12 +58,14 @@ class Nest:
         target.write_bytes(content if isinstance(content, bytes) else content.encode())
         return target
 
-    def pack(self, form: Form = Form.TWIN, *, target: Path | None = None, **options: Any) -> Packed:
+    def pack(
+        self, form: EggFormat = EggFormat.TWIN, *, target: Path | None = None, **options: Any
+    ) -> PackedEgg:
         options.setdefault("item", ITEMS.get(form, ""))
         options = {"at": AT, "key": self.key, "maker": self.maker, "overwrite": True} | options
         return pack(self.workspace, target or self.folder / f"{form}.egg", form=form, **options)
 
-    def packed(self, form: Form = Form.TWIN, **options: Any) -> dict[str, bytes]:
+    def packed(self, form: EggFormat = EggFormat.TWIN, **options: Any) -> dict[str, bytes]:
         """Member to content, after every program here that reads archives found nothing wrong."""
         return contents(self.pack(form, **options).path)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.writers.nest import Nest, contents
 from twins.eggs.writers.env_blanking import blanked
-from twins.eggs.writers.exclusions import Why
-from twins.eggs.writers.formats import Form
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.formats import EggFormat
 
 SECRET = "hunter2"
 
@@ -155,10 +155,10 @@ def test_bytes_of_any_kind_never_crash_and_nothing_grows_the_second_time(content
 def test_only_an_organism_carries_it(nest: Nest) -> None:
     nest.put(".env", "TOKEN=hunter2\nPORT=1\n")
     nest.put("agents/.env", "TOKEN=hunter2\n")
-    for form in Form:
+    for form in EggFormat:
         packed = nest.pack(form)
         found = {
             name: content for name, content in contents(packed.path).items() if name.lower().endswith(".env")
         }
-        assert found == ({".env": b"TOKEN=\nPORT=1\n"} if form is Form.ORGANISM else {})
-    assert (".env", Why.SECRET) in nest.pack(Form.TWIN).left_out
+        assert found == ({".env": b"TOKEN=\nPORT=1\n"} if form is EggFormat.ORGANISM else {})
+    assert (".env", ExclusionReason.SECRET) in nest.pack(EggFormat.TWIN).left_out

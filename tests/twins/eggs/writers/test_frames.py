@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twins.eggs import frames
-from twins.errors import BadEgg
+from twins.errors import BadEggError
 
 UTC = "2026-11-22T04:34:00.000Z"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -94,14 +94,14 @@ def test_frames_of_other_writers_hold(spell: Any, no_one_before: str) -> None:
 ])  # fmt: skip
 def test_one_changed_frame_is_damage(change: dict[str, Any]) -> None:
     first, second, third = talk()
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         list(frames.verified([first, {**second, **change}, third]))
 
 
 def test_a_frame_taken_out_put_in_or_moved_is_damage() -> None:
     first, second, third = talk()
     for wrong in ([first, third], [first, second, second], [second, first], [first, first]):
-        with pytest.raises(BadEgg):
+        with pytest.raises(BadEggError):
             list(frames.verified(wrong))
     other = talk(2, "another stream")
     mixed = [other[0], first, second, other[1], third]
@@ -112,7 +112,7 @@ def test_a_piece_of_a_stream_may_stand_alone() -> None:
     assert list(frames.verified(talk()[1:])) == talk()[1:]
     first = {**talk()[0], "prev_hash": "0" * 64}
     first["hash"] = frames.hash_of(first)
-    with pytest.raises(BadEgg, match="frame 0"):
+    with pytest.raises(BadEggError, match="frame 0"):
         list(frames.verified([first]))
 
 
@@ -121,7 +121,7 @@ def test_a_piece_of_a_stream_may_stand_alone() -> None:
     b'[\n{"a":1}\n]\nmore', b'[\n{"a":1},\n\n]\n', b'{"frames":{}}', b"[" * 3000,
 ])  # fmt: skip
 def test_what_are_no_frames_is_damage(octets: bytes) -> None:
-    with pytest.raises(BadEgg):
+    with pytest.raises(BadEggError):
         list(frames.verified(frames.decoded([octets])))
 
 
@@ -131,7 +131,7 @@ def test_bytes_of_any_kind_never_crash(octets: bytes, cut: int) -> None:
         pieces = [start, *(octets[at : at + cut] for at in range(0, len(octets), cut))]
         try:
             list(frames.verified(frames.decoded(pieces)))
-        except BadEgg:
+        except BadEggError:
             continue
 
 
@@ -162,7 +162,7 @@ def test_a_file_that_is_no_lines_is_not_read_without_end(monkeypatch: pytest.Mon
             yield b"1," * 100
 
     for start in (b"[", b'[\n{"'):
-        with pytest.raises(BadEgg):
+        with pytest.raises(BadEggError):
             list(frames.decoded(endless(start)))
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.writers.nest import WHOLE, Nest, contents
 from twins.eggs.writers import exclusions
-from twins.eggs.writers.exclusions import Why
-from twins.eggs.writers.formats import Form
-from twins.errors import BadFile, TwinConflict
-from twins.fs.source_tree import Tree
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.formats import EggFormat
+from twins.errors import BadFileError, TwinConflictError
+from twins.fs.source_tree import SourceTree
 
 CANARY = b"canary-that-must-not-fly"
 
@@ -137,7 +137,7 @@ def spelled(name: str) -> list[str]:
 
 @pytest.mark.parametrize("form", WHOLE)
 @pytest.mark.parametrize("place", PLACES)
-def test_no_excluded_file_travels_under_any_spelling(nest: Nest, form: Form, place: str) -> None:
+def test_no_excluded_file_travels_under_any_spelling(nest: Nest, form: EggFormat, place: str) -> None:
     for name in FILES:
         for spelling in spelled(name):
             nest.put(place + spelling, CANARY)
@@ -147,7 +147,7 @@ def test_no_excluded_file_travels_under_any_spelling(nest: Nest, form: Form, pla
 
 @pytest.mark.parametrize("form", WHOLE)
 @pytest.mark.parametrize("place", PLACES)
-def test_nothing_in_an_excluded_folder_travels(nest: Nest, form: Form, place: str) -> None:
+def test_nothing_in_an_excluded_folder_travels(nest: Nest, form: EggFormat, place: str) -> None:
     for name in FOLDERS:
         for spelling in spelled(name):
             nest.put(f"{place}{spelling}/some/file.txt", CANARY)
@@ -156,7 +156,7 @@ def test_nothing_in_an_excluded_folder_travels(nest: Nest, form: Form, place: st
 
 
 @pytest.mark.parametrize("form", WHOLE)
-def test_what_is_this_machines_own_stays(nest: Nest, form: Form) -> None:
+def test_what_is_this_machines_own_stays(nest: Nest, form: EggFormat) -> None:
     for path in (
         *(
             "HATCH_RECEIPT.json",
@@ -178,8 +178,8 @@ def test_what_is_this_machines_own_stays(nest: Nest, form: Form) -> None:
     assert not [name for name, content in nest.packed(form).items() if CANARY in content]
 
 
-@pytest.mark.parametrize("form", [Form.AGENT, Form.RAPPLICATION, Form.RAPP1_RAPPLICATION])
-def test_no_secret_file_travels_with_a_part_either(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [EggFormat.AGENT, EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION])
+def test_no_secret_file_travels_with_a_part_either(nest: Nest, form: EggFormat) -> None:
     for name in FILES:
         for place in ("agents/", "rapps/kanban/ui/", ".brainstem_data/kanban/", "services/"):
             nest.put(place + name, CANARY)
@@ -220,18 +220,18 @@ def test_everything_left_behind_is_named_with_its_reason(nest: Nest) -> None:
     (nest.workspace.root / "link").symlink_to("soul.md")
     left = dict(nest.pack().left_out)
     assert left == {
-        ".brainstem_data/api.key": Why.SECRET,
-        ".brainstem_data/kept": Why.LOCAL,
-        ".brainstem_data/private": Why.PRIVATE,
-        ".brainstem_data/soul_history": Why.LOCAL,
-        ".deps": Why.MADE_ANEW,
-        ".env": Why.SECRET,
-        ".remote_agents": Why.LOCAL,
-        "agents/__init__.py": Why.MADE_ANEW,
-        "agents/__pycache__": Why.MADE_ANEW,
-        "agents/basic_agent.py": Why.MADE_ANEW,
-        "link": Why.LINK,
-        "rapps/kanban/placed.json": Why.LOCAL,
+        ".brainstem_data/api.key": ExclusionReason.SECRET,
+        ".brainstem_data/kept": ExclusionReason.LOCAL,
+        ".brainstem_data/private": ExclusionReason.PRIVATE,
+        ".brainstem_data/soul_history": ExclusionReason.LOCAL,
+        ".deps": ExclusionReason.MADE_ANEW,
+        ".env": ExclusionReason.SECRET,
+        ".remote_agents": ExclusionReason.LOCAL,
+        "agents/__init__.py": ExclusionReason.MADE_ANEW,
+        "agents/__pycache__": ExclusionReason.MADE_ANEW,
+        "agents/basic_agent.py": ExclusionReason.MADE_ANEW,
+        "link": ExclusionReason.LINK,
+        "rapps/kanban/placed.json": ExclusionReason.LOCAL,
     }
 
 
@@ -252,7 +252,7 @@ def test_every_file_travels_or_is_named_and_nothing_else_comes(bare: Nest, data:
         laid.add(path)
     try:
         packed = fresh.pack()
-    except BadFile:
+    except BadFileError:
         names = [unicodedata.normalize("NFC", path).casefold() for path in laid]
         assert len(set(names)) < len(names) or any(path.casefold() != path for path in laid), (
             "nothing collided"
@@ -285,7 +285,9 @@ def test_links_are_not_followed(nest: Nest) -> None:
     for form in WHOLE:
         packed = nest.pack(form)
         assert not [name for name, content in contents(packed.path).items() if CANARY in content]
-        assert ".brainstem_data/loop" in {left.path for left in packed.left_out if left.why is Why.LINK}
+        assert ".brainstem_data/loop" in {
+            left.path for left in packed.left_out if left.why is ExclusionReason.LINK
+        }
     for name in ("soul.md", "agents", ".brainstem_data", "services"):
         (root / name).rename(nest.folder / f"was {name}")
         (root / name).symlink_to(outside if name != "soul.md" else outside / "x_agent.py")
@@ -305,7 +307,10 @@ def test_pipes_sockets_and_the_like_neither_travel_nor_hang(
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
         left = dict(nest.pack().left_out)
-    assert left[".brainstem_data/pipe"] is Why.NO_FILE and left[".brainstem_data/socket"] is Why.NO_FILE
+    assert (
+        left[".brainstem_data/pipe"] is ExclusionReason.NO_FILE
+        and left[".brainstem_data/socket"] is ExclusionReason.NO_FILE
+    )
 
 
 def test_a_folder_that_turns_into_a_link_brings_nothing_in(nest: Nest) -> None:
@@ -331,7 +336,7 @@ def test_a_folder_that_turns_into_a_link_brings_nothing_in(nest: Nest) -> None:
         for _ in range(30):
             try:
                 members = nest.packed(key=None)
-            except (TwinConflict, BadFile):
+            except (TwinConflictError, BadFileError):
                 continue
             assert not [name for name, content in members.items() if CANARY in content]
     finally:
@@ -341,12 +346,12 @@ def test_a_folder_that_turns_into_a_link_brings_nothing_in(nest: Nest) -> None:
 
 def test_a_file_that_shrinks_or_goes_while_it_is_read(bare: Nest) -> None:
     path = bare.put(".brainstem_data/large", bytes(3 << 20))
-    with Tree(bare.workspace.root) as tree:
+    with SourceTree(bare.workspace.root) as tree:
         content = tree.open(".brainstem_data/large")
         assert content is not None and not isinstance(content, bytes)
         next(content)
         os.truncate(path, 1 << 20)
-        with pytest.raises(TwinConflict, match="changed"):
+        with pytest.raises(TwinConflictError, match="changed"):
             list(content)
         path.unlink()
         assert tree.open(".brainstem_data/large") is None and tree.size(".brainstem_data/large") is None
@@ -354,14 +359,14 @@ def test_a_file_that_shrinks_or_goes_while_it_is_read(bare: Nest) -> None:
 
 def test_folders_without_end_are_refused(bare: Nest) -> None:
     bare.put("/".join([".brainstem_data", *["d"] * 70, "x"]))
-    with pytest.raises(BadFile, match="too deep"):
+    with pytest.raises(BadFileError, match="too deep"):
         bare.pack()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_cannot_be_read_is_said_not_lost(bare: Nest) -> None:
     bare.put(".brainstem_data/closed").chmod(0)
-    with pytest.raises(BadFile, match="closed"):
+    with pytest.raises(BadFileError, match="closed"):
         bare.pack()
 
 

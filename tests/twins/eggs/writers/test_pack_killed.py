@@ -15,8 +15,8 @@ import pytest
 
 from tests.twins.eggs.writers.nest import AT, Nest, contents
 from twins.eggs import integrity
-from twins.eggs.writers.formats import Form
-from twins.errors import TwinConflict
+from twins.eggs.writers.formats import EggFormat
+from twins.errors import TwinConflictError
 
 STEPS = ("open", "os.rename", "os.remove", "os.link", "os.mkdir")
 DONE = 0
@@ -34,7 +34,7 @@ def in_child(work: Callable[[], object], before: Callable[[], object] = lambda: 
             try:
                 work()
                 code = DONE
-            except TwinConflict:
+            except TwinConflictError:
                 code = REFUSED
         os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -74,9 +74,11 @@ def state(path: Path) -> str:
     return digest
 
 
-@pytest.mark.parametrize("form", [Form.TWIN, Form.RAPP1_ORGANISM])
+@pytest.mark.parametrize("form", [EggFormat.TWIN, EggFormat.RAPP1_ORGANISM])
 @pytest.mark.parametrize("again", [False, True])
-def test_killed_at_any_step_it_leaves_the_old_egg_or_the_new_one(nest: Nest, form: Form, again: bool) -> None:
+def test_killed_at_any_step_it_leaves_the_old_egg_or_the_new_one(
+    nest: Nest, form: EggFormat, again: bool
+) -> None:
     target = nest.folder / "some.egg"
     new = nest.pack(form, target=nest.folder / "new.egg").sha256
     old = nest.pack(form, target=target, at=AT.replace(year=2025)).sha256 if again else "none"
@@ -120,9 +122,9 @@ def test_a_full_disk_is_said_and_leaves_nothing(nest: Nest) -> None:
 def test_a_place_where_nothing_can_be_written_is_said(nest: Nest) -> None:
     nest.put("a file")
     for target in (nest.workspace.root / "a file" / "x.egg", nest.folder):
-        with pytest.raises(TwinConflict, match="nothing was packed"):
+        with pytest.raises(TwinConflictError, match="nothing was packed"):
             nest.pack(target=target)
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         nest.pack(target=nest.folder / ("x" * 300))
 
 
@@ -142,9 +144,9 @@ def test_no_file_stays_open(nest: Nest) -> None:
     nest.put(".brainstem_data/large", os.urandom(3 << 20))
     nest.pack()
     before = len(list(Path("/proc/self/fd").iterdir()))
-    for form in Form:
+    for form in EggFormat:
         nest.pack(form)
-    with pytest.raises(TwinConflict):
+    with pytest.raises(TwinConflictError):
         nest.pack(overwrite=False)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
@@ -157,7 +159,7 @@ def test_memory_stays_flat(bare: Nest) -> None:
     def pack_it() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         bare.pack()
-        bare.pack(Form.RAPP1_ORGANISM)
+        bare.pack(EggFormat.RAPP1_ORGANISM)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         assert grown < 40_000, f"{grown} KB"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.writers.nest import WHOLE, Nest, Told, contents
 from twins.eggs import frames
-from twins.eggs.writers.formats import Form
-from twins.eggs.writers.secret_scan import MOST, Finding, SecretScan, SecretsFound
-from twins.errors import SecretFound
+from twins.eggs.writers.formats import EggFormat
+from twins.eggs.writers.secret_scan import MOST, Finding, SecretScan, SecretsFoundError
+from twins.errors import SecretFoundError
 
 CHANCE = random.Random(7)
 ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -202,7 +202,7 @@ def test_an_id_names_this_secret_in_this_file_wherever_its_line_moves() -> None:
 
 def test_the_packing_stops_in_the_words_agreed_on(nest: Nest) -> None:
     nest.put("agents/mail_agent.py", "\n" * 8 + f'PASSWORD = "{P4SS}"\n')
-    with pytest.raises(SecretFound) as caught:
+    with pytest.raises(SecretFoundError) as caught:
         nest.pack()
     assert str(caught.value) == "mail_agent.py line 9 holds a likely password; not packed."
     assert caught.value.do == "Move it to .env."
@@ -215,18 +215,18 @@ def test_the_packing_stops_in_the_words_agreed_on(nest: Nest) -> None:
     "place",
     ["agents/a_agent.py", "services/a_service.py", ".brainstem_data/m.json", "soul.md", "senses/x.md"],
 )
-def test_a_secret_stops_it_wherever_it_lies(nest: Nest, form: Form, place: str) -> None:
+def test_a_secret_stops_it_wherever_it_lies(nest: Nest, form: EggFormat, place: str) -> None:
     nest.put(place, f"\nkey {KEYS[0][0]} \n")
-    with pytest.raises(SecretsFound) as caught:
+    with pytest.raises(SecretsFoundError) as caught:
         nest.pack(form)
     assert [(hit.path, hit.line) for hit in caught.value.findings] == [(place.removeprefix("agents/"), 2)]
 
 
-@pytest.mark.parametrize("form", [Form.AGENT, Form.RAPPLICATION, Form.RAPP1_RAPPLICATION])
-def test_a_secret_in_a_part_stops_it_too(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [EggFormat.AGENT, EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION])
+def test_a_secret_in_a_part_stops_it_too(nest: Nest, form: EggFormat) -> None:
     for place in ("agents/mail_agent.py", "agents/kanban_agent.py"):
         nest.put(place, KEYS[0][0])
-    with pytest.raises(SecretsFound):
+    with pytest.raises(SecretsFoundError):
         nest.pack(form)
 
 
@@ -234,15 +234,15 @@ def test_all_secrets_are_named_at_once_and_each_can_be_let_pass(nest: Nest) -> N
     nest.put("agents/mail_agent.py", f"password = '{P4SS}'\n{KEYS[0][0]}\n")
     nest.put("soul.md", KEYS[5][0])
     nest.put(".brainstem_data/large.txt", "prose " * 400_000 + KEYS[6][0])
-    with pytest.raises(SecretsFound) as caught:
+    with pytest.raises(SecretsFoundError) as caught:
         nest.pack()
     hits = caught.value.findings
     assert {hit.path for hit in hits} == {"mail_agent.py", "soul.md", ".brainstem_data/large.txt"} and len(
         hits
     ) == 4
     assert "(3 more like it)" in str(caught.value)
-    for form in (Form.TWIN, Form.RAPP1_ORGANISM):
-        with pytest.raises(SecretsFound) as fewer:
+    for form in (EggFormat.TWIN, EggFormat.RAPP1_ORGANISM):
+        with pytest.raises(SecretsFoundError) as fewer:
             nest.pack(form, allow=[hit.id for hit in hits[1:]])
         assert fewer.value.findings == hits[:1]
         packed = nest.pack(form, allow={hit.id for hit in hits})
@@ -257,7 +257,7 @@ def test_a_secret_said_in_a_conversation_is_named_by_its_line(nest: Nest) -> Non
                 "s", (("2026-11-22T04:34:00.000Z", "said", {"text": text}) for text in said)
             )
 
-    with pytest.raises(SecretsFound) as caught:
+    with pytest.raises(SecretsFoundError) as caught:
         nest.pack(conversations=Careless())
     assert [(hit.path, hit.line) for hit in caught.value.findings] == [("data/frames.json", 3)]
     assert nest.pack(conversations=Careless(), exclude_memory=True)
@@ -270,14 +270,14 @@ def test_a_copy_of_a_value_from_the_env_is_found_whatever_it_looks_like(nest: Ne
     )
     nest.put("agents/mail_agent.py", "x = 1\nlogin('me', 'blue-elephant-garden')\nport = 7071\nab1\n")
     nest.put(".brainstem_data/memory.db", b"\0open up 4 me\0")
-    with pytest.raises(SecretsFound) as caught:
+    with pytest.raises(SecretsFoundError) as caught:
         nest.pack()
     assert [str(hit) for hit in caught.value.findings] == [
         "mail_agent.py line 2 holds a likely copy of HOUSE_PASSWORD",
         ".brainstem_data/memory.db holds a likely copy of GATE_KEY",
     ]
-    with pytest.raises(SecretsFound):
-        nest.pack(Form.ORGANISM)
+    with pytest.raises(SecretsFoundError):
+        nest.pack(EggFormat.ORGANISM)
 
 
 def test_a_file_full_of_secrets_is_not_counted_without_end() -> None:

@@ -19,9 +19,9 @@ from tests.twins.eggs.writers.nest import AT, WHOLE, Nest, Told, contents, manif
 from twins.eggs import frames, integrity
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers import rapp1
-from twins.eggs.writers.exclusions import Why
-from twins.eggs.writers.formats import Form
-from twins.errors import BadFile, NoSuchFile, NoSuchTwin, TwinConflict
+from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.formats import EggFormat
+from twins.errors import BadFileError, NoSuchFileError, NoSuchTwinError, TwinConflictError
 from twins.workspace.rappid import Rappid, same
 from twins.workspace.workspace import Workspace
 from twins.zip.reader import Archive
@@ -63,13 +63,13 @@ def test_what_was_packed_comes_back_byte_for_byte(nest: Nest) -> None:
 
 
 def test_a_brainstem_differs_by_its_scale_alone(nest: Nest) -> None:
-    twin, brainstem = nest.packed(Form.TWIN), nest.packed(Form.BRAINSTEM)
+    twin, brainstem = nest.packed(EggFormat.TWIN), nest.packed(EggFormat.BRAINSTEM)
     assert manifest(brainstem) == {**manifest(twin), "scale": "brainstem"}
     assert twin.keys() == brainstem.keys()
 
 
 def test_an_agent_travels_alone(nest: Nest) -> None:
-    members = nest.packed(Form.AGENT)
+    members = nest.packed(EggFormat.AGENT)
     assert list(members) == ["mail_agent.py", "manifest.json", "integrity.json"]
     assert members["mail_agent.py"] == b"MAIL = 1\n"
     said = manifest(members)
@@ -78,7 +78,9 @@ def test_an_agent_travels_alone(nest: Nest) -> None:
         "agent",
         "mail_agent.py",
     )
-    assert next(iter(nest.packed(Form.AGENT, item="workspace_agents/draft_agent.py"))) == "draft_agent.py"
+    assert (
+        next(iter(nest.packed(EggFormat.AGENT, item="workspace_agents/draft_agent.py"))) == "draft_agent.py"
+    )
 
 
 @pytest.mark.parametrize("item", [
@@ -89,8 +91,8 @@ def test_only_an_agent_file_travels_as_one(nest: Nest, item: str) -> None:
     nest.put("agents/private/x_agent.py")
     nest.put("x_agent.py")
     (nest.workspace.agents / "link_agent.py").symlink_to(nest.workspace.root / "soul.md")
-    with pytest.raises((NoSuchFile, ValueError)):
-        nest.pack(Form.AGENT, item=item)
+    with pytest.raises((NoSuchFileError, ValueError)):
+        nest.pack(EggFormat.AGENT, item=item)
     assert not (nest.folder / "agent.egg").exists()
 
 
@@ -98,7 +100,7 @@ def test_an_organism_has_the_manifest_last_among_the_published_members(nest: Nes
     nest.put("tools/scan.sh", "echo\n")
     nest.put("tools/deep/x.sh", "echo\n")
     nest.put("lan-quickstart.sh", "echo\n")
-    members = nest.packed(Form.ORGANISM, conversations=Told())
+    members = nest.packed(EggFormat.ORGANISM, conversations=Told())
     assert list(members) == [
         *("rappid.json", "soul.md", ".env"),
         *("agents/kanban_agent.py", "agents/mail_agent.py", "agents/workspace_agents/draft_agent.py"),
@@ -151,14 +153,18 @@ def test_an_organism_has_the_manifest_last_among_the_published_members(nest: Nes
 
 
 def test_what_an_organism_has_no_place_for_is_named(nest: Nest) -> None:
-    left = nest.pack(Form.ORGANISM).left_out
-    assert {path for path, why in left if why is Why.NO_PLACE} == {"README.md", "bonds.json", "rapps"}
-    assert (".env", Why.BLANKED) in left
+    left = nest.pack(EggFormat.ORGANISM).left_out
+    assert {path for path, why in left if why is ExclusionReason.NO_PLACE} == {
+        "README.md",
+        "bonds.json",
+        "rapps",
+    }
+    assert (".env", ExclusionReason.BLANKED) in left
 
 
 def test_a_rapplication_brings_its_agent_organ_page_and_memory(nest: Nest) -> None:
     nest.put(".brainstem_data/kanban/soul.md", "I sort.")
-    members = nest.packed(Form.RAPPLICATION)
+    members = nest.packed(EggFormat.RAPPLICATION)
     assert list(members) == [
         *("rappid.json", "soul.md", "agents/kanban_agent.py", "data/kanban/board.json"),
         *("organs/kanban_service.py", "rapp_ui/kanban/app.js", "rapp_ui/kanban/index.html"),
@@ -186,7 +192,7 @@ def test_a_rapplication_brings_its_agent_organ_page_and_memory(nest: Nest) -> No
 def test_a_rapplication_keeps_the_identity_it_came_with(nest: Nest) -> None:
     own = b'{"schema":"rapp/1","rappid":"rappid:@kody-w/kanban:' + b"7" * 64 + b'"}'
     nest.put(".brainstem_data/kanban/rappid.json", own)
-    for form in (Form.RAPPLICATION, Form.RAPP1_RAPPLICATION):
+    for form in (EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION):
         members = nest.packed(form)
         assert members["rappid.json"] == own
         assert manifest(members)["rappid"] == "rappid:@kody-w/kanban:" + "7" * 64
@@ -195,7 +201,9 @@ def test_a_rapplication_keeps_the_identity_it_came_with(nest: Nest) -> None:
 
 def test_a_rapplication_without_a_receipt_is_known_by_its_name(nest: Nest) -> None:
     (nest.workspace.rapps / "kanban" / "placed.json").unlink()
-    assert {"agents/kanban_agent.py", "organs/kanban_service.py"} <= nest.packed(Form.RAPPLICATION).keys()
+    assert {"agents/kanban_agent.py", "organs/kanban_service.py"} <= nest.packed(
+        EggFormat.RAPPLICATION
+    ).keys()
 
 
 @pytest.mark.parametrize(
@@ -205,31 +213,33 @@ def test_a_receipt_that_lies_brings_nothing_else_in(nest: Nest, receipt: str) ->
     nest.put("rapps/kanban/placed.json", receipt)
     (nest.workspace.root.parent / "x.py").write_text("")
     try:
-        members = nest.packed(Form.RAPPLICATION)
-    except BadFile:
+        members = nest.packed(EggFormat.RAPPLICATION)
+    except BadFileError:
         return
     assert [name for name in members if name.startswith("agents/")] == ["agents/kanban_agent.py"]
 
 
 def test_what_is_not_installed_is_not_packed(nest: Nest) -> None:
     for item in ("sudoku", "../kanban", "Kanban", "kanban/ui", "a" * 300):
-        with pytest.raises(NoSuchFile):
-            nest.pack(Form.RAPPLICATION, item=item)
+        with pytest.raises(NoSuchFileError):
+            nest.pack(EggFormat.RAPPLICATION, item=item)
     nest.workspace.agents.joinpath("kanban_agent.py").unlink()
-    with pytest.raises(BadFile, match="no agent"):
-        nest.pack(Form.RAPPLICATION)
+    with pytest.raises(BadFileError, match="no agent"):
+        nest.pack(EggFormat.RAPPLICATION)
     nest.put("rapps/kanban/manifest.json", "{")
-    with pytest.raises(BadFile, match=r"manifest\.json"):
-        nest.pack(Form.RAPPLICATION)
+    with pytest.raises(BadFileError, match=r"manifest\.json"):
+        nest.pack(EggFormat.RAPPLICATION)
 
 
 def test_memory_beside_a_rapplications_folder_is_named_as_left_out(nest: Nest) -> None:
     nest.put(".brainstem_data/kanban.json", "{}")
-    assert (".brainstem_data/kanban.json", Why.NO_PLACE) in nest.pack(Form.RAPPLICATION).left_out
+    assert (".brainstem_data/kanban.json", ExclusionReason.NO_PLACE) in nest.pack(
+        EggFormat.RAPPLICATION
+    ).left_out
 
 
-@pytest.mark.parametrize("form", [Form.RAPP1_ORGANISM, Form.RAPP1_RAPPLICATION])
-def test_a_rapp1_egg_is_exact_to_the_byte(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [EggFormat.RAPP1_ORGANISM, EggFormat.RAPP1_RAPPLICATION])
+def test_a_rapp1_egg_is_exact_to_the_byte(nest: Nest, form: EggFormat) -> None:
     path = nest.pack(form, conversations=Told()).path
     members = contents(path)
     said = manifest(members)
@@ -272,7 +282,7 @@ def test_the_published_vector_of_an_organism_comes_out() -> None:
 
 
 def test_rapp1_organism_holds_what_a_twin_egg_holds(nest: Nest) -> None:
-    twin, organism = nest.packed(Form.TWIN), nest.packed(Form.RAPP1_ORGANISM)
+    twin, organism = nest.packed(EggFormat.TWIN), nest.packed(EggFormat.RAPP1_ORGANISM)
     made = {"manifest.json", "integrity.json"}
     assert {name: one for name, one in organism.items() if name not in made} == {
         name: one for name, one in twin.items() if name not in made
@@ -281,7 +291,7 @@ def test_rapp1_organism_holds_what_a_twin_egg_holds(nest: Nest) -> None:
 
 def test_a_rapp1_rapplication_has_only_what_is_admitted(nest: Nest) -> None:
     nest.put(".brainstem_data/kanban/soul.md", "I sort.")
-    packed = nest.pack(Form.RAPP1_RAPPLICATION)
+    packed = nest.pack(EggFormat.RAPP1_RAPPLICATION)
     members = contents(packed.path)
     assert list(members) == [
         *("manifest.json", "agent.py", "rappid.json", "state/board.json", "state/soul.md", "ui.html")
@@ -293,8 +303,8 @@ def test_a_rapp1_rapplication_has_only_what_is_admitted(nest: Nest) -> None:
     assert same(old, Rappid.parse(manifest(members)["rappid"]))
 
 
-@pytest.mark.parametrize("form", [Form.RAPP1_ORGANISM, Form.RAPP1_RAPPLICATION])
-def test_the_signature_of_a_rapp1_egg_lies_beside_it(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [EggFormat.RAPP1_ORGANISM, EggFormat.RAPP1_RAPPLICATION])
+def test_the_signature_of_a_rapp1_egg_lies_beside_it(nest: Nest, form: EggFormat) -> None:
     packed = nest.pack(form)
     assert packed.signature == packed.path.with_name(packed.path.name + ".sig")
     sealed = integrity.check(packed.signature.read_bytes())
@@ -306,10 +316,10 @@ def test_the_signature_of_a_rapp1_egg_lies_beside_it(nest: Nest, form: Form) -> 
     )
 
 
-@pytest.mark.parametrize("form", [form for form in Form if not form.is_rapp1])
+@pytest.mark.parametrize("form", [form for form in EggFormat if not form.is_rapp1])
 @pytest.mark.parametrize("signed", [True, False])
 def test_every_other_egg_says_the_hash_of_every_member_and_who_says_so(
-    nest: Nest, form: Form, signed: bool
+    nest: Nest, form: EggFormat, signed: bool
 ) -> None:
     members = nest.packed(form, key=nest.key if signed else None)
     assert list(members)[-1] == "integrity.json"
@@ -318,8 +328,8 @@ def test_every_other_egg_says_the_hash_of_every_member_and_who_says_so(
     assert (sealed.signer, sealed.signed_at) == (nest.key.fingerprint if signed else "", MOMENT)
 
 
-@pytest.mark.parametrize("form", Form)
-def test_the_same_packed_again_gives_the_same_bytes(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", EggFormat)
+def test_the_same_packed_again_gives_the_same_bytes(nest: Nest, form: EggFormat) -> None:
     first = nest.pack(form, conversations=Told()).path.read_bytes()
     for path in nest.workspace.root.rglob("*"):
         os.utime(path, (1, 1), follow_symlinks=False)
@@ -328,8 +338,8 @@ def test_the_same_packed_again_gives_the_same_bytes(nest: Nest, form: Form) -> N
     assert nest.pack(form, conversations=Told(), at=AT.replace(year=2027)).path.read_bytes() != first
 
 
-@pytest.mark.parametrize("form", Form)
-def test_what_is_packed_opens(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", EggFormat)
+def test_what_is_packed_opens(nest: Nest, form: EggFormat) -> None:
     packed = nest.pack(form, conversations=Told())
     opened = open_egg(packed.path)
     assert opened.seal.signer == nest.key.fingerprint and opened.seal.whole is not False
@@ -342,7 +352,7 @@ def test_what_is_packed_opens(nest: Nest, form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", WHOLE)
-def test_conversations_travel_as_a_chain_that_holds(nest: Nest, form: Form) -> None:
+def test_conversations_travel_as_a_chain_that_holds(nest: Nest, form: EggFormat) -> None:
     told = Told(5)
     members = nest.packed(form, conversations=told)
     assert list(frames.verified(frames.decoded([members["data/frames.json"]]))) == list(told.frames(""))
@@ -355,19 +365,19 @@ def test_told_conversations_go_before_a_file_of_their_name(nest: Nest) -> None:
     assert nest.packed()["data/frames.json"] == b"[]"
     packed = nest.pack(conversations=Told())
     assert b"Hello 0" in contents(packed.path)["data/frames.json"]
-    assert (".brainstem_data/frames.json", Why.NO_PLACE) in packed.left_out
+    assert (".brainstem_data/frames.json", ExclusionReason.NO_PLACE) in packed.left_out
 
 
-@pytest.mark.parametrize("form", [form for form in Form if form is not Form.AGENT])
-def test_memory_stays_when_it_is_told_to(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [form for form in EggFormat if form is not EggFormat.AGENT])
+def test_memory_stays_when_it_is_told_to(nest: Nest, form: EggFormat) -> None:
     packed = nest.pack(form, conversations=Told(), exclude_memory=True)
     assert not [name for name in contents(packed.path) if name.startswith(("data/", "state/"))]
-    assert [left for left in packed.left_out if left.why is Why.MEMORY]
+    assert [left for left in packed.left_out if left.why is ExclusionReason.MEMORY]
 
 
 @pytest.mark.parametrize("form", WHOLE)
 def test_a_soul_and_agents_that_settings_moved_are_where_everybody_looks(
-    nest: Nest, form: Form, tmp_path: Path
+    nest: Nest, form: EggFormat, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "skills").mkdir(parents=True)
@@ -389,14 +399,14 @@ def test_a_soul_and_agents_that_settings_moved_are_where_everybody_looks(
 
 def test_who_has_no_name_cannot_be_packed(bare: Nest) -> None:
     (bare.workspace.root / "soul.md").unlink()
-    assert "soul.md" not in bare.packed(Form.TWIN)
-    with pytest.raises(BadFile, match="soul"):
-        bare.pack(Form.RAPP1_ORGANISM)
+    assert "soul.md" not in bare.packed(EggFormat.TWIN)
+    with pytest.raises(BadFileError, match="soul"):
+        bare.pack(EggFormat.RAPP1_ORGANISM)
     bare.put("rappid.json", "{}")
-    with pytest.raises(BadFile, match=r"rappid\.json"):
+    with pytest.raises(BadFileError, match=r"rappid\.json"):
         bare.pack()
     (bare.workspace.root / "rappid.json").unlink()
-    with pytest.raises(NoSuchTwin):
+    with pytest.raises(NoSuchTwinError):
         bare.pack()
 
 
@@ -408,34 +418,34 @@ def test_every_rappid_in_circulation_is_carried_byte_for_byte(bare: Nest, text: 
     content = json.dumps({"rappid": text, "more": {"kept": [1, 2]}}, indent=1).encode()
     bare.put("rappid.json", content)
     assert Rappid.parse(text).form == form
-    for shape in (Form.TWIN, Form.ORGANISM, Form.BRAINSTEM):
+    for shape in (EggFormat.TWIN, EggFormat.ORGANISM, EggFormat.BRAINSTEM):
         members = bare.packed(shape)
         assert members["rappid.json"] == content and manifest(members)["rappid"] == text
     if form == "twin":
-        with pytest.raises(BadFile, match="RAPP/1"):
-            bare.pack(Form.RAPP1_ORGANISM)
+        with pytest.raises(BadFileError, match="RAPP/1"):
+            bare.pack(EggFormat.RAPP1_ORGANISM)
     else:
-        members = bare.packed(Form.RAPP1_ORGANISM)
+        members = bare.packed(EggFormat.RAPP1_ORGANISM)
         assert members["rappid.json"] == content and manifest(members)["payload"] == {"_migrated_from": text}
         assert same(Rappid.parse(text), Rappid.parse(manifest(members)["rappid"]))
 
 
 def test_names_in_a_rapp1_egg_are_composed(bare: Nest) -> None:
     bare.put(".brainstem_data/" + unicodedata.normalize("NFD", "Köln.md"))
-    assert "data/" + unicodedata.normalize("NFC", "Köln.md") in bare.packed(Form.RAPP1_ORGANISM)
-    assert "data/" + unicodedata.normalize("NFD", "Köln.md") in bare.packed(Form.TWIN)
+    assert "data/" + unicodedata.normalize("NFC", "Köln.md") in bare.packed(EggFormat.RAPP1_ORGANISM)
+    assert "data/" + unicodedata.normalize("NFD", "Köln.md") in bare.packed(EggFormat.TWIN)
 
 
 @pytest.mark.parametrize(
     "names", [("A.md", "a.md"), ("Köln", unicodedata.normalize("NFD", "Köln")), ("x", "X/y")]
 )
-@pytest.mark.parametrize("form", [Form.TWIN, Form.RAPP1_ORGANISM])
+@pytest.mark.parametrize("form", [EggFormat.TWIN, EggFormat.RAPP1_ORGANISM])
 def test_two_files_that_are_one_elsewhere_are_refused_not_lost(
-    bare: Nest, names: tuple[str, str], form: Form
+    bare: Nest, names: tuple[str, str], form: EggFormat
 ) -> None:
     for name in names:
         bare.put(f".brainstem_data/{name}")
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         bare.pack(form)
     assert not (bare.folder / f"{form}.egg").exists()
 
@@ -445,7 +455,7 @@ def test_a_name_that_no_egg_may_carry_is_said_not_lost(bare: Nest, name: str) ->
     (bare.workspace.data / name).write_text("x")
     try:
         members = bare.packed()
-    except BadFile as error:
+    except BadFileError as error:
         assert "name" in str(error)
     else:
         assert f"data/{name}" in members, "it was carried after all"
@@ -454,14 +464,14 @@ def test_a_name_that_no_egg_may_carry_is_said_not_lost(bare: Nest, name: str) ->
 def test_too_many_files_for_rapp1_are_refused(bare: Nest) -> None:
     for number in range(4400):
         (bare.workspace.data / f"{number:0150d}").write_bytes(b"")
-    with pytest.raises(BadFile, match="too many"):
-        bare.pack(Form.RAPP1_ORGANISM)
-    assert len(bare.packed(Form.TWIN)) > 4400
+    with pytest.raises(BadFileError, match="too many"):
+        bare.pack(EggFormat.RAPP1_ORGANISM)
+    assert len(bare.packed(EggFormat.TWIN)) > 4400
 
 
 def test_progress_ends_at_everything(nest: Nest) -> None:
     nest.put(".brainstem_data/large", os.urandom(3 << 20))
-    for form in Form:
+    for form in EggFormat:
         told: list[tuple[int, int]] = []
         nest.pack(
             form, conversations=Told(), progress=lambda done, total, told=told: told.append((done, total))
@@ -480,15 +490,15 @@ def test_python_reads_a_large_member_too(bare: Nest) -> None:
 def test_an_egg_is_not_written_over_another_by_chance(nest: Nest) -> None:
     target = nest.folder / "twin.egg"
     target.write_text("precious")
-    with pytest.raises(TwinConflict, match="exists"):
+    with pytest.raises(TwinConflictError, match="exists"):
         nest.pack(overwrite=False)
     assert target.read_text() == "precious"
     nest.pack(overwrite=True)
     assert contents(target)
 
 
-@pytest.mark.parametrize("form", [Form.TWIN, Form.AGENT])
-def test_what_to_pack_must_be_said_and_only_where_it_is_asked(nest: Nest, form: Form) -> None:
+@pytest.mark.parametrize("form", [EggFormat.TWIN, EggFormat.AGENT])
+def test_what_to_pack_must_be_said_and_only_where_it_is_asked(nest: Nest, form: EggFormat) -> None:
     with pytest.raises(ValueError, match="packs"):
         nest.pack(form, item="" if form.needs_item else "kanban")
 
@@ -501,6 +511,6 @@ def test_what_changes_between_hashing_and_writing_is_not_packed_half(nest: Nest,
                 self.count = later
             return super().frames(key)
 
-    with pytest.raises(TwinConflict, match="changed while it was packed"):
-        nest.pack(Form.RAPP1_ORGANISM, conversations=Talking())
+    with pytest.raises(TwinConflictError, match="changed while it was packed"):
+        nest.pack(EggFormat.RAPP1_ORGANISM, conversations=Talking())
     assert not list(nest.folder.glob("*.egg"))
