@@ -1,1 +1,1 @@
-"""Floor 3, what lives on disk: rappid, workspace, lifecycle, eggs, cartridges."""
+"""Layer 3, state on disk: workspaces, eggs, installing, lifecycle, cartridges."""

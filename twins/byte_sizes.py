@@ -1,4 +1,4 @@
-"""How numbers of bytes are worded."""
+"""Numbers of bytes as text for people."""
 
 from __future__ import annotations
 

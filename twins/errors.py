@@ -44,7 +44,7 @@ class NoSuchTwinError(TwinError):
 
 
 class TwinConflictError(TwinError):
-    """What is on disk does not allow it: the place is taken, the twin is in another state."""
+    """The state on disk does not allow it: the place is taken, the twin is in another state."""
 
     code = "twin_conflict"
     status = 409
@@ -67,13 +67,13 @@ class BadEggError(TwinError):
     exit_code = 5
 
 
-class HostileEgg(BadEggError):
+class HostileEggError(BadEggError):
     """An egg made to do harm: names outside its folder, links, bombs. Refused whole, nothing was written."""
 
     code = "hostile_egg"
 
 
-class UnknownEgg(BadEggError):
+class UnknownEggError(BadEggError):
     """A cartridge of no known kind; never guessed at (RAPP v1 §18.10.2)."""
 
     code = "unknown_egg"

@@ -1,1 +1,1 @@
-"""Cartridges: JSON files that hold something living. Load, run, save, and again, on any machine."""
+"""Cartridges: JSON files that hold a buddy or a LisPy agent. Load, run, save, on any machine."""

@@ -1,4 +1,4 @@
-"""What a buddy does, what comes of it, and how it is told."""
+"""Actions of a buddy, their results, and the text that tells them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG_CAP = 100
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """What came of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
+    """The result of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
     ``done``: whether it was done at all."""
 
     document: Document
@@ -127,7 +127,7 @@ def _recalled(organism: Document, text: str) -> list[Any]:
 
 
 def _moved(before: Document, after: Document) -> bool:
-    """Whether anything is new but the moment up to which time was reckoned."""
+    """True when anything is new but the moment up to which time was reckoned."""
     return {**before, "_meta": None} != {**after, "_meta": None}
 
 

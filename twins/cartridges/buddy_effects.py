@@ -1,4 +1,4 @@
-"""What can be done with a buddy, and what it brings and costs, as published."""
+"""Actions on a buddy, with their gains and costs, as published."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Action(StrEnum):
-    """What can be done with a buddy, as published."""
+    """An action on a buddy, as published."""
 
     FEED = "feed"
     PET = "pet"
@@ -22,7 +22,7 @@ class Action(StrEnum):
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What an action changes: gains, and ``needs`` energy before it is done at all."""
+    """Changes by an action: gains, and the energy it ``needs`` to be done at all."""
 
     xp: int = 0
     energy: int = 0
@@ -44,6 +44,6 @@ EFFECTS = {
     Action.STATUS: Effect(),
 }
 FOUND_SOMETHING = Effect(xp=2)
-"""What exploring brings beside, when something was found."""
+"""Additional gains of exploring, when something was found."""
 PULSE = 5
-"""How far the mood of a place moves the mood of who explores it."""
+"""The share of a place's mood that the explorer takes on."""

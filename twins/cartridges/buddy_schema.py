@@ -37,7 +37,7 @@ THRESHOLDS = {"egg": 0, "hatchling": 0, "juvenile": 50, "adult": 200, "elder": 1
 
 
 def meta() -> dict[str, Any]:
-    """What every document of this shape begins with."""
+    """The first fields of every document of this shape."""
     return {"type": BUDDY_TYPE, "version": 1, "format": ".rappter.egg"}
 
 

@@ -19,7 +19,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 def buddy_status(buddy: Document) -> dict[str, Any]:
-    """How a buddy (in the published shape) is: ``{name, stage, mood, feels, energy, xp}``.
+    """The status of a buddy (in the published shape): ``{name, stage, mood, feels, energy, xp}``.
 
     ``mood`` and ``energy`` go from 0 to 100; ``feels`` is the mood in a word.
     """
@@ -29,7 +29,7 @@ def buddy_status(buddy: Document) -> dict[str, Any]:
 
 
 class StatusCache:
-    """How the buddies of a home are, one workspace at a time."""
+    """The statuses of the buddies of a home, one workspace at a time."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Stamp, Document | None]] = {}

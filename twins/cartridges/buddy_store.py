@@ -1,4 +1,4 @@
-"""Where a buddy lives in its twin's workspace: ``.brainstem_data/buddy.json``, in the published shape.
+"""Stores a buddy in its twin's workspace: ``.brainstem_data/buddy.json``, in the published shape.
 
 A hatched egg lies beside it as it came, ``buddy.rappter.egg``. Whoever first looks for the buddy finds only
 that and takes it in; the shell stays.
@@ -37,7 +37,7 @@ class BuddyStore:
         self.shell = workspace.data / SHELL
 
     def is_empty(self) -> bool:
-        """Whether no buddy lives here."""
+        """True when no buddy lives here."""
         return not self.files.exists(self.path) and not self.files.exists(self.shell)
 
     def read(self) -> Document:
@@ -166,7 +166,7 @@ class BuddyStore:
 
 
 def is_buddy(workspace: Workspace) -> bool:
-    """Whether whoever lives in a workspace is a buddy."""
+    """True when whoever lives in a workspace is a buddy."""
     try:
         return Identity.read(workspace.root).kind == KIND
     except (NoSuchTwinError, BadFileError):

@@ -103,7 +103,7 @@ def save(
 
 
 def signer_of(digest: str, signature: bytes, *, name: str) -> tuple[str, tuple[str, ...]]:
-    """Who signed the file ``name`` of that SHA-256, and what a person should know."""
+    """The signer of the file ``name`` of that SHA-256, and what a person should know."""
     try:
         sealed = integrity.check(signature)
         sealed.covers(digest)

@@ -35,7 +35,7 @@ class CartridgeDiff:
 
 
 def compare(before: Document, after: Document) -> CartridgeDiff:
-    """What leads from one to the other. Lists are compared by their items, so one that came first or was
+    """The changes from one to the other. Lists are compared by their items, so one that came first or was
     dropped moves nothing; a frozen machine counts as one thing. Raises ``BadCartridgeError``."""
     shape = ""
     if is_lispy(before) and is_lispy(after):

@@ -62,7 +62,7 @@ def file_name(document: Document) -> str:
 
 
 def shell_name(document: Document) -> str:
-    """What the file of a hatched egg is kept as: its body's hash."""
+    """The name for the file of a hatched egg: its body's hash."""
     digest = document["body"]["sha256"]
     assert re.fullmatch("[0-9a-f]{64}", digest)
     return f"{digest}.egg"

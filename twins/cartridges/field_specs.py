@@ -13,7 +13,7 @@ STAGES = ("egg", "hatchling", "juvenile", "adult", "elder")
 
 
 class FieldSpec:
-    """What a field may be: a test and the words for it."""
+    """The form of a field: a test and the words for it."""
 
     def __init__(self, what: str, test: Callable[[Any], bool]) -> None:
         self.what = what

@@ -65,7 +65,7 @@ def canonical(value: Any) -> bytes:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal as JSON: 1, 1.0 and true are three different things."""
+    """True when two JSON values are equal as JSON: 1, 1.0 and true are three different things."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -76,7 +76,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def levels(value: Any) -> int:
-    """How many objects and lists lie inside each other, the outermost counted."""
+    """The depth of nested objects and lists, the outermost counted."""
     return sum(1 for _ in strict_json.levels(value)) if isinstance(value, dict | list) else 0
 
 

@@ -1,4 +1,4 @@
-"""What turns one JSON document into another, as data: carried along in a cartridge, or shown as a diff.
+"""Changes between two JSON documents, as data: carried along in a cartridge, or shown as a diff.
 
 An edit is ``{"at": [keys and indexes], "was": value, "is": value}``; without ``was`` it adds, without
 ``is`` it takes away.
@@ -15,7 +15,7 @@ from twins.cartridges.json_documents import canonical, same
 Path = list[str | int]
 Edit = dict[str, Any]
 Whole = Callable[[Path, Any, Any], bool]
-"""Whether two different objects or lists at a path are to be exchanged whole instead of part by part."""
+"""True when two different objects or lists at a path are to be exchanged whole instead of part by part."""
 
 
 def between(before: Any, after: Any, *, whole: Whole | None = None) -> list[Edit]:
@@ -45,12 +45,12 @@ def lines(found: list[Edit]) -> list[str]:
 
 
 def has(document: Any, at: Path) -> bool:
-    """Whether something lies at a path."""
+    """True when something lies at a path."""
     return _find(document, at)[0]
 
 
 def get(document: Any, at: Path) -> Any:
-    """What lies at a path; None without anything there."""
+    """The value at a path; None without one."""
     return _find(document, at)[1]
 
 

@@ -62,7 +62,7 @@ FIELDS = {
 
 
 def is_lispy(document: Document) -> bool:
-    """Whether this is a ``.lispy.json``, by what is in it."""
+    """True when this is a ``.lispy.json``, by what is in it."""
     meta = document.get("_meta")
     return isinstance(meta, dict) and meta.get("type") == TYPE
 
@@ -81,7 +81,7 @@ def checked(document: Document, *, name: str = "The cartridge") -> None:
 
 
 def agent_id(document: Document) -> str:
-    """Whose cartridge it is; "agent" where it does not say."""
+    """The owner of the cartridge; "agent" where it does not say."""
     return str(document["_meta"].get("agent_id") or "agent")
 
 
@@ -100,7 +100,7 @@ def entry_of(document: Document) -> str:
 
 
 def dialect_of(document: Document) -> str:
-    """Which LisPy its programs are in."""
+    """The dialect of LisPy of its programs."""
     return str(document.get("dialect") or ("core" if document.get("schema") == SCHEMA else "rappterbook"))
 
 

@@ -39,7 +39,7 @@ _GIVEN = frozenset({"prev-result", "echo-frame", "agent-id", "prior-echo"})
 
 @dataclass(slots=True, frozen=True)
 class RunResult:
-    """What came of running. ``document``: the cartridge as it is to be saved.
+    """The result of a run. ``document``: the cartridge as it is to be saved.
 
     ``status``: done, error (the last frame failed), frozen (out of steps), waiting (for input).
     ``output``: what all frames wrote. ``frames``: ``{frame, result | error}`` each. ``notes``: what a person
@@ -104,7 +104,7 @@ def run(
 
 
 def inspect(document: Document, *, ceiling: Limits = CEILING) -> str:
-    """What a frozen machine is doing, for people; "" when none is under way. Raises ``BadCartridgeError``."""
+    """A summary of a frozen machine for people; "" when none is under way. Raises ``BadCartridgeError``."""
     checked(document)
     image = document.get("continuation", {}).get("image")
     return _thawed(image, ceiling).inspect() if image is not None else ""
@@ -209,7 +209,7 @@ class _Run:
         self.document["echoes"] = [*self.document.get("echoes", []), echo][-MAX_ECHOES:]
 
     def _env(self) -> dict[str, Any]:
-        """What earlier frames defined. A value that somebody changed in ``env`` counts before the exact one."""
+        """The definitions of earlier frames. A value that somebody changed in ``env`` counts before the exact one."""
         plain = self.document.get("env", {})
         exact = self.document.get("env_wire")
         if exact is None:  # as published
@@ -273,7 +273,7 @@ def _wire(value: Any) -> dict[str, Any] | None:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether JSON says exactly this value."""
+    """True when JSON says exactly this value."""
     kind = type(value)
     if kind is list:
         return all(map(_is_json, value))

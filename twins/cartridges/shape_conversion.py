@@ -39,7 +39,7 @@ def convert(document: Document, to: Shape) -> Document:
 
 
 class _KeyMap(msgspec.Struct, frozen=True):
-    """How one shape says things: in the words of the Buddy's shape, and out of them."""
+    """A conversion of one shape to the keys of the Buddy's shape, and back."""
 
     to_buddy: Callable[[Document], Document]
     from_buddy: Callable[[Document], Document]
@@ -93,7 +93,7 @@ def _cross(document: Document, shape: Shape, to: Shape) -> Document:
 
 
 def _lost(old: Document, new: Document, shape: Shape, to: Shape) -> dict[str, Any] | None:
-    """What ``new`` cannot tell of ``old``: the way back is walked and compared.
+    """The parts of ``old`` that ``new`` cannot hold: the way back is walked and compared.
 
     What would be filled in anyway is not carried; and since what is filled in can depend on what is
     carried, the way back is walked until nothing is missing.
@@ -150,7 +150,7 @@ def _unpacked(document: Document, shape: Shape) -> tuple[Document, dict[str, Any
 
 
 def _holder(document: Document, shape: Shape) -> Document:
-    """Where the carried part lies: the organism in the Buddy's shape, else the document."""
+    """The holder of the carried part: the organism in the Buddy's shape, else the document."""
     holder: Document = document["organism"] if shape is Shape.BUDDY else document
     return holder
 

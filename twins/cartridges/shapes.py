@@ -33,7 +33,7 @@ CARRIED = "_rappd"
 
 
 class Shape(StrEnum):
-    """Which of the three a document has; the value is what carries its name in files."""
+    """One of the three shapes of a document; the value is what carries its name in files."""
 
     SEED = "rappter-egg/1.0"
     BUDDY = "rappter.egg"
@@ -128,7 +128,7 @@ _FRAMEWORK = {
 
 
 def shape_of(document: Document) -> Shape | None:
-    """Which shape this is; None when it is no ``.rappter.egg`` at all.
+    """The shape of a document; None when it is no ``.rappter.egg`` at all.
 
     Raises ``BadCartridgeError`` for a document that claims more than one.
     """

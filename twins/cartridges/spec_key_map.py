@@ -80,7 +80,7 @@ def complete(document: Document) -> None:
 
 
 def _state(body: Document) -> Any:
-    """What a body tells of the organism, alone or beside XML."""
+    """The organism's fields in a body, alone or beside XML."""
     if body["kind"] == "state_json":
         return body["content"]
     return body["content"].get("state_json", body["content"].get("state")) if body["kind"] == "hybrid" else {}

@@ -1,1 +1,1 @@
-"""Eggs: files that hold something living. Archives, opening, packing (RAPP v1 §18.10)."""
+"""Eggs: the parsed form, integrity, encryption, frames, egg strings (RAPP v1 §18.10)."""

@@ -8,7 +8,7 @@ _DIGITS = 64
 
 
 def are_digests(found: Collection[object]) -> bool:
-    """Whether each is 64 digits in small hexadecimal."""
+    """True when each is 64 digits in small hexadecimal."""
     try:
         joined = "".join(found)  # type: ignore[arg-type]  # what is no text is refused here
     except TypeError:

@@ -55,7 +55,7 @@ def _recipient(key: X25519PrivateKey) -> str:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a file says, by its first bytes, that it is sealed. Raises ``OSError``."""
+    """True when a file says, by its first bytes, that it is sealed. Raises ``OSError``."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
@@ -192,7 +192,7 @@ def _check_header(sealed: _Watched) -> None:
 
 
 def _what_happened(source: _Watched, target: _Watched) -> TwinError:
-    """What age's error is called outward: a file's trouble if there was one, else the bytes do not hold."""
+    """The error to raise for one of age's: a file's if there was one, else that the bytes do not hold."""
     for file in (target, source):
         if file.trouble is not None:
             return _from_disk(file.trouble, file.name)

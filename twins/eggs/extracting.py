@@ -23,7 +23,7 @@ def lay_out(opened: ParsedEgg, into: Path) -> int:
     """Writes every part under its name in the egg, and the manifest, into the new folder ``into``; how many
     files there are.
 
-    Whole or not at all. Raises ``TwinConflictError`` when something is there already, ``HostileEgg`` for names
+    Whole or not at all. Raises ``TwinConflictError`` when something is there already, ``HostileEggError`` for names
     that would be one file, or lie elsewhere, ``DiskFullError``.
     """
     if os.path.lexists(into):

@@ -22,7 +22,7 @@ from twins.errors import BadEggError
 
 SCHEMA: Final = "rapp-frame/1.0"
 MEMBER: Final = "data/frames.json"
-"""Where the frames lie in an egg."""
+"""The path of the frames in an egg."""
 MAX_WHOLE: Final = 64 << 20
 """Bytes of a frames file that is not written one frame a line, and so is read at once."""
 MAX_LINE: Final = 16 << 20
@@ -34,14 +34,14 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class ConversationSource(Protocol):
-    """Where a twin's conversations are kept."""
+    """Gives a twin's conversations."""
 
     def frames(self, key: str) -> Iterator[Frame]:
         """The frames of the twin with that key, each stream in its order."""
 
 
 class ConversationSink(Protocol):
-    """Where a hatched twin's conversations go."""
+    """Takes a hatched twin's conversations."""
 
     def restore(self, key: str, frames: Iterable[Frame]) -> int:
         """Takes in verified frames for the twin with that key; returns how many were new."""
@@ -77,7 +77,7 @@ def hash_of(frame: Frame) -> str:
 
 
 def holds(frame: Frame) -> bool:
-    """Whether the frame's hash is right under any published spelling of its payload."""
+    """True when the frame's hash is right under any published spelling of its payload."""
     previous, payload = frame["prev_hash"], frame["payload"]
     links = (previous,) if previous else ("", "null", "None")
     try:

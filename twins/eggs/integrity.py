@@ -28,7 +28,7 @@ SCHEMA: Final = "rappd-integrity/1.0"
 MEMBER: Final = "integrity.json"
 """The member's name in an egg."""
 SIGNATURE_SUFFIX: Final = ".sig"
-"""What is appended to a file's name for the one that lies beside it."""
+"""The suffix of the file that lies beside the one it is about."""
 DOMAIN: Final = b"rappd/egg-integrity\n"
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
@@ -99,7 +99,7 @@ def check(octets: bytes) -> SignedManifest:
 
 
 def _fault(said: dict[str, Any]) -> str:
-    """What is wrong with the object's shape, "" when nothing is."""
+    """The error in the object's shape, "" for none."""
     if said.get("schema") != SCHEMA:
         return f"is not of schema {SCHEMA}"
     if said.keys() not in (_KEYS, _SIGNED_KEYS):

@@ -1,4 +1,4 @@
-"""What every egg is once it is open, whatever family it came from: parts with a role and a place."""
+"""An open egg of any family: parts with a role and a place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twins.workspace.rappid import Rappid
 
 
 class Role(StrEnum):
-    """What a part is for. Code has the roles AGENT, SERVICE and SLOT, and only these."""
+    """The purpose of a part. Code has the roles AGENT, SERVICE and SLOT, and only these."""
 
     IDENTITY = "identity"
     SOUL = "soul"
@@ -29,12 +29,12 @@ class Role(StrEnum):
 
     @property
     def is_code(self) -> bool:
-        """Whether a part of this role would run here."""
+        """True when a part of this role would run here."""
         return self in (Role.AGENT, Role.SERVICE, Role.SLOT)
 
 
 class Destination(StrEnum):
-    """Where an egg hatches to."""
+    """The destination of an egg."""
 
     TWIN = "twin"
     """``twins/<key>/``."""
@@ -73,7 +73,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What an egg says about its own wholeness, and whether that held.
+    """An egg's statement about its own integrity, and whether that held.
 
     ``whole``: every member matched a hash that the egg carries (None: it carries none).
     ``signer``: fingerprint (64 hex) of the key whose signature held, "" without one. A signature says
@@ -84,7 +84,7 @@ class Seal(msgspec.Struct, frozen=True):
     signer: str = ""
     sealed_at: str = ""
     listed: int = 0
-    """How many files it carries a hash of."""
+    """The number of files it carries a hash of."""
     checked: bool = True
     """False: opened for a look; its files were not read, and ``whole`` is None."""
 
@@ -112,7 +112,7 @@ class ParsedEgg:
     answer: str = ""
     """For ``Destination.ANSWER``: what to tell the person. Elsewhere what he ought to know besides."""
     folder: str = ""
-    """Where it hatches to, below the home: ``twins/<key>``, ``brainstem``, ``factories/<key>``; "" for nowhere.
+    """The destination below the home: ``twins/<key>``, ``brainstem``, ``factories/<key>``; "" for nowhere.
     The parts of an ``ANSWER`` that is a neighborhood have targets below the home itself."""
     file: str = ""
     """The file's name, for what is said about it."""

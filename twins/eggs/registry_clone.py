@@ -19,7 +19,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.detected import part_of, text
 from twins.eggs.readers.formats import SEEDS
 from twins.eggs.readers.strict_json import parse_object
-from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
+from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
 from twins.workspace.identity_file import read_regular
 from twins.zip.names import safe_component, safe_path, shown
 
@@ -32,7 +32,7 @@ _SEED = re.compile(r"\d{1,22}")
 
 @dataclass(slots=True, frozen=True)
 class Resolved:
-    """What one seed stands for. ``error`` says why there is no ``content``; ``name`` is "" when unknown."""
+    """The agent of one seed. ``error`` says why there is no ``content``; ``name`` is "" when unknown."""
 
     seed: int
     name: str = ""
@@ -85,7 +85,7 @@ class RegistryClone:
         return encode(seeds)
 
     def resolve(self, seeds: Sequence[int]) -> list[Resolved]:
-        """What each seed stands for, in their order: the agent's file, verified, or why there is none."""
+        """The agent of each seed, in their order: its file, verified, or why there is none."""
         return [self._resolve(seed) for seed in seeds]
 
     def open_string(self, given: str) -> ParsedEgg:
@@ -124,7 +124,7 @@ class RegistryClone:
         )
 
     def _meant(self, name: str) -> str:
-        """What to do about a name that the registry does not have."""
+        """Advice about a name that the registry does not have."""
         import difflib
 
         known = [one for one in self._by_name if one not in self._buried]
@@ -147,7 +147,7 @@ class RegistryClone:
             return Resolved(seed, name, error=str(error).rstrip("."))
 
     def _read(self, row: dict[str, Any]) -> bytes:
-        """The agent's file with ``\\n`` line ends. Raises ``BadFileError``, ``HostileEgg``."""
+        """The agent's file with ``\\n`` line ends. Raises ``BadFileError``, ``HostileEggError``."""
         file, digest = row.get("_file"), row.get("_sha256")
         if text((row, "name")) in self._buried:
             raise BadFileError("it was withdrawn from the registry", do="")
@@ -160,7 +160,7 @@ class RegistryClone:
         path = self.root / safe_path(file)
         root = os.path.realpath(self.root)
         if os.path.commonpath([os.path.realpath(path), root]) != root:
-            raise HostileEgg(f"{shown(file)} leads out of the registry's copy", do="")
+            raise HostileEggError(f"{shown(file)} leads out of the registry's copy", do="")
         content = read_regular(path, _AGENT_BYTES)
         if content is None:
             raise BadFileError(f"the copy holds no {shown(file)}", do="")
@@ -171,7 +171,7 @@ class RegistryClone:
 
 
 def install_filename(row: dict[str, Any]) -> str:
-    """The name that an agent's file gets: the registry's, or by the published rule. Raises ``HostileEgg``."""
+    """The name that an agent's file gets: the registry's, or by the published rule. Raises ``HostileEggError``."""
     told = row.get("_install_filename")
     if isinstance(told, str) and told.endswith("_agent.py"):
         return safe_component(told)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""File operations in folders that other programs write to."""

@@ -21,7 +21,7 @@ _CHUNK = 1 << 20
 
 
 class FileKind(StrEnum):
-    """What lies at a place."""
+    """The kind of an entry."""
 
     NOTHING = "nothing"
     FILE = "file"
@@ -34,7 +34,7 @@ class FileKind(StrEnum):
 
 
 class FoundFile(msgspec.Struct, frozen=True):
-    """What lies at a place; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
+    """An entry of a folder; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
 
     kind: FileKind
     size: int = 0
@@ -96,7 +96,7 @@ class LinkFreeFolder:
         return handle
 
     def find(self, path: str) -> FoundFile:
-        """What lies at ``path``."""
+        """The entry at ``path``."""
         above, name = split(path)
         try:
             found = os.stat(name, dir_fd=self.folder(above), follow_symlinks=False)
@@ -180,7 +180,7 @@ class LinkFreeFolders(dict[str, LinkFreeFolder]):
 
 
 def name_of(folder: Path, home: Path) -> str:
-    """How a folder is written down: relative to the home, so that it holds after a move; else absolute."""
+    """A folder's name in records: relative to the home, so that it holds after a move; else absolute."""
     return folder.relative_to(home).as_posix() if folder.is_relative_to(home) else str(folder)
 
 

@@ -1,1 +1,1 @@
-"""The one way to install bytes: verify, plan, stage, move, receipt; and back again."""
+"""The one installer: verify, plan, stage, move, receipt; and rollback."""

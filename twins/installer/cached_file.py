@@ -23,7 +23,7 @@ class CachedFile(Generic[Content]):
         self._loaded: tuple[tuple[int, int, int] | None, Content] | None = None
 
     def content(self) -> Content:
-        """What the file holds now. Raises what ``decode`` raises; then nothing older is given out."""
+        """The file's content now. Raises what ``decode`` raises; then nothing older is given out."""
         try:
             stamp: tuple[int, int, int] | None = _stamp(self._path.stat())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What can go wrong between an egg and its place. Nothing is half-written, whatever it was."""
+"""Errors between an egg and its place. Nothing is half-written, whatever it was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twins.errors import TwinConflictError, TwinError
 
 
 class PlanChangedError(TwinConflictError):
-    """What was approved is not what would happen now; nothing was written."""
+    """The plan differs from the approved one; nothing was written."""
 
     code = "plan_changed"
 
@@ -53,7 +53,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
-    """What a failure of the disk is called outward. ``needs``: bytes that were to be written."""
+    """The outward error for a failure of the disk. ``needs``: bytes that were to be written."""
     if error.errno in _FULL:
         return DiskFullError(
             f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(needs)}, rerun."

@@ -88,7 +88,7 @@ def hatch_plan(
 
 
 def _check_code(tree: StagedTree) -> None:
-    """What is staged as code is what the plan saw."""
+    """Checks that the code staged is the code that the plan saw."""
     for row in tree.plan.placed:
         if row.new and tree.written[row.target].sha256 != row.new:
             raise BadEggError(

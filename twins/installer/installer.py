@@ -32,7 +32,7 @@ from twins.workspace.workspace import Workspace
 
 
 class HatchResult(msgspec.Struct):
-    """What a hatching did. ``receipt`` is None when there was nothing to do, or only an ``answer`` to give.
+    """The result of a hatching. ``receipt`` is None when there was nothing to do, or only an ``answer`` to give.
 
     ``released``: code that was held and now comes from somebody trusted. ``conversations``: frames that
     were new to the threads; None while they wait for the daemon, or when there are none.
@@ -85,9 +85,9 @@ class Installer:
         self._conversations = conversations
 
     def plan(self, opened: ParsedEgg, *, overwrite: Iterable[Category | str] = ()) -> Plan:
-        """What hatching ``opened`` would do now. Writes nothing.
+        """The plan for hatching ``opened`` now. Writes nothing.
 
-        Raises ``HostileEgg``, ``BadEggError``, and ``TwinConflictError`` when somebody else lives there, or the twin
+        Raises ``HostileEggError``, ``BadEggError``, and ``TwinConflictError`` when somebody else lives there, or the twin
         is archived or was purged.
         """
         if opened.destination is Destination.ANSWER:

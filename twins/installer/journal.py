@@ -1,4 +1,4 @@
-"""What a hatching or a rollback moves where, written down before the first move."""
+"""The moves of a hatching or a rollback, written down before the first move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the house itself writes into a workspace when an egg hatches: events, the soul's history, a receipt.
+"""Records that rappd writes into a workspace when an egg hatches: events, the soul's history, a receipt.
 
 Everything is written into the staged tree, so that it comes to its place together with the egg's files.
 """
@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from twins.eggs.parsed_egg import Destination, Role
-from twins.errors import BadEggError, BadFileError, HostileEgg
+from twins.errors import BadEggError, BadFileError, HostileEggError
 from twins.fs.link_free_walk import FileKind, LinkFreeFolder
 from twins.installer.planning import Action, Plan
 from twins.installer.receipts import published_receipt
@@ -51,12 +51,12 @@ class StagedTree(msgspec.Struct):
 
 
 def changes_workspace(plan: Plan) -> bool:
-    """Whether any file is placed; conversations alone are none."""
+    """True when any file is placed; conversations alone are none."""
     return any(not to_threads(row.role, plan.opened.destination) for row in plan.placed)
 
 
 def check_identity(tree: StagedTree) -> None:
-    """A twin is who its egg says: nobody moves in under another's name. Raises ``HostileEgg``, ``BadEggError``."""
+    """A twin is who its egg says: nobody moves in under another's name. Raises ``HostileEggError``, ``BadEggError``."""
     opened = tree.plan.opened
     if opened.destination is not Destination.TWIN or opened.rappid is None:
         return
@@ -71,7 +71,7 @@ def check_identity(tree: StagedTree) -> None:
             f"{opened.name} is damaged ({IDENTITY_FILE}); nothing was written.", do="Get it again."
         ) from error
     if not same(found.rappid, opened.rappid):
-        raise HostileEgg(
+        raise HostileEggError(
             f"{opened.name} claims to be somebody else than its {IDENTITY_FILE} says; refused whole",
             do="don't use it",
         )

@@ -1,4 +1,4 @@
-"""What a piece of code would reach for, as far as its text tells without running it.
+"""The access that a piece of code needs, as far as its text tells without running it.
 
 A help for whoever reads the plan, not a wall: code can hide what it does. The walls are the worker's.
 """
@@ -35,7 +35,7 @@ CODE_MADE = "code it makes itself"
 
 
 def reaches_for(source: bytes) -> list[str]:
-    """What the code wants, sorted, in words for people: the network, other programs, package names."""
+    """The access that the code needs, sorted, in words for people: the network, other programs, package names."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -26,19 +26,19 @@ _ROOT = Path("/")
 
 
 class Action(StrEnum):
-    """What happens to one part. A part that is created or replaced may be quarantined besides."""
+    """The action on one part. A part that is created or replaced may be quarantined besides."""
 
     CREATE = "create"
     KEEP = "keep"
-    """What is there stays."""
+    """The present file stays."""
     REPLACE = "replace"
-    """What is there is kept aside, for a rollback."""
+    """The present file is kept aside, for a rollback."""
     REFUSE = "refuse"
     """The part stays in the egg."""
 
 
 class Standing(StrEnum):
-    """Who signed an egg, as seen from here."""
+    """The standing of an egg's signer, as seen from here."""
 
     SELF = "self"
     TRUSTED = "trusted"
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def writes(self) -> bool:
-        """Whether the part is placed."""
+        """True when the part is placed."""
         return self.action in (Action.CREATE, Action.REPLACE)
 
     def as_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Row:
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """What hatching would do. ``digest`` changes when the egg, the options or any touched file does.
+    """The steps of a hatching. ``digest`` changes when the egg, the options or any touched file does.
 
     ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
     """
@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def trusted(self) -> bool:
-        """Whether the egg's code may run at once: whole, and signed by this home or somebody trusted."""
+        """True when the egg's code may run at once: whole, and signed by this home or somebody trusted."""
         return _is_trusted(self.opened, self.standing)
 
     def as_json(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def make_plan(
     held: QuarantineList,
     signer_name: str = "",
 ) -> Plan:
-    """The plan for an egg on its ground. Raises ``HostileEgg`` or ``BadEggError`` for the egg as a whole."""
+    """The plan for an egg on its ground. Raises ``HostileEggError`` or ``BadEggError`` for the egg as a whole."""
     if opened.seal.whole is False:
         raise BadEggError(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
     _check_names(opened.parts)

@@ -43,7 +43,7 @@ Holds = Mapping[str, Mapping[str, QuarantineEntry]]
 
 
 class QuarantineList:
-    """Which files are held. Other processes' changes are seen; asking costs one ``stat``.
+    """The files that are held. Other processes' changes are seen; asking costs one ``stat``.
 
     A damaged file raises ``BadFileError`` from every question: what cannot be read lets nothing run.
     """
@@ -70,12 +70,12 @@ class QuarantineList:
             self._write(known)
 
     def is_held(self, path: Path | str, sha256: str) -> bool:
-        """Whether the file at ``path`` must not run with the content of that hash."""
+        """True when the file at ``path`` must not run with the content of that hash."""
         known = self._file.content()
         return sha256 in known.hashes and sha256 in known.holds.get(self.key_of(path), ())
 
     def why(self, path: Path | str, sha256: str) -> str:
-        """Why the file at ``path`` must not run with that content; "" when it may."""
+        """The reason why the file at ``path`` must not run with that content; "" when it may."""
         known = self._file.content()
         if sha256 not in known.hashes:
             return ""
@@ -83,7 +83,7 @@ class QuarantineList:
         return one.why if one else ""
 
     def holds_content(self, sha256: str) -> bool:
-        """Whether any file of this home is held with the content of that hash."""
+        """True when any file of this home is held with the content of that hash."""
         return sha256 in self._file.content().hashes
 
     def release(self, path: Path | str = "", sha256: str = "") -> list[QuarantineEntry]:
@@ -127,7 +127,7 @@ class QuarantineList:
         return known.below[folders]
 
     def copy(self, source: Path | str, target: Path | str) -> int:
-        """What is held below the folder ``source`` is held at the same places below ``target`` too.
+        """Holds files held below the folder ``source`` at the same places below ``target``, too.
 
         For forks and copies: before the copied files are in place. Returns how many holds were added.
         """
@@ -145,7 +145,7 @@ class QuarantineList:
         return len(found)
 
     def key_of(self, path: Path | str) -> str:
-        """How a file is named here: relative to the home with every link followed, so that it has one name."""
+        """The name of a file here: relative to the home with every link followed, so that it has one name."""
         real = os.path.realpath(Path(self._home, path))
         inside = real.startswith(self._home + os.sep)
         return real[len(self._home) + 1 :].replace(os.sep, "/") if inside else real

@@ -70,7 +70,7 @@ class Receipt(msgspec.Struct):
     plan: str
     overwrite: list[str]
     whole: bool
-    """Whether the workspace itself came with it."""
+    """True when the workspace itself came with it."""
     files: list[PlacedFile] = msgspec.field(default_factory=list)
     stayed: list[str] = msgspec.field(default_factory=list)
     """Paths of which the egg held another version."""
@@ -147,19 +147,19 @@ class Receipts:
         self.path(ident).unlink(missing_ok=True)
 
     def path(self, ident: str) -> Path:
-        """Where the receipt of that id lies."""
+        """The path of the receipt of that id."""
         return self.folder / f"{ident}.json"
 
     def kept(self, ident: str) -> Path:
-        """Where what it replaced lies."""
+        """The folder of the files that it replaced."""
         return self.folder / f"{ident}.kept"
 
     def undone(self, ident: str) -> Path:
-        """Where a forced rollback puts what had changed."""
+        """The folder into which a forced rollback puts changed files."""
         return self.folder / f"{ident}.undone"
 
     def frames(self, ident: str) -> Path:
-        """Where its conversations wait."""
+        """The file in which its conversations wait."""
         return self.folder / f"{ident}{SUFFIX}"
 
     def waiting(self) -> list[str]:

@@ -12,7 +12,7 @@ _CHUNK = 1 << 20
 
 
 def check(path: Path) -> int:
-    """How many frames the file at ``path`` holds. Raises ``BadEggError`` unless each of them holds."""
+    """The number of frames in the file at ``path``. Raises ``BadEggError`` unless each of them holds."""
     return sum(1 for _ in verified(decoded(_chunks(path))))
 
 

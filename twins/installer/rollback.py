@@ -26,7 +26,7 @@ _SHOWN = 3
 
 
 class RollbackResult(msgspec.Struct):
-    """What a rollback did. Paths are relative to the workspace.
+    """The result of a rollback. Paths are relative to the workspace.
 
     ``stayed``: the house's own records that went on since, and are left. ``aside``: where files that had
     changed since the hatching are now. ``already``: it had been rolled back before; nothing was done.

@@ -1,4 +1,4 @@
-"""What an egg may put where, and what of that is code or may be overwritten."""
+"""Rules for an egg's files: allowed places, and which are code or may be overwritten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_CODE_BYTES = 5 << 20
 
 
 class Category(StrEnum):
-    """What may be overwritten on request. Everything else only ever fills gaps."""
+    """Files that may be overwritten on request. Everything else only ever fills gaps."""
 
     SOUL = "soul"
     AGENTS = "agents"
@@ -61,7 +61,7 @@ _HOUSE_FOLDERS = {
 
 
 def role_here(part: Part, destination: Destination) -> Role:
-    """What a part is for at its destination: where it lies counts for more than what it is called."""
+    """The role of a part at its destination: its place counts for more than its declared role."""
     if destination is Destination.INERT:
         return part.role
     path = folded(part.target)
@@ -82,7 +82,7 @@ def is_held_like_code(role: Role) -> bool:
 
 
 def to_threads(role: Role, destination: Destination) -> bool:
-    """Whether a part is not a file here, but conversations for the twin's threads."""
+    """True when a part is not a file here, but conversations for the twin's threads."""
     return role is Role.CONVERSATIONS and destination is Destination.TWIN
 
 
@@ -92,7 +92,7 @@ def category_of(target: str, role: Role) -> Category | None:
 
 
 def why_never(part: Part, role: Role, destination: Destination) -> str:
-    """Why a part is not placed anywhere, whatever lies there; "" when it may be."""
+    """The reason why a part is not placed anywhere, whatever lies there; "" when it may be."""
     if why := why_not_portable(part.target):
         return why
     path = folded(part.target)

@@ -1,4 +1,4 @@
-"""Whose code runs here without being read first: keys that the operator trusts by name, until revoked."""
+"""Keys whose code runs here without being read first: those the operator trusts by name, until revoked."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Signers:
         return signer
 
     def is_trusted(self, fingerprint: str) -> bool:
-        """Whether the operator trusts that key."""
+        """True when the operator trusts that key."""
         return fingerprint in self._file.content()
 
     def name_of(self, fingerprint: str) -> str:
-        """What the operator calls a trusted key; "" for any other."""
+        """The operator's name for a trusted key; "" for any other."""
         signer = self._file.content().get(fingerprint)
         return signer.name if signer else ""
 

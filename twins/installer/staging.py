@@ -96,7 +96,7 @@ def stage_parts(
 
 
 class _Told:
-    """How far the staging is. Whoever stages adds to it; the thread that began it tells."""
+    """The progress of the staging. Each stager adds to it; the thread that began it tells."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""Where an egg goes on this home, and whether somebody is there already."""
+"""The place of an egg on this home, and the twin that is there already."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from twins.eggs.parsed_egg import Destination, ParsedEgg
-from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEgg, TwinConflictError
+from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEggError, TwinConflictError
 from twins.fs.link_free_walk import FileKind, LinkFreeFolder, files_below
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import Identity
@@ -45,7 +45,7 @@ class InstallTarget(msgspec.Struct, frozen=True):
     new: bool
     moved: dict[str, Path] = msgspec.field(default_factory=dict)
     identity: Identity | None = None
-    """Who lives there."""
+    """The twin there."""
 
     def locate(self, target: str) -> tuple[Path, str]:
         """(base folder, path below it) of a target."""
@@ -59,7 +59,7 @@ class InstallTarget(msgspec.Struct, frozen=True):
 def install_target(opened: ParsedEgg, home: Path, host: Workspace) -> InstallTarget:
     """The ground for an egg, after every check that needs no look at single files.
 
-    Raises ``HostileEgg``, ``BadEggError``, and ``TwinConflictError`` when who lives (or lived) there is in the way.
+    Raises ``HostileEggError``, ``BadEggError``, and ``TwinConflictError`` when who lives (or lived) there is in the way.
     """
     match opened.destination:
         case Destination.TWIN:
@@ -75,7 +75,7 @@ def install_target(opened: ParsedEgg, home: Path, host: Workspace) -> InstallTar
 
 
 def lives_at(walk: LinkFreeFolder) -> Identity | None:
-    """Who lives in a folder; None when it has no ``rappid.json``. Raises ``BadFileError`` for a damaged one."""
+    """The identity of a folder; None when it has no ``rappid.json``. Raises ``BadFileError`` for a damaged one."""
     if walk.find(IDENTITY_FILE).kind is not FileKind.FILE:
         return None
     content = walk.content(IDENTITY_FILE)
@@ -87,7 +87,7 @@ def _twin_ground(opened: ParsedEgg, places: TwinLayout) -> InstallTarget:
     if rappid is None:
         raise BadEggError(f"{opened.name} does not say who it is; nothing was written.", do="Get it again.")
     if opened.key != rappid.key or not _KEY.fullmatch(opened.key):
-        raise HostileEgg("This egg names a folder that is not its own; refused whole", do="don't use it")
+        raise HostileEggError("This egg names a folder that is not its own; refused whole", do="don't use it")
     for folder, suffix, state, way in (
         (places.archive, "", "is archived here", f"rappd twins unarchive {opened.key[:12]}"),
         (
@@ -193,7 +193,7 @@ def _inert_ground(opened: ParsedEgg, home: Path) -> InstallTarget:
         )
     key = safe_component(opened.key)
     if key.startswith("."):
-        raise HostileEgg("This egg names a hidden folder; refused whole", do="don't use it")
+        raise HostileEggError("This egg names a hidden folder; refused whole", do="don't use it")
     root = Path(os.path.realpath(home / folder)) / key
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise TwinConflictError(f"{key[:16]} is in the way and is no folder.", do="Move it away first.")

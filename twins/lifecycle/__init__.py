@@ -1,1 +1,1 @@
-"""Active, archived, purged: a twin's state is its place on disk, and nothing else (RAPP v1 §18.13)."""
+"""Active, archived, purged: the place of a twin on disk is its state (RAPP v1 §18.13)."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a request to archive."""
+"""Errors in a request to archive."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from twins.workspace.listing import Presence, scan
 from twins.workspace.twin import Twin
 
 PutOff = Callable[[str], bool]
-"""Whether the twin of that key is left alone for now; it is only told, under ``put_off``."""
+"""True when the twin of that key is left alone for now; it is only told, under ``put_off``."""
 
 
 def _never(key: str) -> bool:
@@ -29,10 +29,10 @@ def _never(key: str) -> bool:
 
 
 class Runner(Protocol):
-    """Whoever runs twins, as the lifecycle needs it."""
+    """The supervisor of running twins, as the lifecycle needs it."""
 
     def presence(self, key: str) -> Presence:
-        """What is known of the twin now; its last port also while it sleeps."""
+        """The daemon's knowledge of the twin now; its last port also while it is stopped."""
         ...
 
     async def stop(self, key: str) -> None:

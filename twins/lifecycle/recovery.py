@@ -46,22 +46,22 @@ def is_locked(places: TwinLayout) -> Iterator[list[str]]:
 
 
 def archiving_mark(places: TwinLayout, key: str) -> Path:
-    """Where the mark of an archiving lies."""
+    """The path of an archiving's mark."""
     return places.archived(key).with_name(f".{key}.archiving")
 
 
 def purging_mark(places: TwinLayout, key: str) -> Path:
-    """Where the mark of a purge lies."""
+    """The path of a purge's mark."""
     return places.archived(key).with_name(f".{key}.purging")
 
 
 def purging_body(places: TwinLayout, key: str) -> Path:
-    """Where a body lies while it is deleted."""
+    """The place of a body while it is deleted."""
     return places.archived(key).with_name(f".{key}.doomed")
 
 
 def purge_is_decided(places: TwinLayout, key: str) -> bool:
-    """Whether a purge has written its tombstone and not yet removed its mark. Needs no hold."""
+    """True when a purge has written its tombstone and not yet removed its mark. Needs no hold."""
     try:
         return purging_mark(places, key).read_bytes() == places.tombstone(key).read_bytes()
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def purge_is_decided(places: TwinLayout, key: str) -> bool:
 
 
 def is_ending(places: TwinLayout, key: str) -> bool:
-    """Whether the body in the archive is the one that a decided purge has yet to take. Needs no hold.
+    """True when the body in the archive is the one that a decided purge has yet to take. Needs no hold.
 
     Once that one is doomed, what lies in the archive came later: an egg may have brought the twin back.
     """

@@ -1,4 +1,4 @@
-"""What the house kept of a twin outside its body, as checkpoints and by hatchings: it is its own content, and ends
+"""Data of a twin that is kept outside its workspace, as checkpoints and by hatchings: it is its own content, and ends
 with it.
 
 Eggs that were packed of it stay: in another home they bring it back.
@@ -98,7 +98,7 @@ def _of(receipts: Receipts, key: str) -> Iterator[Receipt]:
 
 
 def _purged_at(places: TwinLayout, key: str) -> datetime | None:
-    """When its tombstone was written, to the second; None where that cannot be told."""
+    """The time of its tombstone, to the second; None where that cannot be told."""
     try:
         stone = tombstones.read(places.tombstone(key))
         return datetime.fromisoformat(str((stone or {}).get("purged_at")))

@@ -1,4 +1,4 @@
-"""Which twins a bulk verb means: the filter's clauses, all of which must hold (RAPP v1 §18.13.3)."""
+"""Selects twins for a bulk command: the filter's clauses, all of which must hold (RAPP v1 §18.13.3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXTS = ("kind", "name_prefix", "name_regex")
 
 
 class Named(Protocol):
-    """What a clause looks at."""
+    """The properties that a clause looks at."""
 
     @property
     def name(self) -> str: ...

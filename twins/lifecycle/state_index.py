@@ -1,4 +1,4 @@
-"""Who is archived and who is purged, read from the disk alone. Changes nothing and waits for nobody."""
+"""Lists archived and purged twins, read from the disk alone. Changes nothing and waits for nobody."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def state_of(places: TwinLayout, key: str) -> State | None:
 
 
 def is_body(folder: Path) -> bool:
-    """Whether a twin lies there: a folder of its own, not a link, with a ``rappid.json``."""
+    """True when a twin lies there: a folder of its own, not a link, with a ``rappid.json``."""
     return folder.is_dir() and not folder.is_symlink() and os.path.lexists(folder / FILE)
 
 

@@ -34,7 +34,7 @@ def archived_record(
     reason: str,
     last_known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What ``archived.json`` says. Raises ``BadFileError`` where the schema does not allow a value.
+    """Reads ``archived.json``. Raises ``BadFileError`` where the schema does not allow a value.
 
     ``last_known`` holds ``alive_at_archive`` and, where known, ``port``, ``workspace_bytes``,
     ``workspace_files``, ``agents``. ``by`` is ``operator``, ``cron:<rule>``, ``fleet:archive_estate`` or
@@ -58,7 +58,7 @@ def archived_record(
 
 
 def purged_record(archived: Mapping[str, Any], *, at: datetime, by: str, reason: str) -> dict[str, Any]:
-    """What the ledger keeps of a twin whose ``archived.json`` was ``archived``: who it was, and who ended it.
+    """The ledger's record of a twin whose ``archived.json`` was ``archived``: its identity, and who purged it.
 
     Nothing about the body: it is gone. Raises ``BadFileError`` where the schema does not allow a value.
     """

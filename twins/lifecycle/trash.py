@@ -22,7 +22,7 @@ _NAME = r"(?s)(?P<folder>.+?)(?:-(?P<at>\d{8}-\d{6}))?"
 
 
 def told(result: dict[str, Any]) -> list[str]:
-    """What ``migrate_trash`` did and what it left, in sentences."""
+    """The result of ``migrate_trash`` in sentences."""
     done = [f"{one['name']} lay in .trash and is archived now." for one in result["archived"]]
     return done + [f"{one['folder']} stays: {one['why']}" for one in result["left"]]
 

@@ -1,4 +1,4 @@
-"""What a workspace holds, and when anything in it was last touched."""
+"""The size of a workspace, and when anything in it was last touched."""
 
 from __future__ import annotations
 

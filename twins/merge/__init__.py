@@ -1,1 +1,1 @@
-"""Dream Catcher: two lives of one being become one again, and what contradicts is kept aside, never lost."""
+"""Dream Catcher: merges two versions of one being; contradicting values are kept aside."""

@@ -1,4 +1,4 @@
-"""What a merge kept aside, as a file: ``data/alternates.json`` in an egg, ``.brainstem_data/`` in a twin.
+"""The alternates of a merge as a file: ``data/alternates.json`` in an egg, ``.brainstem_data/`` in a twin.
 
     {"schema": "rappd-alternates/1.0", "rappid": …,
      "dimensions": [{"first", "stream_id", "after", "instead_of", "seen_in": [label], "frames": [frame]}],
@@ -42,7 +42,7 @@ class AlternatesFile:
 
     @property
     def kept_as(self) -> str:
-        """Where it lies below the workspace."""
+        """The path below the workspace."""
         return f"{FOLDER}/{self.sha256[:16]}/{self.path}"
 
 
@@ -57,7 +57,7 @@ class Alternates:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write down."""
+        """True when there is nothing to write down."""
         return not (self.dimensions or self.files or self.merged)
 
     def with_file(self, found: AlternatesFile) -> Alternates:

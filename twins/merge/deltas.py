@@ -110,7 +110,7 @@ def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]
 
 
 def file_name(delta: Document) -> str:
-    """``frame-<N>-<stream>.json``. Raises ``HostileEgg`` for a stream whose name would lead elsewhere."""
+    """``frame-<N>-<stream>.json``. Raises ``HostileEggError`` for a stream whose name would lead elsewhere."""
     return safe_component(f"frame-{delta['frame']}-{delta['stream_id']}.json")
 
 
@@ -170,7 +170,7 @@ def _posts(deltas: list[Document]) -> list[Any]:
 
 
 def _number(post: Any) -> Any:
-    """What makes a post the same one: its number, or all of it."""
+    """The identity of a post: its number, or all of it."""
     number = post.get("number") if isinstance(post, dict) else None
     return number if isinstance(number, int | str) else canonical(post).decode()
 

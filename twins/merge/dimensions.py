@@ -124,7 +124,7 @@ class _Known:
                 self.told[first] = max(self.told.get(first, ""), dimension.instead_of or "")
 
     def together(self, one: Ident, other: Ident) -> bool:
-        """Whether a side had both: then they do not contradict each other."""
+        """True when a side had both: then they do not contradict each other."""
         return any(one in held and other in held for held in self.held)
 
     def with_what_led_to(self, frames: Iterable[Frame]) -> set[Ident]:

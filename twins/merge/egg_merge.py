@@ -19,7 +19,7 @@ from twins.cartridges.buddy_store import SHELL
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.errors import BadCartridgeError, BadEggError, HostileEgg, TwinConflictError
+from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
 from twins.merge import alternates, dimensions, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile
 from twins.merge.buddies import merge_buddies
@@ -35,7 +35,7 @@ _MEMORY = ".brainstem_data/"
 
 @dataclass(slots=True)
 class MergeReport:
-    """What the merge did. Files by path, frames by number, ``dimensions`` that lie aside now in all.
+    """The result of a merge. Files by path, frames by number, ``dimensions`` that lie aside now in all.
 
     ``already``: theirs was merged into ours before, so ours stays as it is; ``forward``: ours was merged
     into theirs, so theirs is both. ``foreign_code``: files that would run and that nobody trusted has signed;
@@ -196,10 +196,10 @@ class _EggMerge:
             self._take(path, wanted, side)
 
     def _has_room(self, path: str) -> bool:
-        """Whether ``path`` can lie beside what is there, on any disk."""
+        """True when ``path`` can lie beside what is there, on any disk."""
         try:
             self._names.add(path)
-        except HostileEgg:
+        except HostileEggError:
             return path in self._written
         return True
 
@@ -249,7 +249,7 @@ class _EggMerge:
 
 
 def _labels(ours: ParsedEgg, theirs: ParsedEgg) -> tuple[str, str]:
-    """What the two are called where something of them lies aside."""
+    """The names of the two sides where something of them lies aside."""
     if ours.file and theirs.file and ours.file != theirs.file:
         return ours.file, theirs.file
     return "ours", "theirs"

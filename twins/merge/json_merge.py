@@ -27,7 +27,7 @@ from twins.workspace.rappid import same as same_being
 
 
 class _Absent(Enum):
-    """Where one side has nothing at all."""
+    """Stands for a side that has nothing at all."""
 
     NOTHING = "nothing"
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""One workspace on disk: identity, soul, agent files, sources, lineage, checkpoints."""

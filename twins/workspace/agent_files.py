@@ -45,7 +45,7 @@ class AgentFiles:
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
-        """Where ``filename`` (relative, `/` between folders) lies. Raises ``NoSuchFileError``, ``BadFileError``,
+        """The path of ``filename`` (relative, `/` between folders). Raises ``NoSuchFileError``, ``BadFileError``,
         ``UnsafeFileError``."""
         path = self._inside(filename)
         if not self._files.is_file(path):
@@ -149,7 +149,7 @@ class AgentFiles:
         self._files.write_durably(self._inside(filename), content)
 
     def is_approved(self, digest: str) -> bool:
-        """Whether the operator allowed files of that SHA-256 to change structure."""
+        """True when the operator allowed files of that SHA-256 to change structure."""
         if self._approved is None:
             path = self._approvals
             self._approved = orjson.loads(path.read_bytes()) if path.exists() else {}

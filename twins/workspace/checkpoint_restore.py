@@ -55,7 +55,7 @@ Stamps = dict[str, tuple[int, int, int]]
 
 @dataclass(slots=True)
 class RestoreResult:
-    """What going back did, or would do. Paths are relative to the workspace. ``before``: the checkpoint of
+    """The result of a restore, or its plan. Paths are relative to the workspace. ``before``: the checkpoint of
     the state that was left; None when nothing differed, or nothing was done yet. ``notes``: what could not
     be tidied up."""
 
@@ -68,7 +68,7 @@ class RestoreResult:
 
     @property
     def differs(self) -> bool:
-        """Whether there is anything to do."""
+        """True when there is anything to do."""
         return bool(self.restored or self.removed)
 
     def as_json(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class RestoreResult:
 
 
 def plan_restore(checkpoints: Checkpoints, twin: Twin, selector: str = "") -> RestoreResult:
-    """What going back would do now. Reads every byte of the egg, writes nothing.
+    """The plan of a restore. Reads every byte of the egg, writes nothing.
 
     Raises ``NoSuchCheckpointError``, and ``BadEggError`` for one that is damaged or somebody else's.
     """
@@ -150,7 +150,7 @@ def _change_places(
 
 
 class _Difference:
-    """How a checkpoint differs from its twin as it is. ``paths``: everything of the twin that an egg would
+    """The difference between a checkpoint and its twin as it is. ``paths``: everything of the twin that an egg would
     hold now. ``parts``: what the checkpoint holds, by path; ``same`` of them are as they are now."""
 
     def __init__(self, twin: Twin, checkpoint: Checkpoint, opened: ParsedEgg) -> None:
@@ -263,7 +263,7 @@ def _check(twin: Twin, checkpoint: Checkpoint, opened: ParsedEgg) -> None:
 
 
 def _path(name: str) -> str:
-    """Where a member of a twin's egg was packed from."""
+    """The path that a member of a twin's egg was packed from."""
     return f"{MEMORY}/{name[5:]}" if name.startswith("data/") else name
 
 
@@ -278,7 +278,7 @@ def _is_same(walk: LinkFreeFolder, path: str, part: Part) -> bool:
 
 
 def _holds_what_stays(path: str, source: LinkFreeFolder, goes: set[str]) -> bool:
-    """Whether a folder holds a file that no egg would."""
+    """True when a folder holds a file that no egg would."""
     waiting = [path]
     while waiting:
         folder = waiting.pop()

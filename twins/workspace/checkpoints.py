@@ -98,7 +98,7 @@ class Checkpoints:
         self._conversations = conversations
 
     def folder(self, key: str) -> Path:
-        """Where a twin's checkpoints lie."""
+        """The folder of a twin's checkpoints."""
         return self._places.checkpoints(key)
 
     def make(
@@ -230,7 +230,7 @@ def _read(egg: Path) -> Checkpoint:
 
 
 def made_at(name: str) -> datetime | None:
-    """When the checkpoint that a file of this name is of was made; None for other files."""
+    """The time of the checkpoint that has this file name; None for other files."""
     found = _ID.match(name)
     return datetime.strptime(found[0], "%Y-%m-%dT%H-%M-%S.%fZ").replace(tzinfo=UTC) if found else None
 

@@ -75,7 +75,7 @@ class Identity(msgspec.Struct, frozen=True):
     def new(
         cls, rappid: Rappid, *, name: str, kind: str, born_at: datetime, parent: Rappid | None = None
     ) -> Identity:
-        """What is written at a birth; the kind as it is given. Raises ``BadNameError``."""
+        """The identity written at a birth; the kind as it is given. Raises ``BadNameError``."""
         fields = {
             "schema": "rapp/1",
             "rappid": rappid.text,
@@ -103,7 +103,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people call it, fit to be shown; the slug, or the start of the tail, where it has none."""
+        """The name for people, fit to be shown; the slug, or the start of the tail, where it has none."""
         for key in ("display_name", "name"):
             shown = _shown(self._text(key))
             if shown:
@@ -137,12 +137,12 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def born_at(self) -> str:
-        """When it was born, as written; older files say ``minted_at`` or ``planted_at``."""
+        """The time of birth, as written; older files say ``minted_at`` or ``planted_at``."""
         return next((at for at in map(self._text, ("born_at", "minted_at", "planted_at")) if at), "")
 
     @property
     def incarnations(self) -> int:
-        """How many upgrades it lived through."""
+        """The number of upgrades it lived through."""
         count = self.fields.get("incarnations")
         return count if isinstance(count, int) and count > 0 and not isinstance(count, bool) else 0
 
@@ -152,7 +152,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def read_identity(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | None:
-    """Whose body an egg holds: ``rappid.json`` decides; a manifest is asked only where there is none.
+    """The owner of an egg: ``rappid.json`` decides; a manifest is asked only where there is none.
 
     Manifests keep it in ``source.rappid``, ``source.rappid_uuid`` or ``rappid``, in this order of trust.
     Raises ``BadFileError`` for a damaged file, ``BadRappidError`` for a manifest that names no rappid in its place.

@@ -1,4 +1,4 @@
-"""Where twins lie under a home, and how a new one comes to its place whole (RAPP v1 §18.13.1)."""
+"""The places of twins under a home, and how a new one comes to its place whole (RAPP v1 §18.13.1)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TwinLayout(msgspec.Struct, frozen=True):
 
     @property
     def staging(self) -> Path:
-        """Where twins are built before they move to their place."""
+        """The folder where twins are built before they move to their place."""
         return self.twins / ".staging"
 
     @property

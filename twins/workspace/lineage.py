@@ -1,4 +1,4 @@
-"""Who descends from whom: ``parent_rappid`` chains as data for the terminal and the page."""
+"""Descent of twins: ``parent_rappid`` chains as data for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Families:
 
 
 def _identity(text: str) -> str:
-    """What a rappid in ``parent_rappid`` is looked up by; text that is none stands for itself."""
+    """The key of a rappid in ``parent_rappid``; text that is none stands for itself."""
     try:
         return Rappid.parse(text).identity
     except BadRappidError:

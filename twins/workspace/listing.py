@@ -31,7 +31,7 @@ _MAX_MEMORY = 16 << 20
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """What the daemon knows of a twin. ``last_talk`` in seconds since 1970."""
+    """The daemon's knowledge of a twin. ``last_talk`` in seconds since 1970."""
 
     awake: bool = False
     port: int | None = None
@@ -46,7 +46,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class FoundTwin(msgspec.Struct):
-    """What a scan found, twins in the order of their names."""
+    """The result of a scan, twins in the order of their names."""
 
     twins: list[Twin] = msgspec.field(default_factory=list)
     unreadable: list[Unreadable] = msgspec.field(default_factory=list)
@@ -183,7 +183,7 @@ def find(places: TwinLayout, selector: str, *, archived: bool | None = False) ->
 
 
 def _readings(wanted: str) -> Iterable[Callable[[Twin], bool]]:
-    """How a selector may be meant, the most literal first."""
+    """The possible meanings of a selector, the most literal first."""
     try:
         identity = Rappid.parse(wanted).identity
     except BadRappidError:

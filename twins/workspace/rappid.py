@@ -110,7 +110,7 @@ class Rappid(msgspec.Struct, frozen=True):
 
     @property
     def strict(self) -> bool:
-        """Whether RAPP/1 admits it as it stands; every other form is older and only read."""
+        """True when RAPP/1 admits it as it stands; every other form is older and only read."""
         return re.fullmatch(_STRICT, self.text) is not None
 
     @property
@@ -135,7 +135,7 @@ class Rappid(msgspec.Struct, frozen=True):
 
 
 def same(a: Rappid, b: Rappid) -> bool:
-    """Whether two rappids, in whatever forms, name one identity.
+    """True when two rappids, in whatever forms, name one identity.
 
     Tails decide, a UUID with or without dashes, 32 hex or widened. Tails below 32 digits are too short
     to decide alone: there the labels must agree too.

@@ -163,7 +163,7 @@ def _check_folder(name: str, connected: Iterable[str]) -> None:
 
 
 def _folder_name(name: str) -> str:
-    """Where a source's files go: no two sources share a folder, and no name is too long for one."""
+    """The folder of a source's files: no two sources share one, and no name is too long for one."""
     if not name.startswith("/"):
         return name.replace("/", "__")
     last = re.sub(r"[^A-Za-z0-9_-]", "_", name.rsplit("/", 1)[-1])[:60]

@@ -39,12 +39,12 @@ class Twin(msgspec.Struct, frozen=True):
 
     @property
     def rappid(self) -> Rappid:
-        """Who it is. Never changes."""
+        """The rappid. Never changes."""
         return self.identity.rappid
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name for people."""
         return self.identity.name
 
     @property
@@ -59,12 +59,12 @@ class Twin(msgspec.Struct, frozen=True):
 
     @property
     def born_at(self) -> str:
-        """When, as its ``rappid.json`` says it."""
+        """The time of birth, as its ``rappid.json`` says it."""
         return self.identity.born_at
 
     @property
     def archived(self) -> bool:
-        """Whether it is set aside."""
+        """True when it is set aside."""
         return self.workspace.root.parent.name == ".archive"
 
 

@@ -34,7 +34,7 @@ def is_placeholder(path: str, sha256: str) -> bool:
 
 @dataclass(slots=True, frozen=True)
 class Workspace:
-    """Where one tenant lives. ``soul`` and ``agents`` may be moved by settings; the rest is fixed."""
+    """The folder of one tenant. ``soul`` and ``agents`` may be moved by settings; the rest is fixed."""
 
     root: Path
     soul: Path
@@ -73,7 +73,7 @@ class Workspace:
 
     @property
     def data(self) -> Path:
-        """What agents and services remember, and what the house keeps about their files."""
+        """The data of agents and services, and rappd's own records of their files."""
         return self.root / ".brainstem_data"
 
     @property

@@ -1,1 +1,1 @@
-"""ZIP archives, as eggs use them: read with distrust, written so that the same input gives the same bytes."""
+"""ZIP archives of eggs: hostile input is refused, output is deterministic."""

@@ -53,7 +53,7 @@ def all_safe(raws: list[bytes], *, marked: bool) -> list[str] | None:
 
 
 def _are_whole(text: str) -> bool:
-    """Whether every name between line ends, and every part of it, is one that ``safe_component`` takes."""
+    """True when every name between line ends, and every part of it, is one that ``safe_component`` takes."""
     paths = f"/{text}/".replace("\n", "/")
     return "//" not in paths and "./" not in paths and " /" not in paths
 

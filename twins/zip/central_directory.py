@@ -89,7 +89,7 @@ class CentralDirectory:
         return next(entry for entry in self.entries if entry.name == name and not entry.folder)
 
     def next_after(self, entry: Entry) -> int:
-        """Where the record in front of the next file begins, or the list."""
+        """The start of the record of the next file, or of the central directory."""
         place = bisect_right(self._offsets, entry.offset)
         return self._offsets[place] if place < len(self._offsets) else self.start
 
@@ -107,7 +107,7 @@ class CentralDirectory:
 
     @cached_property
     def any_folder(self) -> bool:
-        """Whether folders are listed by themselves, be it only the one that a packer began in."""
+        """True when folders are listed by themselves, be it only the one that a packer began in."""
         if self.plain is not None:
             return self.plain.any_folder
         return any(entry.folder for entry in self.entries)
@@ -123,7 +123,7 @@ class CentralDirectory:
 def read_directory(window: FileSlice, limits: Limits, deviations: dict[str, None]) -> CentralDirectory:
     """Reads the list of ``window``'s archive and refuses what it can tell by itself.
 
-    Raises ``BadEggError`` for damage and what cannot be read here, ``HostileEgg`` for names that lead
+    Raises ``BadEggError`` for damage and what cannot be read here, ``HostileEggError`` for names that lead
     outside, links and devices, and more than ``limits`` allow. What was let pass goes to ``deviations``.
     """
     ending = find_end_record(window, limits, deviations)

@@ -43,7 +43,7 @@ _BLOCK_BYTES = 0xFFFF
 
 
 END = b"\x03\x00"
-"""What closes a stream that was made of pieces: an empty last block."""
+"""The end of a stream that was made of pieces: an empty last block."""
 
 
 def deflated_piece(content: bytes) -> bytes:

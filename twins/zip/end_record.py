@@ -35,7 +35,7 @@ class EndRecord(NamedTuple):
 
 
 def find_end_record(window: FileSlice, limits: Limits, deviations: dict[str, None]) -> EndRecord:
-    """Raises ``BadEggError`` where the end is missing, ``HostileEgg`` where bytes stand around the archive."""
+    """Raises ``BadEggError`` where the end is missing, ``HostileEggError`` where bytes stand around the archive."""
     reach = min(window.length, END.size + _MOST_COMMENT)
     tail = window.read(window.length - reach, reach)
     place, after = _place(tail, window)
@@ -73,7 +73,7 @@ _FULL = (FULL16, FULL16, FULL16, FULL16, FULL32, FULL32)
 
 
 def _place(tail: bytes, window: FileSlice) -> tuple[int, int]:
-    """Where in ``tail`` the one end record begins and ends, its comment included.
+    """The start and end in ``tail`` of the one end record, its comment included.
 
     It reaches to the end, save for less than a block of zeros, as writers that think in tapes leave.
     """
@@ -97,7 +97,7 @@ def _place(tail: bytes, window: FileSlice) -> tuple[int, int]:
 
 
 def _wide(window: FileSlice, at: int) -> tuple[int, ...] | None:
-    """What the ZIP64 end says, if one stands right before the end record at ``at``."""
+    """The ZIP64 end record, if one stands right before the end record at ``at``."""
     if at < LOCATOR.size:
         return None
     sign, disk, place, disks = LOCATOR.unpack(window.read(at - LOCATOR.size, LOCATOR.size))

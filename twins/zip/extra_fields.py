@@ -26,7 +26,7 @@ _ASI_UNIX_FIXED = 14
 
 
 def fields(extra: bytes, name: str, window: FileSlice) -> Fields:
-    """The fields in ``extra``. Raises ``BadEggError`` for broken ones, ``HostileEgg`` for links and devices."""
+    """The fields in ``extra``. Raises ``BadEggError`` for broken ones, ``HostileEggError`` for links and devices."""
     found = []
     at, end = 0, len(extra)
     while at + FIELD.size <= end:
@@ -45,7 +45,7 @@ def fields(extra: bytes, name: str, window: FileSlice) -> Fields:
 
 
 def are_idle(extras: Sequence[bytes]) -> bool:
-    """Whether all are well formed and hold nothing that decides here, as times and owners do. False may mean
+    """True when all are well formed and hold nothing that decides here, as times and owners do. False may mean
     only that they have to be looked at one by one."""
     by_length: dict[int, list[bytes]] = {}
     for extra in extras:

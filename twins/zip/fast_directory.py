@@ -12,7 +12,7 @@ from itertools import compress, repeat
 from operator import add, ne, not_
 from typing import Any, NamedTuple
 
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 from twins.zip.bulk_names import all_safe
 from twins.zip.extra_fields import are_idle
 from twins.zip.file_slice import FileSlice
@@ -43,7 +43,7 @@ _EMPTY = range(28, 32)  # length of a comment, number of a disk
 
 
 class DirectoryColumns(NamedTuple):
-    """What a plain list says, a column for each field, in its order. All are files and folders with safe names,
+    """A plain directory, a column for each field, in its order. All are files and folders with safe names,
     of which no two are one on any disk; ``records`` are its records' bytes without their signature, ``folders``
     says which are folders, ``bare`` that no record has extra fields."""
 
@@ -68,7 +68,7 @@ class DirectoryColumns(NamedTuple):
 
     @property
     def any_folder(self) -> bool:
-        """Whether there is one."""
+        """True when there is one."""
         return True in self.folders
 
     def head(self, place: int) -> bytes:
@@ -140,6 +140,6 @@ def _column(fixed: bytes, at: int, width: int) -> array[int]:
 def _is_as_it_says(attributes: int, folder: bool, window: FileSlice) -> bool:
     try:
         refuse_kind(attributes, "", folder, window)
-    except HostileEgg:
+    except HostileEggError:
         return False
     return True

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
+from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
 from twins.zip.names import LEAVE_IT, shown
 
 
@@ -61,14 +61,14 @@ class FileSlice:
             self.handle = -1
 
     def damaged(self, where: str = "") -> BadEggError:
-        """What broke on its way here; ``where`` names the file or the part."""
+        """An error for damage on its way here; ``where`` names the file or the part."""
         inside = f" ({where})" if where else ""
         return BadEggError(f"{self.label} is damaged{inside}; nothing was written", do="get it again")
 
-    def hostile(self, why: str) -> HostileEgg:
-        """What no honest writer makes."""
-        return HostileEgg(f"{why}; refused whole", do=LEAVE_IT)
+    def hostile(self, why: str) -> HostileEggError:
+        """An error for a form that no honest writer makes."""
+        return HostileEggError(f"{why}; refused whole", do=LEAVE_IT)
 
     def unreadable(self, why: str) -> BadEggError:
-        """What may be honest and whole, but cannot be read here."""
+        """An error for a form that may be honest and whole, but cannot be read here."""
         return BadEggError(f"{why}, which cannot be read here; nothing was written", do="pack it again")

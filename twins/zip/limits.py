@@ -1,4 +1,4 @@
-"""How much an archive may hold. What passes these is refused before anything is unpacked."""
+"""Limits of an archive. What passes these is refused before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from twins.byte_sizes import amount
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 from twins.zip.names import LEAVE_IT
 
 
@@ -28,7 +28,7 @@ class Limits:
 
 
 class Allowance:
-    """What is left of ``limits`` for a file of ``size`` bytes and all archives inside it."""
+    """The rest of ``limits`` for a file of ``size`` bytes and all archives inside it."""
 
     def __init__(self, limits: Limits, size: int) -> None:
         self.limits = limits
@@ -37,19 +37,21 @@ class Allowance:
         self._members = 0
 
     def take(self, sizes: Iterable[int]) -> int:
-        """Counts members of these unpacked sizes; returns their sum. Raises ``HostileEgg`` past a limit."""
+        """Counts members of these unpacked sizes; returns their sum. Raises ``HostileEggError`` past a limit."""
         limits = self.limits
         sizes = list(sizes)
         total = sum(sizes)
         self._members += len(sizes)
         self._unpacked += total
         if self._members > limits.members:
-            raise HostileEgg(f"This egg holds more than {limits.members} files; refused whole", do=LEAVE_IT)
+            raise HostileEggError(
+                f"This egg holds more than {limits.members} files; refused whole", do=LEAVE_IT
+            )
         if self._unpacked > limits.total or max(sizes, default=0) > limits.member_size:
-            raise HostileEgg(f"This egg unpacks to {amount(self._unpacked)}; refused whole", do=LEAVE_IT)
+            raise HostileEggError(f"This egg unpacks to {amount(self._unpacked)}; refused whole", do=LEAVE_IT)
         if self._unpacked > max(limits.harmless, limits.ratio * self._packed):
             times = self._unpacked // self._packed
-            raise HostileEgg(
+            raise HostileEggError(
                 f"This egg unpacks to {amount(self._unpacked)}, {times} times its size; refused whole",
                 do=LEAVE_IT,
             )

@@ -46,7 +46,7 @@ class LocatedMember(NamedTuple):
 
 
 def locate(window: FileSlice, directory: CentralDirectory, deviations: dict[str, None]) -> LocatedMember:
-    """Reads every file's own record. Raises ``HostileEgg`` where two files share bytes, where bytes belong
+    """Reads every file's own record. Raises ``HostileEggError`` where two files share bytes, where bytes belong
     to none, and where a record differs from the list; ``BadEggError`` where there is no record."""
     if directory.plain is not None and directory.bare:
         members = _bare_members(window, directory.plain, directory.start)
@@ -113,7 +113,7 @@ def _member(entry: Entry, data: int) -> Member:
 
 
 def _is_bare(head: bytes, entry: Entry) -> bool:
-    """Whether a record in front says what the list says, and nothing besides."""
+    """True when a record in front says what the list says, and nothing besides."""
     return (
         head[:4] == LOCAL_SIGN
         and head[4:28] == entry.head[6:30]
@@ -124,7 +124,7 @@ def _is_bare(head: bytes, entry: Entry) -> bool:
 
 
 def _judge(head: bytes, entry: Entry, end: int, window: FileSlice, deviations: dict[str, None]) -> int:
-    """Where the file's bytes begin, once its record is judged; the next record begins at ``end``."""
+    """The start of the file's bytes, once its record is judged; the next record begins at ``end``."""
     if not head.startswith(LOCAL_SIGN):
         raise window.damaged(shown(entry.name))
     extra_length = head[28] | head[29] << 8
@@ -141,7 +141,7 @@ def _judge(head: bytes, entry: Entry, end: int, window: FileSlice, deviations: d
 def _compare(
     head: bytes, entry: Entry, found: Fields, window: FileSlice, deviations: dict[str, None]
 ) -> None:
-    """Whether the record in front tells the same file; sizes may be left to what follows the file."""
+    """True when the record in front tells the same file; sizes may be left to what follows the file."""
     _, _, flags, method, _, _, crc, compressed, size, *_ = LOCAL.unpack_from(head)
     name = shown(entry.name)
     if head[LOCAL.size :] != entry.raw or len(entry.raw) != head[26] | head[27] << 8:
@@ -168,7 +168,7 @@ def _compare(
 
 
 def _descriptor(entry: Entry, data: int, rest: int, window: FileSlice, deviations: dict[str, None]) -> None:
-    """What lies between a file's bytes and the next record: nothing, or the sizes that follow."""
+    """Checks the bytes between a file and the next record: none, or the sizes that follow."""
     if not rest and (not entry.flags & SIZES_FOLLOW or entry.folder):
         return
     if not rest:

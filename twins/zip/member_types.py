@@ -1,4 +1,4 @@
-"""What a member says it is: only files and folders are taken, whichever system's words it uses."""
+"""Types of members: only files and folders are taken, in the notation of any system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = {
 
 
 def refuse_kind(attributes: int, name: str, folder: bool, window: FileSlice) -> None:
-    """Raises ``HostileEgg`` when external attributes make a member anything but a file or a folder.
+    """Raises ``HostileEggError`` when external attributes make a member anything but a file or a folder.
 
     Both halves are read whatever system the archive names, as extractors differ in whom they believe.
     """

@@ -34,7 +34,7 @@ def decode_name(raw: bytes, flags: int, found: Fields, window: FileSlice, deviat
 
 
 def _second_name(raw: bytes, found: Fields, window: FileSlice) -> str | None:
-    """What the Unicode Path field says (APPNOTE 4.6.9), if it is about this very name."""
+    """The Unicode Path field (APPNOTE 4.6.9), if it is about this very name."""
     names = [content for tag, content in found if tag == UNICODE_PATH_FIELD]
     if len(names) > 1:
         raise window.hostile(f"{shown(raw.decode('cp437'))} has a second name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 from twins.fs.portable_names import COMPONENT_BYTES as _COMPONENT_BYTES
 from twins.fs.portable_names import DEPTH as _DEPTH
 from twins.fs.portable_names import PATH_BYTES as _PATH_BYTES
@@ -24,13 +24,13 @@ _UNSHOWABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\
 OUTSIDE = "This egg writes outside its folder; refused whole"
 """The sentence for every name that leads elsewhere."""
 LEAVE_IT = "don't use it"
-"""What to do about an egg that was made to do harm."""
+"""Advice about an egg that was made to do harm."""
 
 
 def safe_path(text: str, *, windows: bool = _WINDOWS) -> str:
     """``text`` itself, if it is a relative path with ``/`` between its components that stays inside.
 
-    Raises ``HostileEgg``. Refused everywhere: absolute paths, drive letters, backslashes, empty, ``.``
+    Raises ``HostileEggError``. Refused everywhere: absolute paths, drive letters, backslashes, empty, ``.``
     and ``..`` components (also hidden by trailing dots and spaces), controls and changes of writing
     direction, more than 255 bytes in a component, 1024 in all or 64 components. Refused on Windows
     only: its reserved names, ``<>:"|?*`` and trailing dots or spaces.
@@ -39,9 +39,9 @@ def safe_path(text: str, *, windows: bool = _WINDOWS) -> str:
     if len(text) <= _COMPONENT_BYTES and not deep and not windows and _EVERYDAY.fullmatch(text):
         return text
     if text.startswith("/"):
-        raise HostileEgg(OUTSIDE, do=LEAVE_IT)
+        raise HostileEggError(OUTSIDE, do=LEAVE_IT)
     if deep or _octets(text) > _PATH_BYTES:
-        raise HostileEgg(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
+        raise HostileEggError(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
     for component in text.split("/"):
         safe_component(component, windows=windows)
     return text
@@ -50,15 +50,17 @@ def safe_path(text: str, *, windows: bool = _WINDOWS) -> str:
 def safe_component(text: str, *, windows: bool = _WINDOWS) -> str:
     """``text`` itself, if it may name one file or folder; the rules are those of ``safe_path``."""
     if not text:
-        raise HostileEgg("This egg holds a file without a name; refused whole", do=LEAVE_IT)
+        raise HostileEggError("This egg holds a file without a name; refused whole", do=LEAVE_IT)
     if "/" in text or "\\" in text or not text.strip(". ") or _DRIVE.match(text):
-        raise HostileEgg(OUTSIDE, do=LEAVE_IT)
+        raise HostileEggError(OUTSIDE, do=LEAVE_IT)
     if re.search(_UNSHOWABLE, text):
-        raise HostileEgg(f"A name in this egg cannot be shown ({shown(text)}); refused whole", do=LEAVE_IT)
+        raise HostileEggError(
+            f"A name in this egg cannot be shown ({shown(text)}); refused whole", do=LEAVE_IT
+        )
     if _octets(text) > _COMPONENT_BYTES:
-        raise HostileEgg(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
+        raise HostileEggError(f"A name in this egg is too long ({shown(text)}); refused whole", do=LEAVE_IT)
     if windows and is_impossible_on_windows(text):
-        raise HostileEgg(f"Windows cannot hold a file named {shown(text)}; refused whole", do=LEAVE_IT)
+        raise HostileEggError(f"Windows cannot hold a file named {shown(text)}; refused whole", do=LEAVE_IT)
     return text
 
 
@@ -75,13 +77,13 @@ class NameSet:
         self._known: set[str] = {""}
 
     def __contains__(self, path: str) -> bool:
-        """Whether this path, in this spelling, was added as a file."""
+        """True when this path, in this spelling, was added as a file."""
         return self._files.get(folded(path)) == path
 
     def add(self, path: str, *, folder: bool = False) -> None:
         """Takes in one path that ``safe_path`` let pass, and the folders above it.
 
-        Raises ``HostileEgg`` when a file is there twice, when two spellings are one name on some disk,
+        Raises ``HostileEggError`` when a file is there twice, when two spellings are one name on some disk,
         and when a file is also a folder. The same folder may come again.
         """
         if folder:
@@ -110,13 +112,13 @@ class NameSet:
             path = path.rpartition("/")[0]
 
 
-def _collision(path: str, other: str) -> HostileEgg:
+def _collision(path: str, other: str) -> HostileEggError:
     if path == other:
-        return HostileEgg(f"This egg holds {shown(path)} twice; refused whole", do=LEAVE_IT)
-    return HostileEgg(
+        return HostileEggError(f"This egg holds {shown(path)} twice; refused whole", do=LEAVE_IT)
+    return HostileEggError(
         f"{shown(other)} and {shown(path)} are one file on some disks; refused whole", do=LEAVE_IT
     )
 
 
-def _both(path: str) -> HostileEgg:
-    return HostileEgg(f"{shown(path)} is a file and a folder in this egg; refused whole", do=LEAVE_IT)
+def _both(path: str) -> HostileEggError:
+    return HostileEggError(f"{shown(path)} is a file and a folder in this egg; refused whole", do=LEAVE_IT)

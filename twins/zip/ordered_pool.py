@@ -59,13 +59,13 @@ class OrderedThreadPool(Generic[T]):
         return [self._taken()] if len(self._pending) > self._threads * (1 + _AHEAD) else []
 
     def each(self, works: Iterable[Callable[[], T]]) -> Iterator[T]:
-        """What all of these come to, in their order."""
+        """The results of all of these, in their order."""
         for work in works:
             yield from self.put(work)
         yield from self.rest()
 
     def rest(self) -> Iterator[T]:
-        """What was handed in and not taken yet."""
+        """Items that were handed in and not taken yet."""
         while self._pending:
             yield self._taken()
 
@@ -103,7 +103,7 @@ def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 
 def in_tasks(sizes: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """What has these sizes, in their order, so many together that handing them on costs little: small files by
+    """Groups items of these sizes, in their order, so many together that handing them on costs little: small files by
     the dozen, large ones one by one."""
     task: list[T] = []
     octets = 0

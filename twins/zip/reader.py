@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from twins.byte_sizes import amount
-from twins.errors import BadEggError, HostileEgg
+from twins.errors import BadEggError, HostileEggError
 from twins.zip.canonical_layout import departures
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
@@ -105,7 +105,7 @@ class Archive:
     def open(cls, path: Path, *, limits: Limits | None = None, glance: bool = False) -> Archive:
         """Opens a file and refuses it whole, before anything is unpacked, if it could do harm.
 
-        Raises ``HostileEgg`` (made to do harm), ``BadEggError`` (damaged, no ZIP, or packed in a way that
+        Raises ``HostileEggError`` (made to do harm), ``BadEggError`` (damaged, no ZIP, or packed in a way that
         cannot be read here), ``NoSuchFileError``, ``BadFileError`` (not a regular file).
         """
         window = FileSlice.of(path)
@@ -145,7 +145,7 @@ class Archive:
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content, in pieces of at most ``PIECE`` bytes; size and CRC have held when it ends.
 
-        Raises ``BadEggError`` for damage and ``HostileEgg`` for more bytes than declared, in the middle too:
+        Raises ``BadEggError`` for damage and ``HostileEggError`` for more bytes than declared, in the middle too:
         what was written of it is to be thrown away.
         """
         member = self.member(name)
@@ -183,7 +183,7 @@ class Archive:
                 pass
 
     def rapp1_deviations(self) -> list[str]:
-        """How this differs from the exact layout of RAPP/1 eggs, one sentence each; empty if it does not.
+        """Differences from the exact layout of RAPP/1 eggs, one sentence each; empty for none.
 
         That members are stored, which files there are and in what order is for the caller to compare.
         """
@@ -196,7 +196,7 @@ class Archive:
     def nested(self, name: str) -> Archive:
         """The archive that a member is, opened as strictly; what it holds counts with all that holds it.
 
-        Raises as ``open``, and ``HostileEgg`` deeper than ``Limits.nesting``.
+        Raises as ``open``, and ``HostileEggError`` deeper than ``Limits.nesting``.
         """
         member = self.member(name)
         if self._depth >= self._allowance.limits.nesting:
@@ -275,7 +275,7 @@ class Archive:
             f"{self._window.label} holds no {shown(name)}; nothing was written", do="get it again"
         )
 
-    def _overflows(self, member: Member) -> HostileEgg:
+    def _overflows(self, member: Member) -> HostileEggError:
         return self._window.hostile(
             f"{shown(member.name)} unpacks to more than the {member.size} bytes it names"
         )

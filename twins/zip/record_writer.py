@@ -30,7 +30,7 @@ _LAST_YEAR = 2107
 
 
 class MemberRecord(NamedTuple):
-    """What both records of a file say. ``room``: the one before it keeps 64 bits for its sizes."""
+    """The fields that both records of a file have. ``room``: the one before it keeps 64 bits for its sizes."""
 
     raw: bytes
     room: bool
@@ -73,7 +73,7 @@ def listed(told: MemberRecord, moment: tuple[int, int], offset: int) -> bytes:
 
 
 def is_wide(files: int, size: int, start: int) -> bool:
-    """Whether the last record alone cannot say where a list is and what it holds."""
+    """True when the last record alone cannot say where a list is and what it holds."""
     return files >= FULL16 or size >= FULL32 or start >= FULL32
 
 

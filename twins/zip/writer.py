@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from twins.errors import BadFileError, HostileEgg
+from twins.errors import BadFileError, HostileEggError
 from twins.zip.chunks import PIECE, exactly, of_bytes, of_file, of_parts, opened
 from twins.zip.deflate import END, crc32, deflated, deflated_piece, plain_piece
 from twins.zip.layout import DEFLATED, FULL32, STORED
@@ -145,7 +145,7 @@ class ArchiveWriter:
     def _accept(self, name: str) -> None:
         try:
             self._names.add(safe_path(name))
-        except HostileEgg as error:
+        except HostileEggError as error:
             raise BadFileError(f"{shown(name)} cannot go into an egg: {error}", do="rename it") from error
         self._files += 1
         if self._files > self._limits.members:
@@ -247,7 +247,7 @@ class ArchiveWriter:
         self._enter(told, offset)
 
     def _too_thin(self, size: int) -> bool:
-        """Whether the reader could take the archive for a bomb, were ``size`` more bytes to shrink to nothing."""
+        """True when the reader could take the archive for a bomb, were ``size`` more bytes to shrink to nothing."""
         content = self._content_bytes + size
         return content > self._limits.harmless and content * _THINNEST > self._offset * self._limits.ratio
 

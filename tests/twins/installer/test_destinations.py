@@ -21,7 +21,7 @@ from tests.twins.installer.a_home import (
     part,
 )
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
-from twins.errors import BadEggError, HostileEgg, TwinConflictError
+from twins.errors import BadEggError, HostileEggError, TwinConflictError
 from twins.installer.planning import Action
 from twins.workspace.bonds import events
 from twins.workspace.workspace import DEFAULT_SOUL, Workspace
@@ -158,7 +158,7 @@ class TestData:
 
     @pytest.mark.parametrize("key", ["../twins", ".hidden", "a/b", "", ".."])
     def test_its_folder_cannot_lead_elsewhere(self, home: AHome, key: str) -> None:
-        with pytest.raises(HostileEgg):
+        with pytest.raises(HostileEggError):
             home.importer().hatch(egg({"x": b"x"}, destination=Destination.INERT, key=key, rappid=""))
         assert not (home.root / "twins").exists()
 

@@ -26,7 +26,7 @@ from tests.twins.installer.a_home import (
 )
 from twins.eggs import frames
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
-from twins.errors import BadEggError, HostileEgg, TwinConflictError
+from twins.errors import BadEggError, HostileEggError, TwinConflictError
 from twins.installer.errors import PlanChangedError
 from twins.installer.installer import Installer
 from twins.installer.planning import Action
@@ -298,7 +298,7 @@ class TestWhoLivesThere:
 
     def test_an_egg_whose_identity_file_is_somebody_else_is_refused(self, home: AHome) -> None:
         files = {**GARDENER, "rappid.json": json.dumps({"rappid": RAPPID.replace("4f", "5f")}).encode()}
-        with pytest.raises(HostileEgg, match="claims to be somebody else"):
+        with pytest.raises(HostileEggError, match="claims to be somebody else"):
             home.importer().hatch(egg(files))
         with pytest.raises(BadEggError, match=r"damaged \(rappid.json\)"):
             home.importer().hatch(egg({**GARDENER, "rappid.json": b"[]"}))
@@ -310,7 +310,7 @@ class TestWhoLivesThere:
 
     @pytest.mark.parametrize("key", ["../x", "", ".archive", "a/b", "5f" * 32, "/etc"])
     def test_the_folder_is_the_rappids_own(self, home: AHome, key: str) -> None:
-        with pytest.raises(HostileEgg):
+        with pytest.raises(HostileEggError):
             home.importer().hatch(gardener(key=key))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.twins.installer.a_home import GARDENER, KEY, MEMORY, NOW, RAPPID, AHome, egg, leftovers, lies, part
 from twins.eggs.parsed_egg import Destination, Part, Role
-from twins.errors import HostileEgg, TwinError
+from twins.errors import HostileEggError, TwinError
 from twins.installer.rules import Category
 
 EVERYTHING = list(Category)
@@ -32,7 +32,7 @@ EVERYTHING = list(Category)
 def test_a_name_that_leads_elsewhere_refuses_the_whole_egg(
     home: AHome, target: str, destination: Destination
 ) -> None:
-    with pytest.raises(HostileEgg):
+    with pytest.raises(HostileEggError):
         home.importer().hatch(
             egg(GARDENER, part(target, b"x"), destination=destination), overwrite=EVERYTHING
         )
@@ -47,7 +47,7 @@ def test_a_name_that_leads_elsewhere_refuses_the_whole_egg(
     ],
 )  # fmt: skip
 def test_names_that_are_one_file_somewhere_refuse_the_whole_egg(home: AHome, pair: tuple[str, str]) -> None:
-    with pytest.raises(HostileEgg):
+    with pytest.raises(HostileEggError):
         home.importer().hatch(egg({}, *(part(target, b"x") for target in pair)))
     assert not home.twin.exists()
 

@@ -91,7 +91,7 @@ _NAME = st.sampled_from(
 def test_no_two_names_that_some_disk_joins_lie_side_by_side(
     tmp_path_factory: pytest.TempPathFactory, here: list[str], there: list[str]
 ) -> None:
-    from twins.errors import HostileEgg
+    from twins.errors import HostileEggError
 
     home = AHome(tmp_path_factory.mktemp("h") / "home")
     home.importer().hatch(gardener())
@@ -106,7 +106,7 @@ def test_no_two_names_that_some_disk_joins_lie_side_by_side(
         home.importer().hatch(
             egg(GARDENER, *(part(f".brainstem_data/m/{path}", b"theirs") for path in there))
         )
-    except HostileEgg:
+    except HostileEggError:
         return
     folder = home.twin / ".brainstem_data/m"
     came = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.errors import BadCartridgeError, HostileEgg
+from twins.errors import BadCartridgeError, HostileEggError
 from twins.merge.deltas import MAX_SNAPSHOTS, add, collapse, file_name
 
 Document = dict[str, Any]
@@ -117,7 +117,7 @@ def test_a_stream_that_a_snapshot_no_longer_has_is_told() -> None:
 def test_a_delta_names_its_file_and_leads_nowhere_else() -> None:
     assert file_name(delta()) == "frame-7-s1.json"
     for stream in ("../x", "a/b", "\0", "x" * 400):
-        with pytest.raises(HostileEgg):
+        with pytest.raises(HostileEggError):
             file_name(delta(stream=stream))
 
 

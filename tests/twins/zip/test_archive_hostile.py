@@ -13,7 +13,7 @@ import pytest
 from tests.twins.eggs import hostile_corpus
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile, nested, zeros
-from twins.errors import BadEggError, HostileEgg
+from twins.errors import BadEggError, HostileEggError
 from twins.zip.extracting import extract
 from twins.zip.limits import Limits
 from twins.zip.reader import Archive
@@ -78,7 +78,7 @@ def test_what_only_shows_in_the_contents_stops_extraction(hostile: Hostile, tmp_
 
 def test_the_sentences_of_the_design(tmp_path: Path) -> None:
     said = {one.name: one for one in HOSTILE}
-    with pytest.raises(HostileEgg) as refused:
+    with pytest.raises(HostileEggError) as refused:
         Archive.open(put(tmp_path, said["name-parent"].octets))
     assert str(refused.value) == "This egg writes outside its folder; refused whole"
     assert refused.value.do == "don't use it"
@@ -100,7 +100,7 @@ def test_a_gigabyte_behind_ten_bytes_costs_no_memory(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from twins.zip.reader import Archive
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 most = pages * resource.getpagesize() + (100 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -108,7 +108,7 @@ for name in {names!r}:
     try:
         with Archive.open(Path({str(tmp_path)!r}) / name) as archive:
             archive.verify()
-    except HostileEgg:
+    except HostileEggError:
         print(name)
 """
     if not Path("/proc/self/statm").exists():
@@ -130,7 +130,7 @@ def test_a_manifest_above_the_cap_is_not_read(tmp_path: Path) -> None:
 def test_limits_of_the_callers_own(tmp_path: Path) -> None:
     path = put(tmp_path, built([Crafted(b"%d" % n, b"x" * 100) for n in range(10)]))
     for limits in (Limits(members=9), Limits(total=999), Limits(member_size=99)):
-        with pytest.raises(HostileEgg):
+        with pytest.raises(HostileEggError):
             Archive.open(path, limits=limits)
     Archive.open(path, limits=Limits(members=10, total=1000, member_size=100)).close()
 
@@ -139,7 +139,7 @@ def test_what_shrinks_well_but_is_small_is_no_bomb(tmp_path: Path) -> None:
     log = Crafted(b"log", bytes(32 << 20), DEFLATED, data=zeros(32 << 20))
     with Archive.open(put(tmp_path, built([log]))) as archive:
         archive.verify()
-    with pytest.raises(HostileEgg, match="times its size"):
+    with pytest.raises(HostileEggError, match="times its size"):
         Archive.open(tmp_path / "gardener.egg", limits=Limits(harmless=1 << 20))
 
 
@@ -150,7 +150,7 @@ def test_archives_inside_archives(method: int, tmp_path: Path, handles: None) ->
         first.nested("inner.egg") as second,
         second.nested("inner.egg") as third,
     ):
-        with pytest.raises(HostileEgg, match="too deep"):
+        with pytest.raises(HostileEggError, match="too deep"):
             third.nested("inner.egg")
         assert len(third.read("inner.egg")) == third.member("inner.egg").size
 
@@ -180,7 +180,7 @@ def test_bombs_add_up_over_the_archives_inside(tmp_path: Path) -> None:
     eggs = [Crafted(b"%d.egg" % n, built([replace(part)])) for n in range(3)]
     with Archive.open(put(tmp_path, built(eggs))) as archive:
         archive.nested("0.egg").close()
-        with pytest.raises(HostileEgg, match="times its size"):
+        with pytest.raises(HostileEggError, match="times its size"):
             archive.nested("1.egg")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 from twins.zip.names import NameSet, folded, safe_component, safe_path, shown
 
 ORDINARY = [
@@ -42,7 +42,7 @@ def test_ordinary_names_stay_as_they_are(name: str) -> None:
 )  # fmt: skip
 def test_names_that_only_windows_cannot_hold_are_refused_there_alone(name: str) -> None:
     assert safe_path(name, windows=False) == name
-    with pytest.raises(HostileEgg, match="Windows cannot hold"):
+    with pytest.raises(HostileEggError, match="Windows cannot hold"):
         safe_path(name, windows=True)
 
 
@@ -53,9 +53,9 @@ def test_names_that_look_reserved_but_are_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\\b", "C:x", "c:", "...", ". .", "\0", "\ud800"])
 def test_components_that_are_no_component(name: str) -> None:
-    with pytest.raises(HostileEgg, match="refused whole"):
+    with pytest.raises(HostileEggError, match="refused whole"):
         safe_component(name)
-    with pytest.raises(HostileEgg, match="refused whole"):
+    with pytest.raises(HostileEggError, match="refused whole"):
         safe_path(f"agents/{name}" if "/" not in name else f"{name}/../..")
 
 
@@ -67,7 +67,7 @@ def test_no_text_leads_out_of_its_folder(text: str) -> None:
 
     try:
         safe_path(text)
-    except HostileEgg as refused:
+    except HostileEggError as refused:
         assert str(refused).isprintable()
         return
     for path, root in ((posixpath, "/home/egg"), (ntpath, "D:\\home\\egg")):
@@ -103,7 +103,7 @@ def test_a_set_takes_exactly_what_can_lie_in_one_folder(paths: list[str]) -> Non
     try:
         for path in paths:
             names.add(path)
-    except HostileEgg:
+    except HostileEggError:
         assert not fits
     else:
         assert fits
@@ -116,9 +116,9 @@ def test_a_folder_may_come_again_and_hold_files() -> None:
     names.add("agents", folder=True)
     names.add("agents/one.py")
     names.add("agents", folder=True)
-    with pytest.raises(HostileEgg, match=r"agents is a file and a folder"):
+    with pytest.raises(HostileEggError, match=r"agents is a file and a folder"):
         names.add("agents")
-    with pytest.raises(HostileEgg, match=r"agents and Agents are one file"):
+    with pytest.raises(HostileEggError, match=r"agents and Agents are one file"):
         names.add("Agents", folder=True)
 
 

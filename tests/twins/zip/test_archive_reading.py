@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
-from twins.errors import BadEggError, BadFileError, HostileEgg, NoSuchFileError
+from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
 from twins.zip.chunks import PIECE
 from twins.zip.extracting import extract
 from twins.zip.reader import Archive
@@ -176,7 +176,7 @@ def test_extraction_to_other_places(egg: Path, tmp_path: Path) -> None:
 def test_targets_that_lead_astray_write_nothing(targets: dict[str, str], egg: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with Archive.open(egg) as archive, pytest.raises(HostileEgg):
+    with Archive.open(egg) as archive, pytest.raises(HostileEggError):
         extract(archive, out, targets=targets)
     assert list(out.iterdir()) == []
 

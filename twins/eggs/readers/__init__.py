@@ -1,4 +1,1 @@
-"""Opening eggs: from a file of any known kind to an ``ParsedEgg`` that can be inspected, compared and planned.
-
-``sniffing.open_egg`` is the way in.
-"""
+"""Reads eggs of every known kind into a ``ParsedEgg``; ``detect.open_egg`` is the entry point."""

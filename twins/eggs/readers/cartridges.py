@@ -28,9 +28,9 @@ from twins.workspace.souls import default_soul
 from twins.zip.names import safe_component
 
 BUDDY_FILE = f".brainstem_data/{SHELL}"
-"""Where a twin of kind buddy keeps the cartridge that it hatched from, below its workspace."""
+"""The cartridge that a twin of kind buddy hatched from, below its workspace."""
 LIFE_FILE = f".brainstem_data/{FILE}"
-"""Where it keeps its life since."""
+"""The file of its life since."""
 
 
 def buddy(found: DetectedEgg) -> ParsedEgg:
@@ -61,7 +61,7 @@ def organism_file(found: DetectedEgg) -> ParsedEgg:
 
 
 def is_buddy(document: Document) -> bool:
-    """Whether this document, in any of the three shapes, is somebody who can live here as a buddy."""
+    """True when this document, in any of the three shapes, is somebody who can live here as a buddy."""
     shape = shape_of(document)
     if shape is Shape.SPEC:
         kind = inside(document, "body").get("kind")

@@ -77,7 +77,7 @@ def data(
     name: str = "",
     below: str = "",
 ) -> ParsedEgg:
-    """What unpacks as it is, into a folder of its own, and says so. ``key`` comes from the egg.
+    """An egg that unpacks as it is, into a folder of its own, and says so. ``key`` comes from the egg.
 
     Files in the folder ``below`` (its name ends in ``/``) lose that folder.
     """
@@ -112,7 +112,7 @@ def answering(
     name: str = "",
     parts: Sequence[Part] = (),
 ) -> ParsedEgg:
-    """What hatches nowhere by itself: ``answer`` says what to do with it."""
+    """An egg that hatches nowhere by itself: ``answer`` says what to do with it."""
     return plain(
         found, family, seal, Destination.ANSWER, name=name, rappid=rappid, parts=parts, answer=answer
     )
@@ -154,7 +154,7 @@ def plain(
 
 
 def name_of(found: DetectedEgg, fields: dict[str, Any]) -> str:
-    """What a person calls it: by its ``rappid.json``, its manifest, or the file."""
+    """The name for people: from its ``rappid.json``, its manifest, or the file."""
     manifest = found.manifest
     return (
         text(

@@ -33,16 +33,16 @@ _SMALL = 8 << 20  # bytes of an egg that are hashed before a thread has begun
 _LOCAL, _EMPTY = b"PK\x03\x04", b"PK\x05\x06"
 _HERE = "twins.eggs.readers"
 
-Room = Callable[[DetectedEgg], ParsedEgg]
+Reader = Callable[[DetectedEgg], ParsedEgg]
 
 _IN_ZIP = {
     "brainstem-egg/2.0": "rapplications:merged",
     "brainstem-egg/2.1": "workspaces:twin_2_1",
     "brainstem-egg/2.2-organism": "workspaces:organism",
     "brainstem-egg/2.2-rapplication": "rapplications:rapplication",
-    "brainstem-egg/2.3-neighborhood": "as_data:gate",
-    "brainstem-egg/2.3-cubby": "as_data:cubby",
-    "brainstem-egg/2.3-estate": "as_data:estate",
+    "brainstem-egg/2.3-neighborhood": "inert_formats:gate",
+    "brainstem-egg/2.3-cubby": "inert_formats:cubby",
+    "brainstem-egg/2.3-estate": "inert_formats:estate",
     "rapp-egg/1.0": "rapplications:binder",
     "rapp/1-egg": "rapp1:rapp1",
 }
@@ -50,7 +50,7 @@ _SCALES = {
     "agent": "agents_egg:agent",
     "twin": "workspaces:twin",
     "brainstem": "workspaces:brainstem",
-    "neighborhood": "snapshot:neighborhood",
+    "neighborhood": "neighborhood_snapshot:neighborhood",
 }
 _IN_JSON = {
     "brainstem-egg/2.3-session": "sessions:session",
@@ -74,7 +74,7 @@ def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | Non
     ``check_up_to`` bytes or is of many files: then only what it says of itself is read, which takes
     milliseconds whatever its size. Its seal says which; ``digest`` is "" when not all was read.
 
-    Raises ``UnknownEgg`` (no known kind, with the family table), ``HostileEgg`` (made to do harm),
+    Raises ``UnknownEggError`` (no known kind, with the family table), ``HostileEggError`` (made to do harm),
     ``BadEggError`` (damaged), ``NoSuchFileError``, ``BadFileError`` (no regular file, or unreadable).
     """
     head, status = _look(path)
@@ -150,7 +150,7 @@ def _open_json(path: Path, size: int) -> ParsedEgg:
 
 
 def _manifest_name(archive: Archive) -> str:
-    """Where the manifest lies; "" for nowhere."""
+    """The place of the manifest; "" for none."""
     for name in ("manifest.json", "egg-manifest.json", "egg.json", "repo/manifest.json"):
         if name in archive:
             return name
@@ -162,12 +162,12 @@ def _room_of_zip(found: DetectedEgg) -> str:
     schema = manifest.get("schema")
     if found.manifest_name == "egg-manifest.json":
         if schema == "rapp-egg/1.0":
-            return "as_data:old_swarm"
+            return "inert_formats:old_swarm"
     elif schema == "rapp-egg/2.0":
         scale = manifest.get("scale", "twin")
         if not isinstance(scale, str) or scale not in SCALES:
             raise unknown(found.file, f'says schema "{schema}", scale {quoted(scale)}')
-        return _SCALES.get(scale, "as_data:container")
+        return _SCALES.get(scale, "inert_formats:container")
     elif schema == "rapp-application/1.0" and "EGG.json" in found:
         return "applications:application"
     elif isinstance(schema, str) and schema in _IN_ZIP:
@@ -208,14 +208,14 @@ def _room_of_json(found: DetectedEgg) -> str:
     raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
-def _room(name: str) -> Room:
+def _room(name: str) -> Reader:
     """The function that opens a family; its room is imported when the first egg of it comes."""
     module, _, function = name.partition(":")
-    return cast(Room, getattr(importlib.import_module(f"{_HERE}.{module}"), function))
+    return cast(Reader, getattr(importlib.import_module(f"{_HERE}.{module}"), function))
 
 
 def _is_about_seeds(octets: bytes) -> bool:
-    """Whether integers may be larger than elsewhere: seeds of a registry need 66 bits."""
+    """True when integers may be larger than elsewhere: seeds of a registry need 66 bits."""
     return b'"seeds"' in octets[:65536]
 
 

@@ -1,4 +1,4 @@
-"""What sniffing found: one egg's file, and what it declares of itself, before any family looked at it."""
+"""An egg's file, and what it declares of itself, before it is read by its family."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def text(*places: tuple[Any, str], most: int = _LINE) -> str:
 
 def component(*places: tuple[Any, str]) -> str:
     """The first of these (object, key) that holds text, exactly as it stands there, fit to name one file or
-    folder; "" for none. Raises ``HostileEgg`` for text that is not."""
+    folder; "" for none. Raises ``HostileEggError`` for text that is not."""
     for holder, key in places:
         value = holder.get(key) if isinstance(holder, dict) else None
         if isinstance(value, str) and value:

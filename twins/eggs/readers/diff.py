@@ -40,7 +40,7 @@ class Difference:
     same: int = 0
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """True when there is any."""
         return bool(self.facts or self.files)
 
     def as_json(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from twins.eggs.parsed_egg import Family
-from twins.errors import UnknownEgg
+from twins.errors import UnknownEggError
 from twins.zip.names import shown
 
 ORGANISM = Family("brainstem-egg/2.2-organism", "organism", "ZIP", "a twin")
@@ -113,12 +113,12 @@ def spoken(kind: str) -> str:
     return f"{'an' if word[:1] in 'aeio' else 'a'} {word}"
 
 
-def unknown(file: str, what: str) -> UnknownEgg:
+def unknown(file: str, what: str) -> UnknownEggError:
     """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
 
     ``what``: a clause that says what was found."""
     lines = "\n".join(table())
-    return UnknownEgg(
+    return UnknownEggError(
         f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"
         f"The cartridge family:\n{lines}",
         do="Ask whoever packed it for one of these kinds.",

@@ -1,4 +1,4 @@
-"""Whether an egg is whole: every hash that it carries, of whatever kind, compared in one reading."""
+"""True when an egg is whole: every hash that it carries, of whatever kind, compared in one reading."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HashCheck:
             self.leave_out(found.manifest_name)
 
     def expect(self, name: str, digest: object, *, space: bytes = b"") -> None:
-        """That the SHA-256 over ``space`` and the file's content is ``digest`` (64 hex).
+        """Expects that the SHA-256 over ``space`` and the file's content is ``digest`` (64 hex).
 
         Raises ``BadEggError`` when there is no such file or no such hash.
         """

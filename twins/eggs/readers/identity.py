@@ -1,4 +1,4 @@
-"""Whose egg it is: ``rappid.json`` first, then what the manifest says (RAPP v1 §18.10; trust in this order)."""
+"""The owner of an egg: ``rappid.json`` first, then what the manifest says (RAPP v1 §18.10; trust in this order)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from twins.workspace.workspace_env import parse as parse_env
 from twins.zip.names import shown
 
 AT_ONCE = 2 << 20
-"""What unpacks to at most this many bytes is checked when it is only looked at; it costs no noticeable time."""
+"""The most bytes that are unpacked and checked when an egg is only inspected; it costs no noticeable time."""
 
 _TEXT, _ROWS = 300, 50  # of a manifest, as far as it is shown
 _WORDS = {
@@ -57,7 +57,7 @@ def look_at(path: Path) -> ParsedEgg:
 
 
 def inspect(opened: ParsedEgg) -> dict[str, Any]:
-    """What there is to know, for ``--json``: one object under ``egg``.
+    """All facts about the egg, for ``--json``: one object under ``egg``.
 
     ``whole`` is true, or null when it carries no hashes for all its files or they were not ``checked``.
     """
@@ -115,7 +115,7 @@ def lines(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
 
 
 def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
-    """Whether it is whole, and who signed it: what ``rappd egg verify`` answers."""
+    """True when it is whole, and who signed it: what ``rappd egg verify`` answers."""
     seal = opened.seal
     files = f"{len(opened.parts)} file{'' if len(opened.parts) == 1 else 's'}"
     if not seal.checked:

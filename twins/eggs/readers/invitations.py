@@ -28,7 +28,7 @@ def invitation(found: DetectedEgg) -> ParsedEgg:
 
 
 def tell(kind: str, name: str, rappid: str, url: str, until: str) -> str:
-    """What a person reads about an invitation."""
+    """The text that a person reads about an invitation."""
     lines = [f"An invitation to the {kind} {name}" + (f", good until {until}" if until else "")]
     lines += [f"rappid {rappid}"] if rappid else []
     lines += [f"It is at {url}"] if url else []

@@ -1,4 +1,4 @@
-"""Where the files of an egg belong in a workspace, by their names alone."""
+"""Places of an egg's files in a workspace, by their names alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
 
 
 class _Folder(NamedTuple):
-    """Where the files of a folder go: ``below``, in their ``role``; those that are code in that of ``code``.
+    """The target of a folder's files: ``below``, in their ``role``; those that are code in that of ``code``.
     With ``each`` every file is asked for by its own name."""
 
     below: str
@@ -102,7 +102,7 @@ def in_memory(below: str) -> Place | None:
 
 
 def is_code(name: str) -> bool:
-    """Whether a file of this name, in a folder that code is loaded from, would run."""
+    """True when a file of this name, in a folder that code is loaded from, would run."""
     return name[-3:] == ".py" or name.lower().endswith(CODE_SUFFIXES)
 
 
@@ -143,13 +143,13 @@ def _folder_in_workspace(folder: str) -> _Folder | None:
 
 
 def _is_barred(path: str) -> bool:
-    """Whether nothing of that name is taken to its place."""
+    """True when nothing of that name is taken to its place."""
     folder, slash, last = path.rpartition("/")
     return _is_barred_file(last) or _is_barred_folder(folder if slash else last)
 
 
 def _is_barred_file(name: str) -> bool:
-    """Whether a file of that name, in whatever folder, is left out. Compiled Python is run unread instead of
+    """True when a file of that name, in whatever folder, is left out. Compiled Python is run unread instead of
     the source beside it."""
     lower = name.lower()
     if lower[-4:] in _COMPILED or lower == _CACHE:

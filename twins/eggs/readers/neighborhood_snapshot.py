@@ -95,7 +95,7 @@ def _home(found: DetectedEgg, wholeness: HashCheck, rows: list[dict[str, Any]]) 
 
 
 def _own(found: DetectedEgg) -> EggOwner:
-    """Whose neighborhood it is; snapshots carry no rappid of their own."""
+    """The owner of a neighborhood; snapshots carry no rappid of their own."""
     if "rappid.json" in found:
         return owner_of(found, contradiction="refuse")
     return EggOwner(lenient(found, said_by(found.manifest)))
@@ -159,7 +159,7 @@ def _rows(found: DetectedEgg, value: Any) -> list[dict[str, Any]]:
 
 
 def _hash(found: DetectedEgg, row: dict[str, Any]) -> str:
-    """A member's ``hash``, which names a folder. Raises ``BadEggError`` without one, ``HostileEgg`` for a path."""
+    """A member's ``hash``, which names a folder. Raises ``BadEggError`` without one, ``HostileEggError`` for a path."""
     tag = row.get("hash")
     if not isinstance(tag, str):
         raise found.damaged("a member of it has no hash")

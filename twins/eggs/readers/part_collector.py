@@ -9,17 +9,17 @@ from twins.eggs.parsed_egg import Part, Role
 from twins.eggs.readers.detected import DetectedEgg, part_of
 from twins.eggs.readers.member_paths import Place, disarmed
 from twins.eggs.readers.parts import Parts
-from twins.errors import HostileEgg
+from twins.errors import HostileEggError
 from twins.zip.names import NameSet, safe_path, shown
 
 UNPLACED = ".brainstem_data/unplaced"
-"""Where a workspace keeps what came in an egg and has no place."""
+"""The folder of a workspace for files of an egg that have no other place."""
 
 
 class PartCollector:
     """Parts on their way to their targets; no two get the same one, on any disk.
 
-    Raises ``HostileEgg`` for a target that leads outside. Of an egg that is only looked at nothing is written,
+    Raises ``HostileEggError`` for a target that leads outside. Of an egg that is only looked at nothing is written,
     so that targets are merely told apart: whoever plans or hatches opens it anew.
     """
 
@@ -66,7 +66,7 @@ class PartCollector:
         self._add(part_of(name, place[0], place[1], content.encode()))
 
     def holds(self, role: Role) -> bool:
-        """Whether there is a part of that role yet."""
+        """True when there is a part of that role yet."""
         return any(place[0] is role for place in self._places)
 
     def parts(self) -> Parts:
@@ -101,6 +101,6 @@ class PartCollector:
         safe_path(target)
         try:
             self._targets.add(target)
-        except HostileEgg:  # taken, which is no harm: it is set aside
+        except HostileEggError:  # taken, which is no harm: it is set aside
             return False
         return True

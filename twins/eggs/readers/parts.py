@@ -34,7 +34,7 @@ class Parts(Sequence[Part]):
         self._made = made
 
     def rows(self) -> Iterator[Row]:
-        """What there is to know of each."""
+        """The fields of each part."""
         return zip(
             self._names,
             map(itemgetter(0), self._places),
@@ -44,7 +44,7 @@ class Parts(Sequence[Part]):
         )
 
     def counted(self) -> dict[Role, int]:
-        """How many there are of each role that there is."""
+        """The number of parts of each role that there is."""
         counts = Counter(map(id, map(itemgetter(0), self._places)))
         return {role: counts[id(role)] for role in Role if counts[id(role)]}
 

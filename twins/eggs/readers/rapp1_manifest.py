@@ -19,7 +19,7 @@ from twins.zip.names import safe_path, shown
 
 SCHEMA = "rapp/1-egg"
 SPACE = b"rapp/1:egg\n"
-"""What stands before a file's content when it is hashed."""
+"""The octets before a file's content when it is hashed."""
 
 _KEYS = {"schema", "variant", "rappid", "created_utc", "contents", "payload", "sig"}
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{3}Z")
@@ -40,7 +40,7 @@ class Manifest:
 
 
 def read_manifest(found: DetectedEgg) -> Manifest:
-    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEggError``, ``UnknownEgg``."""
+    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEggError``, ``UnknownEggError``."""
     manifest = found.manifest
     variant = manifest.get("variant")
     if not isinstance(variant, str) or variant not in RAPP1:

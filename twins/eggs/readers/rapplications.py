@@ -88,7 +88,7 @@ def in_brainstem(
     agent_first: bool = True,
     wholeness: HashCheck | None = None,
 ) -> ParsedEgg:
-    """What every egg for the host has in common. ``listed``: it is shown among the rapplications."""
+    """Common parts of every egg for the host. ``listed``: it is shown among the rapplications."""
     wholeness = wholeness or HashCheck(found)
     placing = PartCollector(found, unplaced=f"{UNPLACED}/{rapp}")
     placing.put_every([name for name in found.names if name not in wholeness.wrapping], place)
@@ -112,7 +112,7 @@ def rapp_id(found: DetectedEgg, *keys: str) -> str:
 
 
 def page_place(rapp: str, below: str) -> Place | None:
-    """Where a rapplication's page is served from."""
+    """The path that a rapplication's page is served from."""
     return (Role.PAGE, f"rapps/{_word(rapp)}/ui/{below}") if below else None
 
 

@@ -56,7 +56,7 @@ def _session(found: DetectedEgg, family: Family) -> ParsedEgg:
 
 
 def tell(title: str, name: str, rappid: str, kind: str, payload: str, events: int, people: list[str]) -> str:
-    """What a person reads about a session, and where to open it."""
+    """The text that a person reads about a session, and where to open it."""
     octets = payload.encode()
     lines = [f"A session: '{title}'" + (f" ({name})" if name and name != title else "")]
     if rappid:
@@ -72,7 +72,7 @@ def tell(title: str, name: str, rappid: str, kind: str, payload: str, events: in
 
 
 def contents(payload: str, transcript: list[Any], *, html: bool) -> tuple[Part, ...]:
-    """What can be taken out of a session as files."""
+    """The parts of a session that can be extracted as files."""
     runtime = "runtime.html" if html else "runtime.txt"
     parts = []
     if payload:

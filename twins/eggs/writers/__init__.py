@@ -1,1 +1,1 @@
-"""Packing: what lives in a workspace becomes an egg, in a published shape, without its secrets."""
+"""Packs a workspace into an egg of a published format, without its secrets."""

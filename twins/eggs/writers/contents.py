@@ -13,14 +13,14 @@ from typing import Any
 from twins.eggs.readers.member_paths import is_code
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
-from twins.errors import BadFileError, HostileEgg, TwinConflictError
+from twins.errors import BadFileError, HostileEggError, TwinConflictError
 from twins.fs.source_tree import SourceTree, Verdict
 from twins.workspace.identity_file import Identity
 from twins.zip.names import folded, safe_path, shown
 
 Content = bytes | Iterator[bytes]
 IsHeld = Callable[[Path, str], bool]
-"""Whether the file at a place must not run with the content of that SHA-256."""
+"""True when the file at a place must not run with the content of that SHA-256."""
 FIRST = ("rappid.json", "soul.md", ".env")
 """Members that come before all others, in this order, where the shape leaves the order open."""
 
@@ -43,7 +43,7 @@ class Member:
 
 @dataclass(slots=True)
 class EggContents:
-    """What will be packed. ``identity`` is whose it is, None for what is nobody; ``facts`` are what the
+    """The contents to be packed. ``identity`` is whose it is, None for what is nobody; ``facts`` are what the
     form's manifest says besides."""
 
     name: str
@@ -105,7 +105,7 @@ class EggContents:
         for member in self.members:
             try:
                 safe_path(member.name)
-            except HostileEgg as error:
+            except HostileEggError as error:
                 raise BadFileError(
                     f"{shown(member.path)} has a name that no egg may carry; nothing was packed.",
                     do="Rename it.",
@@ -125,7 +125,7 @@ class EggContents:
         self.members = [members[name] for name in names]
 
     def holds(self, name: str) -> bool:
-        """Whether there is a member of that name."""
+        """True when there is a member of that name."""
         return any(member.name == name for member in self.members)
 
     @property

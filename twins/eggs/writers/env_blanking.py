@@ -60,7 +60,7 @@ def blanked(content: bytes) -> bytes:
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a variable of this name holds a secret."""
+    """True when a variable of this name holds a secret."""
     words = [word.lower() for word in _PIECES.findall(key)]
     joined = re.sub(r"[0-9]+$", "", "".join(words))
     single = joined.removesuffix("s")
@@ -113,7 +113,7 @@ def _comment(line: str) -> str | None:
 
 
 def _is_name(key: str) -> bool:
-    """Whether this is a variable's name, and not prose or a piece of a key wrapped over several lines."""
+    """True when this is a variable's name, and not prose or a piece of a key wrapped over several lines."""
     if len(key) > _MAX_KEY or looks_secret(key):
         return False
     return " " not in key or _SPACED.fullmatch(key) is not None

@@ -1,4 +1,4 @@
-"""What never travels: the union of every published list, in any spelling, and what is this machine's own.
+"""Files that are never packed: the union of every published list, in any spelling, and this machine's own.
 
 By name alone, at any depth; what a file holds is looked at by the secret scan.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class ExclusionReason(StrEnum):
-    """Why something stayed behind, as a person reads it after its path."""
+    """The reason why something stayed behind, as a person reads it after its path."""
 
     SECRET = "may hold secrets"  # noqa: S105 - a reason, not a secret
     PRIVATE = "is private"
@@ -71,7 +71,7 @@ _COPY = re.compile(
 
 
 def by_name(name: str) -> ExclusionReason | None:
-    """Why a file or folder of this name stays behind wherever it lies; None when it may travel."""
+    """The reason why a file or folder of this name stays behind wherever it lies; None when it may travel."""
     key = _plain(name)
     if key in _MADE_ANEW_NAMES or key.endswith((".pyc", ".pyo")) or key.startswith("._"):
         return ExclusionReason.MADE_ANEW

@@ -1,4 +1,4 @@
-"""What can be packed, in which published shape, and what comes of it."""
+"""The formats that can be packed, and the result of packing."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class EggFormat(StrEnum):
 
     @property
     def is_rapp1(self) -> bool:
-        """Whether it is a ``rapp/1-egg``, whose exact layout has no room for an integrity layer."""
+        """True when it is a ``rapp/1-egg``, whose exact layout has no room for an integrity layer."""
         return self in (EggFormat.RAPP1_ORGANISM, EggFormat.RAPP1_RAPPLICATION)
 
     @property
     def needs_item(self) -> bool:
-        """Whether it packs one thing out of a workspace, which must be named."""
+        """True when it packs one thing out of a workspace, which must be named."""
         return self in (EggFormat.AGENT, EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION)
 
 
 class EggMaker(msgspec.Struct, frozen=True):
-    """Who packs, as manifests say it. ``host`` is the machine's name, "" when it is not to be told."""
+    """The packer as manifests name it. ``host`` is the machine's name, "" when it is not to be told."""
 
     name: str = "rappd"
     version: str = ""

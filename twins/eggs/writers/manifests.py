@@ -40,7 +40,7 @@ def manifest_hash(hashes: Mapping[str, str]) -> str:
 
 
 class _Counted:
-    """How many members lie where."""
+    """The number of members in each place."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = tuple(names)

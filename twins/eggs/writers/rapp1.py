@@ -10,7 +10,7 @@ from twins.errors import BadFileError, BadRappidError
 from twins.workspace.rappid import Rappid, widened
 
 SPACE = b"rapp/1:egg\n"
-"""What stands before a file's content when it is hashed."""
+"""The octets before a file's content when it is hashed."""
 MAX_BYTES = 1 << 20
 
 

@@ -113,7 +113,7 @@ class Rapplication:
         return next((name for name in wanted if name in names), names[0] if names else wanted[1])
 
     def _placed(self) -> list[str]:
-        """What its installation placed, as its receipt says; without one, what its id names."""
+        """The files that its installation placed, by its receipt; without one, by its id."""
         content = self._tree.read(f"rapps/{self.id}/placed.json", MAX_BYTES)
         try:
             found = orjson.loads(content) if content is not None else None

@@ -192,7 +192,7 @@ def _wide(start: bytes) -> str:
 
 
 def looks_secret(value: str) -> bool:
-    """Whether a single value, of whatever name, looks like a secret by itself."""
+    """True when a single value, of whatever name, looks like a secret by itself."""
     octets = value.encode()
     spots = (*_makers_keys(octets), *(at for at in _all(octets, b"@") if address_password(octets, at)))
     return bool(spots) or any(

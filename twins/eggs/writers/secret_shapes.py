@@ -1,4 +1,4 @@
-"""What secrets look like: keys of well-known makers, and literals assigned to names that promise one.
+"""Forms of secrets: keys of well-known makers, and literals assigned to names that promise one.
 
 Everything works on bytes at a given place; finding the places fast is ``secret_scan``'s matter.
 """
@@ -77,7 +77,7 @@ _SIGN = re.compile(rb"[!@#$^&+=~]")
 
 
 def address_password(content: bytes, at: int) -> tuple[int, int] | None:
-    """Where the password lies in ``…://user:password@…``, ``at`` being the place of the ``@``."""
+    """The position of the password in ``…://user:password@…``, ``at`` being the place of the ``@``."""
     begin = content.rfind(b"://", max(0, at - 256), at)
     match = _IN_ADDRESS.match(content, begin, at) if begin >= 0 else None
     if match is None or _MADE_UP.search(match["value"]) or not _is_chosen(match["value"]):
@@ -86,7 +86,7 @@ def address_password(content: bytes, at: int) -> tuple[int, int] | None:
 
 
 def assigned(content: bytes, at: int, kind: str, *, code: bool) -> tuple[int, int] | None:
-    """Where the literal lies that a name assigns, one of ``STEMS`` standing at ``at``.
+    """The position of the literal that a name assigns, one of ``STEMS`` standing at ``at``.
 
     ``code``: only quoted text is a literal there.
     """
@@ -153,7 +153,7 @@ def _is_phrase(name: bytes, value: bytes) -> bool:
 
 
 def looks_random(value: bytes, *, least: int) -> bool:
-    """Whether ``least`` or more characters look drawn, not written: letters and digits mixed, no words."""
+    """True when ``least`` or more characters look drawn, not written: letters and digits mixed, no words."""
     return (
         len(value) >= least
         and _DIGIT.search(value) is not None
@@ -171,7 +171,7 @@ def entropy(value: bytes) -> float:
 
 
 def _is_chosen(value: bytes) -> bool:
-    """Whether it looks like a password that somebody chose: letters with digits or signs among them."""
+    """True when it looks like a password that somebody chose: letters with digits or signs among them."""
     return (
         len(value) >= 6
         and _LETTER.search(value) is not None

@@ -8,7 +8,7 @@ from agents.contract.file_discovery import SUFFIX
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.workspaces import agents_of
-from twins.errors import HostileEgg, NoSuchFileError
+from twins.errors import HostileEggError, NoSuchFileError
 from twins.fs.source_tree import SourceTree
 from twins.workspace.workspace import Workspace
 from twins.zip.names import safe_path
@@ -31,6 +31,6 @@ def one_agent(workspace: Workspace, filename: str, held: ExitStack) -> EggConten
 def _may_travel(filename: str) -> bool:
     try:
         safe_path(filename)
-    except HostileEgg:
+    except HostileEggError:
         return False
     return filename.endswith(SUFFIX) and not any(map(exclusions.in_code, filename.split("/")))

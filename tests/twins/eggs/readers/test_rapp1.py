@@ -13,7 +13,7 @@ import pytest
 from envelopes.canonical import canonical
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEggError, HostileEgg, UnknownEgg
+from twins.errors import BadEggError, HostileEggError, UnknownEggError
 
 
 def plain_organism(eggs: Any) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_what_the_specification_demands_is_demanded(eggs: Any, change: Any, name
 
 
 def test_an_unknown_variant_is_refused_with_the_table(eggs: Any) -> None:
-    with pytest.raises(UnknownEgg, match="don't know how to hatch this"):
+    with pytest.raises(UnknownEggError, match="don't know how to hatch this"):
         open_egg(eggs.rapp1(plain_organism(eggs), variant="galaxy"))
 
 
@@ -290,7 +290,7 @@ def test_a_path_that_leads_outside_is_hostile(eggs: Any) -> None:
     def outside(manifest: dict[str, Any]) -> None:
         manifest["contents"][0]["path"] = "../../x"
 
-    with pytest.raises(HostileEgg):
+    with pytest.raises(HostileEggError):
         open_egg(eggs.rapp1(plain_organism(eggs), change=outside))
 
 
