@@ -25,9 +25,9 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
 from benchmarks.bare_steps import BareRecord, BareWorker, Door
 from benchmarks.ruled_steps import RuledAsker, RuledCalls, RuledRecord
-from envelopes.certificates import make_certificate
-from envelopes.keys import IdentityKey
-from neighborhoods.trust.contexts import ServerTrust, TlsFiles, client_context
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from neighborhoods.auth.tls import ServerTrust, TlsFiles, client_context
 
 What = Literal["line", "kept", "durable", "ruled"]
 OURS, THEIRS = "1", "0"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import Frame
 from twins.eggs.writers.formats import EggMaker
 from twins.installer.quarantine import QuarantineList

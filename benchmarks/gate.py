@@ -29,11 +29,11 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
-    from envelopes.keys import IdentityKey, agent_id
-    from envelopes.record import HELP, Envelope, new_id
-    from envelopes.signatures import sign, verify
-    from rappd.gate import Gate
-    from rappd.passage import Caller
+    from envelopes.envelope import HELP, Envelope, new_id
+    from envelopes.identity.keys import IdentityKey, agent_id
+    from envelopes.identity.signatures import sign, verify
+    from rappd.dispatch.context import Caller
+    from rappd.dispatch.dispatcher import Gate
     from rappd.store.store import Store
 
     store = await Store.open(folder / "rappd.db")

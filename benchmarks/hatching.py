@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.packing import _twin
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import look_at
 from twins.eggs.writers.pack import pack

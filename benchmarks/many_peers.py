@@ -90,7 +90,7 @@ def _daemon(home: Path) -> BenchDaemon:
 async def _trust(home: Path, machines: list[dict[str, Any]]) -> None:
     """Writes the peers into a home at rest, and other machines' addresses into its list."""
     from neighborhoods.peer import Peer
-    from rappd.home import Home
+    from rappd.daemon.home import Home
     from rappd.store.peer_rows import PeerRows
     from rappd.store.store import Store
 

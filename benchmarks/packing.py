@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
 from twins.eggs.writers.secret_scan import SecretScan

@@ -60,9 +60,9 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
-    from rappd.daemon import settle
-    from rappd.home import Home
-    from rappd.house import House
+    from rappd.daemon.app import House
+    from rappd.daemon.home import Home
+    from rappd.daemon.server import settle
     from rappd.settings.load import Settings
 
     door = free_port()
@@ -196,7 +196,7 @@ def _rows_of(mine: Figures, where: str) -> list[tuple[str, str]]:
 async def _queue(house: Any, worker: BenchDaemon) -> list[tuple[str, str]]:
     await asyncio.to_thread(worker.stop)
     peer = house.machines.book.find("worker")
-    from envelopes.record import HELP, Envelope, new_id
+    from envelopes.envelope import HELP, Envelope, new_id
 
     started = time.perf_counter()
     for number in range(1000):

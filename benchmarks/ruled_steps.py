@@ -15,9 +15,9 @@ from typing import Any
 from aiohttp import ClientWebSocketResponse, web
 
 from benchmarks.bare_steps import BareWorker, Door, Steps
-from envelopes import emergence, wire
-from envelopes.chain import GENESIS, link
-from envelopes.record import DONE, HELP, THREAD, Envelope, new_id, new_session, thread_id
+from envelopes.codecs import emergence, wire
+from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, new_session, thread_id
 from rappd.store.connections import open_writing
 
 _OURS, _THEIRS = "brainstem_0123456789abcdef", "brainstem_fedcba9876543210"

@@ -21,8 +21,8 @@ from typing import Any
 import orjson
 from aiohttp import WSMsgType, web
 
-from envelopes.certificates import TlsMaterial, make_certificate
-from envelopes.keys import IdentityKey
+from envelopes.identity.certificates import TlsMaterial, make_certificate
+from envelopes.identity.keys import IdentityKey
 
 _NOBODY = 9  # discard: closed wherever nobody opened it
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor import Anchorer
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bare_steps import BareRecord
-from envelopes.keys import IdentityKey, verify
+from envelopes.identity.keys import IdentityKey, verify
 
 _TIMES = 400
 _THERE = {

@@ -26,7 +26,7 @@ from aiohttp import web
 import rappd.doors
 from envelopes.problem import Problem
 from rappd.cli.app import rappd as command
-from rappd.settings.table import OTHER_SECRETS, SETTINGS
+from rappd.settings.registry import OTHER_SECRETS, SETTINGS
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 

@@ -1,4 +1,4 @@
-"""Floor 1, what travels: the record, its codecs, keys, signatures, tokens.
+"""Layer 1, wire formats and identity: the envelope, its codecs, keys, signatures, tokens.
 
-Pure: no sockets, no files, no clock of its own.
+Pure: no sockets, no files, no clock.
 """

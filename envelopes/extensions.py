@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from envelopes.errors import Malformed
-from envelopes.record import (
+from envelopes.envelope import (
     CAP,
     COST_USD,
     DEADLINE,
@@ -20,6 +19,7 @@ from envelopes.record import (
     USAGE_TOKENS,
     is_uuid,
 )
+from envelopes.errors import Malformed
 
 PREFIX = "_x_"
 LONGEST_WAIT = 3600

@@ -1,1 +1,1 @@
-"""Floor 4, other machines: discovery, peers, trust, delivery, carriers, snapshot, hatch, fleet."""
+"""Layer 4, other machines: discovery, pairing, auth, transport, delivery."""

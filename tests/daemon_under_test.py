@@ -15,7 +15,7 @@ from typing import Any
 
 import warm
 
-from rappd.ports import aside
+from rappd.daemon.ports import aside
 
 REPO = Path(__file__).parents[1]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from envelopes.chain import GENESIS, link
+from envelopes.codecs.hash_chain import GENESIS, link
 
 
 def drop_thread(db: sqlite3.Connection) -> None:

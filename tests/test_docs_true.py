@@ -20,7 +20,7 @@ import pytest
 from daemon_under_test import REPO, free_port
 
 from rappd.cli.app import rappd
-from rappd.settings.table import BY_NAME
+from rappd.settings.registry import BY_NAME
 
 DOCS = REPO / "docs"
 MADE = ("errors.md", "settings.md", "routes.md", "cli.md")

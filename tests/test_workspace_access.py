@@ -63,23 +63,23 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/zygote.py",
         "rappd/diagnostics/agents.py",
         "rappd/diagnostics/home.py",
-        "rappd/ports.py",
+        "rappd/daemon/ports.py",
     ),
     "keeps files of the home's own, where no worker can write": (
         "agents/providers/secret_file.py",
         "neighborhoods/discovery/peers_file.py",
-        "rappd/daemon.py",
-        "rappd/home.py",
-        "rappd/log.py",
-        "rappd/machines/material.py",
+        "rappd/daemon/server.py",
+        "rappd/daemon/home.py",
+        "rappd/daemon/log.py",
+        "rappd/federation/node_identity.py",
         "rappd/settings/load.py",
         "rappd/settings/write.py",
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",
         "rappd/store/intake.py",
         "rappd/store/syncing.py",
-        "rappd/upgrading.py",
-        "rappd/wakes.py",
+        "rappd/daemon/upgrade.py",
+        "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals
         "twins/installer/quarantine.py",
         "twins/installer/cached_file.py",
@@ -99,11 +99,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "counts files and sizes, and reads none": ("twins/lifecycle/usage.py",),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
-        "rappd/machines/outgoing_eggs.py",
-        "rappd/operations/arrived_eggs.py",
+        "rappd/federation/outgoing_eggs.py",
+        "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
         "rappd/operations/sealed_eggs.py",
-        "rappd/operations/waiting_eggs.py",
+        "rappd/operations/pending_eggs.py",
         "twins/workspace/checkpoints.py",
         "twins/zip/extracting.py",
         "twins/zip/chunks.py",
@@ -130,9 +130,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/layout.py",
     ),
     "lists a whole home, or makes one anew; workspaces in it are read with SafeTree": (
-        "rappd/backup/contents.py",
-        "rappd/backup/packing.py",
-        "rappd/backup/restoring.py",
+        "rappd/backup/manifest.py",
+        "rappd/backup/create.py",
+        "rappd/backup/restore.py",
     ),
     "reads or writes a file that the operator named": (
         "agents/rapps/rapplication.py",  # a zip
@@ -142,17 +142,17 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/cli/service.py",
         "rappd/cli/threads.py",
         "rappd/cli/twin_souls.py",
-        "rappd/fetching.py",  # lists a folder; files in it are read with SafeTree
+        "rappd/operations/source_fetch.py",  # lists a folder; files in it are read with SafeTree
         "rappd/operations/cartridges.py",
-        "rappd/operations/merging.py",
+        "rappd/operations/egg_merge.py",
         "twins/cartridges/cartridge_io.py",
     ),
     "is the command line with its own terminal, log and process file": (
         "rappd/cli/app.py",
-        "rappd/cli/running.py",
+        "rappd/cli/lifecycle.py",
         "rappd/cli/start.py",
     ),
-    "fills the home of a demonstration before its daemon starts": ("rappd/demo/machine.py",),
+    "fills the home of a demonstration before its daemon starts": ("rappd/demo/node.py",),
 }
 """Reason to the modules that it allows such calls."""
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agents.brainstem.slots import DELIMITER, HOUSE, Slot
 from agents.errors import AgentError
-from envelopes.chat import ANSWER_KEYS
+from envelopes.codecs.chat import ANSWER_KEYS
 
 MAX_BYTES = 64 << 10
 SUFFIX = "_sense"

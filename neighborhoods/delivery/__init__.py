@@ -1,1 +1,1 @@
-"""Envelopes to peers: at once with a few retries, or by a queue on the disk; and back with their answers."""
+"""Delivery of envelopes to peers: at once with retries, or by a durable queue; broadcast."""

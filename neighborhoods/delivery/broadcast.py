@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from envelopes.envelope import DONE, HELLO, Envelope
 from envelopes.problem import Problem
-from envelopes.record import DONE, HELLO, Envelope
 from neighborhoods.peer import Peer
 
 Call = Callable[[Peer], Awaitable[Envelope]]

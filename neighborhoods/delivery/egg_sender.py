@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from envelopes import emergence
-from envelopes.record import DONE, Envelope
-from neighborhoods.delivery.carrier import EggCarrier
+from envelopes.codecs import emergence
+from envelopes.envelope import DONE, Envelope
 from neighborhoods.delivery.errors import Declined
+from neighborhoods.delivery.protocols import EggCarrier
 from neighborhoods.peer import Peer
 
 

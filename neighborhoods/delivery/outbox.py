@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from envelopes import emergence
+from envelopes.codecs import emergence
+from envelopes.envelope import CANCEL, SIG, Envelope
 from envelopes.problem import Problem
-from envelopes.record import CANCEL, SIG, Envelope
-from neighborhoods.delivery.carrier import Carrier
 from neighborhoods.delivery.egg_sender import EggSender
 from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
-from neighborhoods.delivery.lane import Bench, Lane, Pace
-from neighborhoods.delivery.ledger import Ledger, OnAnswer, OnOver
-from neighborhoods.delivery.retrying import Random
-from neighborhoods.needs import EGG, WAITING, OutboxRecords, Outgoing
+from neighborhoods.delivery.outbox_state import Ledger, OnAnswer, OnOver
+from neighborhoods.delivery.peer_queue import Bench, Lane, Pace
+from neighborhoods.delivery.protocols import Carrier
+from neighborhoods.delivery.retry import Random
 from neighborhoods.peer import Peer
+from neighborhoods.storage import EGG, WAITING, OutboxRecords, Outgoing
 
 DAY = 86_400.0
 _SECOND = 1_000_000

@@ -1,1 +1,1 @@
-"""Where other machines are, and whether they answer: announcements, files, addresses, presence."""
+"""Discovery of machines and their addresses: announcements, files, presence."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from neighborhoods.discovery.addresses import leads_somewhere, preference
-from neighborhoods.discovery.sightings import Sighting
+from neighborhoods.discovery.discovered_nodes import Sighting
 
 SERVICE = "_rappd._tcp.local."
 VERSION = "1"

@@ -18,7 +18,7 @@ import orjson
 
 from neighborhoods.discovery.addresses import DOOR, BadAddress, is_loopback, join, split
 from neighborhoods.discovery.announcement import tame
-from neighborhoods.discovery.sightings import Rung
+from neighborhoods.discovery.discovered_nodes import Rung
 from neighborhoods.errors import BadPeersFile
 from twins.workspace.workspace import write_atomically
 

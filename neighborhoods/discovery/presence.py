@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from neighborhoods.discovery.discovered_nodes import Change, Sighting
 from neighborhoods.discovery.interfaces import slept
-from neighborhoods.discovery.sightings import Change, Sighting
 
 State = Literal["here", "away"]
 

@@ -1,1 +1,1 @@
-"""Two machines come to trust each other: by four words on two screens, or by a short code. No transport here."""
+"""Pairing: two machines come to trust each other, by four words on two screens or by a code."""

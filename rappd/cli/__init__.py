@@ -1,1 +1,1 @@
-"""The command line: one room per verb, screens as people see them."""
+"""The command line: one module for each command, and the views that print results."""

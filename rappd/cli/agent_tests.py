@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rappd.cli.agent_rows import agent_of, agent_rows, file_of
-from rappd.cli.daemon import Daemon
+from rappd.cli.agent_view import agent_of, agent_rows, file_of
+from rappd.cli.console import Verdict, dim, mark, say, tame, terminal_width, wrapped
 from rappd.cli.progress import progress
-from rappd.cli.screen import Verdict, dim, mark, say, tame, terminal_width, wrapped
-from rappd.home import Home
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 
 _NAMES = 25  # columns for a test's name
 
@@ -19,7 +19,7 @@ def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
 
     A running daemon tests what it serves; whatever else is tested in workers started for it.
     """
-    from rappd.offline import test_agent, test_file, workspace_of
+    from rappd.cli.standalone import test_agent, test_file, workspace_of
     from rappd.settings.load import Settings
 
     path = Path(name)

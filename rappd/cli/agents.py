@@ -10,13 +10,11 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.agent_rows import agent_rows, file_in, file_of, no_agent, show_rows
 from rappd.cli.agent_tests import failed, run_tests, show_tests
-from rappd.cli.approving import approve
-from rappd.cli.daemon import Answered, Daemon
-from rappd.cli.phrases import tilde
-from rappd.cli.progress import progress
-from rappd.cli.screen import (
+from rappd.cli.agent_view import agent_rows, file_in, file_of, no_agent, show_rows
+from rappd.cli.approve import approve
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import (
     arrow,
     command,
     complain,
@@ -26,9 +24,11 @@ from rappd.cli.screen import (
     say,
     tame,
 )
-from rappd.cli.verbs import Verbs
+from rappd.cli.formatting import tilde
+from rappd.cli.progress import progress
+from rappd.control_client import Answered, Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NotFound
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from twins.workspace.agent_files import AgentFiles
@@ -175,7 +175,7 @@ agents.add_command(approve)
 
 
 def _workspace(home: Home) -> Workspace:
-    from rappd.offline import workspace_of
+    from rappd.cli.standalone import workspace_of
     from rappd.settings.load import Settings
 
     home.create()

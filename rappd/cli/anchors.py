@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import ago, count
+from rappd.cli.console import command, dim, mark, note, print_json, say, tame, tell, wrapped
+from rappd.cli.formatting import ago, count
 from rappd.cli.progress import progress
-from rappd.cli.screen import command, dim, mark, note, print_json, say, tame, tell, wrapped
 from rappd.cli.tables import table
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NotFound
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.store.anchor_proof import Anchored, AnchorProof, Witness

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from rappd.cli.verbs import Verbs
+from rappd.cli.command_group import Verbs
 from rappd.version import __version__
 
 VERBS = {
     "start": ("rappd.cli.start:start", "Wake this machine's brainstem."),
-    "open": ("rappd.cli.running:open_", "Print a link that opens the page as its operator."),
-    "stop": ("rappd.cli.running:stop", "Stop it."),
-    "status": ("rappd.cli.running:status", "Is it running, and what does it think with?"),
+    "open": ("rappd.cli.lifecycle:open_", "Print a link that opens the page as its operator."),
+    "stop": ("rappd.cli.lifecycle:stop", "Stop it."),
+    "status": ("rappd.cli.lifecycle:status", "Is it running, and what does it think with?"),
     "doctor": ("rappd.cli.doctor:doctor", "Look for problems; each comes with its fix."),
     "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
     "models": ("rappd.cli.models:models", "See which model answers, and choose another."),
@@ -89,7 +89,7 @@ def rappd() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; errors are printed, never thrown."""
     from envelopes.problem import Problem
-    from rappd.cli.screen import complain
+    from rappd.cli.console import complain
 
     as_json = "--json" in arguments
     try:

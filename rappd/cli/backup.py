@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import count, size, tilde
+from rappd.cli.console import dim, interactive, mark, print_json, say, tame
+from rappd.cli.formatting import count, size, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import dim, interactive, mark, print_json, say, tame
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Conflict, Mistyped, NotFound
-from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PASSPHRASE = click.option(
@@ -31,8 +31,8 @@ _PASSPHRASE = click.option(
 @_JSON
 def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: bool, as_json: bool) -> None:
     """Write this whole home into FILE. Keys go in only under a passphrase."""
-    from rappd.backup.packing import back_up
-    from rappd.home import machine_name
+    from rappd.backup.create import back_up
+    from rappd.daemon.home import machine_name
     from rappd.settings.load import Settings
 
     home = Home.here()
@@ -85,14 +85,14 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
 @_JSON
 def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool) -> None:
     """Bring the home in FILE back, into an empty home."""
-    from rappd.backup import restoring
+    from rappd.backup import restore
 
     if not file.is_file():
         raise NotFound(f'No file "{file}".', do="rappd backup FILE makes one")
     tried = _passphrase(passphrase_file, new=False) if check and passphrase_file else ""
     with progress() as line:
         line(f"Checking {file.name}…")
-        manifest = restoring.verify(file, passphrase=tried)
+        manifest = restore.verify(file, passphrase=tried)
     if check:
         _told_whole(manifest, tried=bool(tried), as_json=as_json)
         return
@@ -102,7 +102,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
     with progress() as line:
         line(f"Restoring {file.name}…")
-        done = restoring.restore(file, home.root, passphrase=passphrase)
+        done = restore.restore(file, home.root, passphrase=passphrase)
     if as_json:
         print_json(
             {

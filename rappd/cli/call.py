@@ -12,10 +12,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from envelopes.problem import Problem
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import took
-from rappd.cli.progress import progress
-from rappd.cli.screen import (
+from rappd.cli.console import (
     arrow,
     command,
     dim,
@@ -27,9 +24,12 @@ from rappd.cli.screen import (
     tame,
     terminal_width,
 )
+from rappd.cli.formatting import took
+from rappd.cli.progress import progress
 from rappd.cli.tables import cells
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NeedsYes, NotFound, NotYet
-from rappd.home import Home
 
 Row = dict[str, Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import count, took
+from rappd.cli.console import dim, mark, note, print_json, say, tame, tell
+from rappd.cli.formatting import count, took
 from rappd.cli.progress import progress
-from rappd.cli.screen import dim, mark, note, print_json, say, tame, tell
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import NotYet
-from rappd.home import Home
 
 Row = dict[str, Any]
 

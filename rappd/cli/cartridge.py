@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.screen import print_json
-from rappd.cli.verbs import Verbs
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import print_json
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.operations.cartridges import CartridgeVerbs
@@ -46,9 +46,9 @@ def list_(as_json: bool) -> None:
 
     Those of the brainstem, and of each twin.
     """
-    from rappd.cli.cartridge_screens import show_shelf
-    from rappd.offline import workspace_of
-    from rappd.operations.cartridge_shelf import CartridgeShelf
+    from rappd.cli.cartridge_view import show_shelf
+    from rappd.cli.standalone import workspace_of
+    from rappd.operations.cartridge_index import CartridgeShelf
     from rappd.settings.load import Settings
 
     home = Home.here()
@@ -158,7 +158,7 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
 
     Also what it holds and where it was frozen. Nothing runs.
     """
-    from rappd.cli.cartridge_screens import show_inspected
+    from rappd.cli.cartridge_view import show_inspected
 
     found = _verbs().inspect(file, force=force)
     if as_json:
@@ -174,7 +174,7 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
 @_JSON
 def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
     """What differs between two cartridges, value by value."""
-    from rappd.cli.cartridge_screens import show_diff
+    from rappd.cli.cartridge_view import show_diff
 
     found = _verbs().diff(before, after, force=force)
     if as_json:
@@ -259,7 +259,7 @@ def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_jso
 
 def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
-    from rappd.cli.cartridge_screens import exit_code, show_ran
+    from rappd.cli.cartridge_view import exit_code, show_ran
 
     if as_json:
         print_json(found)
@@ -269,7 +269,7 @@ def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -
 
 
 def _saved(found: dict[str, Any], as_json: bool) -> None:
-    from rappd.cli.cartridge_screens import show_saved
+    from rappd.cli.cartridge_view import show_saved
 
     if as_json:
         print_json(found)

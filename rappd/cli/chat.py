@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import click
 
 from envelopes.problem import Problem
-from rappd.cli.awake import thinking
-from rappd.cli.daemon import Answered, Daemon
-from rappd.cli.phrases import count, took
-from rappd.cli.screen import complain, dim, interactive, note, print_json, redraws, say, tame, terminal_width
-from rappd.cli.spoken import EDGE, Spoken
+from rappd.cli.console import complain, dim, interactive, note, print_json, redraws, say, tame, terminal_width
+from rappd.cli.formatting import count, took
+from rappd.cli.start_screen import thinking
 from rappd.cli.tables import cells, middle
+from rappd.cli.turn_renderer import EDGE, Spoken
+from rappd.control_client import Answered, Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, RappdError
-from rappd.home import Home
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 

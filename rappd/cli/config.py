@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import tilde
-from rappd.cli.screen import (
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import (
     dim,
     interactive,
     mark,
@@ -21,13 +20,14 @@ from rappd.cli.screen import (
     terminal_width,
     wrapped,
 )
+from rappd.cli.formatting import tilde
 from rappd.cli.tables import cells, table
-from rappd.cli.verbs import Verbs
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
-from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings, Value, check
-from rappd.settings.table import Setting
+from rappd.settings.registry import Setting
+from rappd.settings.validation import doubts
 from rappd.settings.write import find, write
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

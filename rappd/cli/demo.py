@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from rappd.cli.console import command, dim, mark, print_json, say
 from rappd.cli.progress import progress
-from rappd.cli.screen import command, dim, mark, print_json, say
 
 
 @click.command()
@@ -19,7 +19,7 @@ def demo(as_json: bool) -> None:
     They run on this machine for some seconds, in a temporary folder, and touch nothing of yours.
     """
     from rappd.demo.interrupts import Interrupts
-    from rappd.demo.story import tell
+    from rappd.demo.scenario import tell
 
     with Interrupts() as interrupts, progress() as line:
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from rappd.cli.phrases import count
+from rappd.cli.console import advice, arrow, mark, print_json, say, tame, wrapped
+from rappd.cli.formatting import count
 from rappd.cli.progress import progress
-from rappd.cli.screen import advice, arrow, mark, print_json, say, tame, wrapped
-from rappd.home import Home
+from rappd.daemon.home import Home
 
 _WHAT = 11  # where a finding's words begin, after the mark
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from rappd.cli.egg_desk import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import dim, mark, note, print_json, say, tame
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.egg_signers import signers
-from rappd.cli.phrases import count, size, tilde
-from rappd.cli.screen import dim, mark, note, print_json, say, tame
-from rappd.cli.verbs import Verbs
-from rappd.home import Home
+from rappd.cli.formatting import count, size, tilde
+from rappd.daemon.home import Home
 
 _SHOWN = 20
 
@@ -168,8 +168,8 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_answers import seen
-    from rappd.operations.signer_standing import standing
+    from rappd.operations.egg_views import seen
+    from rappd.operations.signer_trust import standing
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import lines, look_at, verdict
 

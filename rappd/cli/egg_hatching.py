@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.egg_desk import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
-from rappd.cli.phrases import ago, count, tilde
+from rappd.cli.console import interactive, mark, print_json, say, tame
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import interactive, mark, print_json, say, tame
 from rappd.cli.tables import table
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Refused
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggVerbs
@@ -35,7 +35,7 @@ _OVERWRITE = click.option(
 @JSON
 def plan(file: Path, overwrite: str, as_json: bool) -> None:
     """What hatching FILE would do here. Nothing is written."""
-    from rappd.cli.egg_screens import show_plan
+    from rappd.cli.egg_view import show_plan
 
     with progress() as line:
         line(f"Reading {file.name}…")
@@ -59,7 +59,7 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
 
     What is yours stays. Code that nobody trusted signed is quarantined: kept, and not run.
     """
-    from rappd.cli.egg_screens import show_hatched
+    from rappd.cli.egg_view import show_hatched
 
     verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite)
     with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
@@ -86,7 +86,7 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
 @JSON
 def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) -> None:
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
-    from rappd.cli.egg_screens import show_hatched
+    from rappd.cli.egg_view import show_hatched
 
     found = verbs_here().hatch_text(text, registry_at(registry), overwrite=_listed(overwrite))
     if as_json:

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from rappd.cli.phrases import count, size, tilde
+from rappd.cli.console import arrow, command, dim, mark, note, print_json, say, tame, tell
+from rappd.cli.formatting import count, size, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import arrow, command, dim, mark, note, print_json, say, tame, tell
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
 
 _SHOWN = 20
 
@@ -57,8 +57,8 @@ def merge(
 def _merge_eggs(
     files: tuple[Path, ...], into: Path, allow: frozenset[str], force: bool, as_json: bool
 ) -> None:
-    from rappd.home import machine_name
-    from rappd.operations.merging import merge_eggs
+    from rappd.daemon.home import machine_name
+    from rappd.operations.egg_merge import merge_eggs
     from rappd.settings.load import Settings
     from rappd.version import __version__
     from twins.eggs.writers.formats import EggMaker
@@ -126,7 +126,7 @@ def _show(done: dict[str, Any], into: Path) -> None:
 
 
 def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
-    from rappd.operations.merging import merge_documents
+    from rappd.operations.egg_merge import merge_documents
 
     document, contradictions = merge_documents(*_three(files))
     for one in contradictions:
@@ -136,7 +136,7 @@ def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) ->
 
 
 def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
-    from rappd.operations.merging import add_deltas
+    from rappd.operations.egg_merge import add_deltas
 
     if len(files) < 2:
         raise Mistyped("A state and its deltas are needed.", do="rappd egg merge --deltas STATE DELTA…")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import size, tilde
+from rappd.cli.console import arrow, command, dim, mark, print_json, say, tame
+from rappd.cli.formatting import size, tilde
 from rappd.cli.progress import progress
-from rappd.cli.screen import arrow, command, dim, mark, print_json, say, tame
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import NotFound
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.operations.egg_packing import Order

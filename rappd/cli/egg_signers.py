@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rappd.cli.egg_desk import JSON, verbs_here
-from rappd.cli.screen import dim, mark, print_json, say
+from rappd.cli.console import dim, mark, print_json, say
+from rappd.cli.egg_options import JSON, verbs_here
 from rappd.cli.tables import table
 
 

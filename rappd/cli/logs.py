@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from rappd.cli.screen import note, print_json, say, tame
-from rappd.home import Home
-from rappd.log import follow as follow_log
-from rappd.log import tail
+from rappd.cli.console import note, print_json, say, tame
+from rappd.daemon.home import Home
+from rappd.daemon.log import follow as follow_log
+from rappd.daemon.log import tail
 
 
 @click.command()

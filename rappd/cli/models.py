@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from rappd.cli.awake import local_models, thinking
-from rappd.cli.daemon import Daemon
-from rappd.cli.screen import mark, print_json, say, tame
-from rappd.cli.verbs import Verbs
-from rappd.home import Home
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import mark, print_json, say, tame
+from rappd.cli.start_screen import local_models, thinking
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.peer_screens import trouble_of
-from rappd.cli.phrases import ago, count
-from rappd.cli.screen import arrow, command, dim, mark, print_json, say, tame, tell
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import arrow, command, dim, mark, print_json, say, tame, tell
+from rappd.cli.formatting import ago, count
+from rappd.cli.peer_view import trouble_of
 from rappd.cli.tables import table
-from rappd.cli.verbs import Verbs
-from rappd.home import Home
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _ID = click.argument("id", metavar="ID")

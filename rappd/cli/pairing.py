@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.pairing_talk import Talk, show_ended, typed_at_once
-from rappd.cli.peer_screens import called
-from rappd.cli.screen import arrow, command, interactive, print_json, say, tame
+from rappd.cli.console import arrow, command, interactive, print_json, say, tame
+from rappd.cli.pairing_dialog import Talk, show_ended, typed_at_once
+from rappd.cli.peer_view import called
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Ambiguous, Mistyped, NotFound, Refused
-from rappd.home import Home
 
 _SHOW = "\0"  # --code without a value
 

@@ -7,15 +7,15 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.daemon import Daemon
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import arrow, command, interactive, mark, note, print_json, say, tame, tell
 from rappd.cli.pairing import pair
-from rappd.cli.peer_screens import called, may_here, show_peer, show_peers
+from rappd.cli.peer_view import called, may_here, show_peer, show_peers
 from rappd.cli.peers_legacy import hello, legacy
 from rappd.cli.progress import progress
-from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame, tell
-from rappd.cli.verbs import Verbs
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NeedsYes
-from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PEER = click.argument("peer")

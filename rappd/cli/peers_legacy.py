@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import interactive, mark, note, print_json, say, tame, tell
 from rappd.cli.progress import progress
-from rappd.cli.screen import interactive, mark, note, print_json, say, tame, tell
 from rappd.cli.tables import table
-from rappd.cli.verbs import Verbs
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import NeedsYes
-from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _TALK = "HELP.brainstem"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rappd.home import Home, machine_name
+from rappd.daemon.home import Home, machine_name
 from rappd.store.reading import Reader
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ RUNGS = ("nearby", "last address", "list", "typed")
 
 def peers_on_disk(home: Home) -> Answer:
     """What ``GET /peers`` tells, as far as it is known without a daemon."""
-    from neighborhoods.discovery.ladder import Ladder
+    from neighborhoods.discovery.address_resolver import Ladder
+    from neighborhoods.discovery.discovered_nodes import Sightings
     from neighborhoods.discovery.peers_file import PeersFile
-    from neighborhoods.discovery.sightings import Sightings
-    from rappd.machines.peer_rows import legacy_row
+    from rappd.federation.peer_view import legacy_row
     from rappd.settings.load import Settings
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
@@ -60,7 +60,7 @@ def peers_on_disk(home: Home) -> Answer:
 
 def peer_on_disk(home: Home, selector: str) -> Answer:
     """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeer``."""
-    from neighborhoods.book import PeerBook
+    from neighborhoods.peer_store import PeerBook
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
 
@@ -77,10 +77,10 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
 
 def outbox_on_disk(home: Home) -> Answer:
     """What ``GET /outbox`` tells."""
-    from envelopes.record import HELP
-    from neighborhoods.book import PeerBook
-    from neighborhoods.needs import EGG
-    from rappd.machines.outbox_rows import outbox_row
+    from envelopes.envelope import HELP
+    from neighborhoods.peer_store import PeerBook
+    from neighborhoods.storage import EGG
+    from rappd.federation.outbox_view import outbox_row
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
 

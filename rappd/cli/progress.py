@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rappd.cli.screen import dim, plain, redraws, terminal_width
+from rappd.cli.console import dim, plain, redraws, terminal_width
 from rappd.cli.tables import beginning
 
 _PATIENCE = 0.5

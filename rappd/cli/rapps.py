@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import sentence
-from rappd.cli.screen import arrow, command, mark, print_json, say
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import arrow, command, mark, print_json, say
+from rappd.cli.formatting import sentence
 from rappd.cli.tables import table
-from rappd.cli.verbs import Verbs
-from rappd.home import Home
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 

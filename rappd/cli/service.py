@@ -7,12 +7,12 @@ import sys
 import click
 
 from agents.runtime import programs
-from rappd.cli.phrases import tilde
-from rappd.cli.screen import mark, print_json, say, tell
-from rappd.cli.verbs import Verbs
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import mark, print_json, say, tell
+from rappd.cli.formatting import tilde
+from rappd.daemon.home import Home
+from rappd.daemon.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from rappd.errors import RappdError
-from rappd.home import Home
-from rappd.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from twins.workspace.workspace import write_atomically
 
 _SECONDS = 120.0

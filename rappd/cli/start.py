@@ -13,17 +13,17 @@ import click
 
 from agents.runtime import programs
 from envelopes.problem import Problem
-from rappd.cli.awake import show
-from rappd.cli.daemon import Answered, Daemon
+from rappd.cli.console import tell
 from rappd.cli.progress import progress
-from rappd.cli.screen import tell
+from rappd.cli.start_screen import show
+from rappd.control_client import Answered, Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Conflict, RappdError
-from rappd.home import Home
-from rappd.settings.doubts import doubts
 from rappd.settings.load import Settings
+from rappd.settings.validation import doubts
 
 if TYPE_CHECKING:
-    from rappd.house import House
+    from rappd.daemon.app import House
 
 _WAIT_SECONDS = 120.0
 
@@ -41,8 +41,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
         _detach(home)
         show(Daemon(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
         return
-    from rappd import daemon, log
-    from rappd.house import describe
+    from rappd.daemon import log, server
+    from rappd.daemon.app import describe
 
     settings = Settings.load(home)
     news = _News(quiet=quiet)
@@ -59,7 +59,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
             show(describe(house), first=first, as_json=as_json, attached=True)
             news.begin()
 
-    daemon.run(home, settings, on_ready=ready)
+    server.run(home, settings, on_ready=ready)
 
 
 class _News:
@@ -92,8 +92,8 @@ class _News:
 
 def _detach(home: Home) -> None:
     """Starts the daemon in a session of its own and waits until it answers."""
-    daemon = Daemon(home, timeout=_WAIT_SECONDS)
-    if daemon.running():
+    client = Daemon(home, timeout=_WAIT_SECONDS)
+    if client.running():
         raise Conflict("rappd already runs on this home.", do="rappd open")
     with os.fdopen(os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         position = log.seek(0, os.SEEK_END)
@@ -108,16 +108,16 @@ def _detach(home: Home) -> None:
         while time.monotonic() < until:
             if (code := process.exit_code()) is not None:
                 raise _why_it_ended(home, position, code)
-            if daemon.running() and _ready(daemon):
+            if client.running() and _ready(client):
                 return
             line("Waking…")
             time.sleep(0.03)
     raise RappdError("rappd started but does not answer.", do="rappd logs")
 
 
-def _ready(daemon: Daemon) -> bool:
+def _ready(client: Daemon) -> bool:
     try:
-        daemon.get("/readyz")
+        client.get("/readyz")
     except (Answered, RappdError):
         return False
     return True

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from rappd.cli.screen import Verdict, dim, mark, plain, say, tame, terminal_width, utf8
+from rappd.cli.console import Verdict, dim, mark, plain, say, tame, terminal_width, utf8
 
 _GAP = 2
 _LEAST = 12

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.anchors import accept, verify, witness
-from rappd.cli.phrases import ago
-from rappd.cli.screen import dim, mark, note, print_json, say, tame, terminal_width, wrapped
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import dim, mark, note, print_json, say, tame, terminal_width, wrapped
+from rappd.cli.formatting import ago
 from rappd.cli.tables import beginning, table
-from rappd.cli.verbs import Verbs
-from rappd.home import Home
+from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow

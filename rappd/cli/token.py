@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import ago
-from rappd.cli.screen import arrow, command, interactive, mark, note, print_json, say, tame, wrapped
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import arrow, command, interactive, mark, note, print_json, say, tame, wrapped
+from rappd.cli.formatting import ago
 from rappd.cli.tables import table
-from rappd.cli.verbs import Verbs
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Ambiguous, NeedsYes, NotFound
-from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from rappd.cli.screen import dim, mark, print_json, say, tame
-from rappd.cli.twin_access import Answer, ask, path_of
+from rappd.cli.console import dim, mark, print_json, say, tame
+from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.errors import Conflict
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

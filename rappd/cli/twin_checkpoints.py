@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.daemon import Daemon
-from rappd.cli.phrases import count, size
+from rappd.cli.console import arrow, command, dim, interactive, mark, note, print_json, say, tame
+from rappd.cli.formatting import count, size
 from rappd.cli.progress import progress
-from rappd.cli.screen import arrow, command, dim, interactive, mark, note, print_json, say, tame
 from rappd.cli.tables import table
-from rappd.cli.twin_access import Answer, path_of
-from rappd.cli.twin_rows import handle
+from rappd.cli.twin_client import Answer, path_of
+from rappd.cli.twin_view import handle
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import NeedsYes
-from rappd.home import Home
 
 if TYPE_CHECKING:
     from rappd.operations.checkpoints import CheckpointVerbs
@@ -150,12 +150,12 @@ def _ask(
 
 
 async def _on_disk(home: Home, on_disk: Callable[[CheckpointVerbs], Awaitable[Answer]]) -> Answer:
-    from rappd.home import machine_name
-    from rappd.offline import workspace_of
+    from rappd.cli.standalone import workspace_of
+    from rappd.daemon.home import machine_name
     from rappd.operations.checkpoints import CheckpointVerbs
-    from rappd.operations.living import Asleep
+    from rappd.operations.twin_supervisor import Asleep
     from rappd.settings.load import Settings
-    from rappd.wakes import Wakes
+    from rappd.tenants.autostart import Wakes
 
     home.create()
     settings = Settings.load(home)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.screen import print_json, say, tame
-from rappd.cli.twin_access import Answer, ask, path_of
-from rappd.cli.twin_rows import show_done, show_history
+from rappd.cli.console import print_json, say, tame
+from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_view import show_done, show_history
 from rappd.errors import Mistyped, NotFound
 
 

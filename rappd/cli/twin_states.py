@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from rappd.cli.phrases import count
-from rappd.cli.screen import arrow, command, dim, interactive, mark, note, print_json, say, tame, tell
-from rappd.cli.twin_access import Answer, ask, path_of
-from rappd.cli.twin_rows import handle, show_chosen
+from rappd.cli.console import arrow, command, dim, interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.formatting import count
+from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_view import handle, show_chosen
 from rappd.errors import Mistyped, NeedsYes
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -8,13 +8,15 @@ from urllib.parse import quote
 import click
 
 from rappd.cli.chat import Partner, talk, talks
-from rappd.cli.daemon import Daemon
+from rappd.cli.command_group import Verbs
+from rappd.cli.console import dim, print_json, say, tame
 from rappd.cli.progress import progress
-from rappd.cli.screen import dim, print_json, say, tame
-from rappd.cli.twin_access import Answer, ask, path_of
 from rappd.cli.twin_buddies import BUDDY_VERBS
 from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
-from rappd.cli.twin_rows import (
+from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_souls import soul, text_of
+from rappd.cli.twin_states import archive, purge, unarchive
+from rappd.cli.twin_view import (
     handle,
     show_archived,
     show_done,
@@ -23,11 +25,9 @@ from rappd.cli.twin_rows import (
     show_tree,
     show_twins,
 )
-from rappd.cli.twin_souls import soul, text_of
-from rappd.cli.twin_states import archive, purge, unarchive
-from rappd.cli.verbs import Verbs
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Conflict
-from rappd.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name")

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from agents.contract.file_discovery import find_agent_files
 from agents.runtime import programs
 from agents.workers import landlock
-from rappd.cli.phrases import count, tilde
+from rappd.cli.formatting import count, tilde
+from rappd.cli.standalone import workspace_of
+from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import Finding, Visit
-from rappd.local_models import local_urls
-from rappd.offline import workspace_of
-from rappd.quarantine import Quarantine
 from rappd.settings.load import Settings
-from rappd.workspace_variables import env_file_state
+from rappd.tenants.quarantine import Quarantine
+from rappd.tenants.workspace_variables import env_file_state
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan

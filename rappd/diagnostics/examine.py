@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from envelopes.problem import Problem
+from rappd.daemon.home import Home
 from rappd.diagnostics.agents import (
     check_agents,
     check_programs,
@@ -23,7 +24,6 @@ from rappd.diagnostics.home import (
     check_store,
 )
 from rappd.diagnostics.network import check_door, check_nearby, check_peers
-from rappd.home import Home
 
 
 def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rappd.cli.daemon import Answered, Daemon
+from rappd.control_client import Answered, Daemon
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NotRunning, RappdError
-from rappd.home import Home
 from rappd.settings.load import Settings
 
 _ANSWER_SECONDS = 5.0

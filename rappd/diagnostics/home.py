@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envelopes.problem import Problem
-from rappd.cli.phrases import count, size, tilde
+from rappd.cli.formatting import count, size, tilde
+from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import Finding, Visit
-from rappd.ports import another, holder, is_free
-from rappd.settings.doubts import doubts
 from rappd.settings.load import unknown_names
+from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
 from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Sequence
 
-from rappd.cli.peer_screens import trouble_of, way_out
-from rappd.cli.phrases import count
+from rappd.cli.formatting import count
+from rappd.cli.peer_view import trouble_of, way_out
+from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import Finding, Visit
-from rappd.ports import another, holder, is_free
 
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 

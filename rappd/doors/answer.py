@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from envelopes.envelope import Envelope
 from envelopes.problem import Problem
-from envelopes.record import Envelope
 
 JSON = "application/json"
 

@@ -17,17 +17,17 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from envelopes.chat import decode_request, reply_body, request_envelope
+from envelopes.codecs.chat import decode_request, reply_body, request_envelope
+from envelopes.envelope import ERROR, new_session
 from envelopes.problem import Problem
-from envelopes.record import ERROR, new_session
+from rappd.daemon.app import House
+from rappd.daemon.rate_limit import RateLimit
+from rappd.dispatch.context import Caller
 from rappd.doors.answer import JSON, ok, plain, problem, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.request_timeout import TimedRunner
 from rappd.errors import Conflict, Refused
-from rappd.house import House
-from rappd.limits import RateLimit
-from rappd.passage import Caller
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)

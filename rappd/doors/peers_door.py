@@ -8,7 +8,7 @@ import socket
 
 from aiohttp import web
 
-from rappd.house import House
+from rappd.daemon.app import House
 
 log = logging.getLogger(__name__)
 

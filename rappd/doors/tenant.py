@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from rappd.doors.keys import HOUSE
-from rappd.tenant import Tenant
+from rappd.tenants.tenant import Tenant
 
 TENANT = web.AppKey("tenant", Tenant)
 

@@ -7,12 +7,12 @@ import socket
 
 from aiohttp import web
 
+from rappd.daemon.app import House
 from rappd.doors.loopback import app as loopback
 from rappd.doors.loopback.lane import ChatSite
 from rappd.doors.request_timeout import TimedRunner
 from rappd.errors import Conflict
-from rappd.house import House
-from rappd.tenant import Tenant
+from rappd.tenants.tenant import Tenant
 
 PORTS = range(7081, 7200)
 

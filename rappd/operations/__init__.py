@@ -1,1 +1,1 @@
-"""What the operator may have done: the one place behind page, command line and agents."""
+"""Operations of the owner: the one place behind page, command line and agents."""

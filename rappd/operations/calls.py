@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from envelopes.emergence import encode
-from envelopes.problem import Problem
-from envelopes.record import (
+from envelopes.codecs.emergence import encode
+from envelopes.codecs.wire import is_uuid4
+from envelopes.envelope import (
     ACK,
     COST_USD,
     DEADLINE,
@@ -27,22 +27,22 @@ from envelopes.record import (
     new_id,
     new_session,
 )
-from envelopes.wire import is_uuid4
-from neighborhoods.carriers.early import OnEarly
-from neighborhoods.carriers.line import OnStream
+from envelopes.problem import Problem
 from neighborhoods.delivery.errors import Retriable
-from neighborhoods.delivery.retrying import retried
+from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerAway
-from neighborhoods.legacy import ask as ask_legacy
-from neighborhoods.needs import EGG
 from neighborhoods.peer import Peer
+from neighborhoods.storage import EGG
+from neighborhoods.transport.early import OnEarly
+from neighborhoods.transport.peer_connection import OnStream
+from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.errors import Mistyped
-from rappd.machines.catalogue import own_id
-from rappd.machines.machines import Machines
-from rappd.machines.outbox_rows import outbox_row
-from rappd.operations.noting import Noting
-from rappd.tenant import HOST
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.outbox_view import outbox_row
+from rappd.federation.service import Machines
+from rappd.operations.reply_recorder import Noting
+from rappd.tenants.tenant import HOST
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 DEFAULT_WAIT = 30.0

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rappd.daemon.home import Home
 from rappd.errors import Conflict, Mistyped
-from rappd.home import Home
-from rappd.operations.cartridge_running import live, overruled, run_lispy
-from rappd.operations.cartridge_showing import about_buddy, about_lispy, name_of, whose
-from rappd.operations.signer_standing import standing
+from rappd.operations.cartridge_runner import live, overruled, run_lispy
+from rappd.operations.cartridge_view import about_buddy, about_lispy, name_of, whose
+from rappd.operations.signer_trust import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.cartridge_io import load, save
 from twins.cartridges.json_documents import Document

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from envelopes.keys import IdentityKey
-from rappd.home import Home
-from rappd.operations.living import Living
+from envelopes.identity.keys import IdentityKey
+from rappd.daemon.home import Home
+from rappd.operations.twin_supervisor import Living
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import amount

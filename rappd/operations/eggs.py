@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
-from rappd.operations.egg_answers import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, Order, Progress
+from rappd.operations.egg_views import extracted, hatched, host_of, planned, seen
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer

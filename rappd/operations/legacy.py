@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from agents.contract.agent import needs_trust
-from envelopes.capabilities import check as check_capability
+from envelopes.identity.capabilities import check as check_capability
 from neighborhoods.discovery.interfaces import interfaces
 from rappd.errors import Conflict, Mistyped, RappdError, Refused
 from rappd.settings.load import Settings

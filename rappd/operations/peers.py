@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from envelopes.capabilities import check as check_capability
 from envelopes.errors import BadIntroduction
-from envelopes.introduction import Introduction
-from neighborhoods.discovery.sightings import Sighting
+from envelopes.identity.capabilities import check as check_capability
+from envelopes.identity.node_card import Introduction
+from neighborhoods.discovery.discovered_nodes import Sighting
 from neighborhoods.errors import KeyChanged, NoSuchPeer
-from neighborhoods.pairing.attempt import Attempt
+from neighborhoods.pairing.session import Attempt
 from neighborhoods.peer import Whose
 from rappd.errors import Mistyped
-from rappd.machines.machines import Machines
-from rappd.machines.peer_rows import asking_row, found_row, legacy_row, peer_row, written_row
+from rappd.federation.peer_view import asking_row, found_row, legacy_row, peer_row, written_row
+from rappd.federation.service import Machines
 
 STATE_WAIT = 20.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from rappd.daemon.home import Home
 from rappd.errors import NotFound
-from rappd.home import Home
-from rappd.operations.waiting_eggs import WaitingEggs
+from rappd.operations.pending_eggs import WaitingEggs
 from twins.eggs.encryption import is_sealed, open_file, seal_file
 
 SUFFIX = ".age"

@@ -8,14 +8,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from envelopes.capabilities import check as check_capability
-from envelopes.capability_tokens import mint_root, narrow
+from envelopes.envelope import is_uuid, new_id
 from envelopes.errors import BadCapability
-from envelopes.record import is_uuid, new_id
-from envelopes.tokens import MOST_CAPABILITIES, mint_issued_token
-from neighborhoods.needs import IssuedToken
+from envelopes.identity.capabilities import check as check_capability
+from envelopes.identity.capability_tokens import mint_root, narrow
+from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
+from neighborhoods.storage import IssuedToken
 from rappd.errors import Mistyped, NotFound
-from rappd.machines.machines import Machines
+from rappd.federation.service import Machines
 
 DAYS = 90
 MOST_DAYS = 3650

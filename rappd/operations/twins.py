@@ -8,8 +8,8 @@ from typing import Any
 
 from rappd.errors import Mistyped
 from rappd.operations.buddies import BuddyVerbs
-from rappd.operations.living import Living
-from rappd.operations.twin_reading import LastTalks, TwinReading, who_is
+from rappd.operations.twin_queries import LastTalks, TwinReading, who_is
+from rappd.operations.twin_supervisor import Living
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
 from twins.installer.quarantine import QuarantineList

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
-from rappd.settings.table import BY_NAME, OTHER_SECRETS, SETTINGS, Setting
+from rappd.settings.registry import BY_NAME, OTHER_SECRETS, SETTINGS, Setting
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped, NotFound
-from rappd.home import Home
 from rappd.settings.load import check
-from rappd.settings.table import BY_NAME, BY_VARIABLE, Setting
+from rappd.settings.registry import BY_NAME, BY_VARIABLE, Setting
 from twins.workspace.workspace import write_atomically
 
 

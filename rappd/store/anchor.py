@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from envelopes.anchor import (
+from envelopes.codecs.hash_chain import GENESIS
+from envelopes.identity.anchor import (
     ABSENT,
     Anchor,
     BadAnchorError,
@@ -28,8 +29,7 @@ from envelopes.anchor import (
     sign_anchor,
     thread_key,
 )
-from envelopes.chain import GENESIS
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import in_words, open_reading
 from rappd.store.syncing import Log

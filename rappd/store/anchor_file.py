@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from envelopes.anchor import Anchor
+from envelopes.identity.anchor import Anchor
 from rappd.store.connections import BUSY_MS, in_words
 
 NAME = "anchors.db"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envelopes.anchor import (
+from envelopes.identity.anchor import (
     BUCKET,
     ENTRY_BYTES,
     Anchor,

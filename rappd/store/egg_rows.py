@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from neighborhoods.needs import EGG
+from neighborhoods.storage import EGG
 from rappd.store.changes import Taking
 from rappd.store.store import Store
 

@@ -8,7 +8,7 @@ from collections.abc import Set
 
 import msgspec
 
-from envelopes.chain import GENESIS
+from envelopes.codecs.hash_chain import GENESIS
 from rappd.store.records import ThreadInfo
 from rappd.store.together import Together
 

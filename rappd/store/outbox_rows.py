@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from neighborhoods.needs import EGG, OutboxState, Outgoing
+from neighborhoods.storage import EGG, OutboxState, Outgoing
 from rappd.store.changes import Change, Row
 from rappd.store.reading import uuid_start
 from rappd.store.store import Store
@@ -47,7 +47,7 @@ _FORGET = """DELETE FROM outbox WHERE number IN (SELECT value FROM json_each(?))
 
 
 class OutboxRows:
-    """See ``neighborhoods.needs.OutboxRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.OutboxRecords``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

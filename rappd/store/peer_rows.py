@@ -22,7 +22,7 @@ _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND see
 
 
 class PeerRows:
-    """See ``neighborhoods.needs.PeerRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.PeerRecords``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envelopes.chain import link
+from envelopes.codecs.hash_chain import link
 from rappd.store import connections
 from rappd.store.changes import Change, Item, Other, Reply, carry_out
 from rappd.store.heads import Head, Heads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from neighborhoods.needs import IssuedToken
+from neighborhoods.storage import IssuedToken
 from rappd.store.changes import Change
 from rappd.store.store import Store
 
@@ -18,7 +18,7 @@ _TOKENS = """SELECT jti, name, caps, issued_at, expires_at, coalesce(revoked_tok
 
 
 class TokenRows:
-    """See ``neighborhoods.needs.TokenRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.TokenRecords``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from envelopes.chain import GENESIS, link
+from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.store.anchor_proof import Anchored, AnchorProof
 from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.record import DONE, ERROR, HELP
+from envelopes.envelope import DONE, ERROR, HELP
 from rappd.store.records import Event
 
 

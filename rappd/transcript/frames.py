@@ -19,10 +19,10 @@ from typing import Any
 
 import orjson
 
-from envelopes import emergence
-from envelopes.chain import GENESIS, link
+from envelopes.codecs import emergence
+from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.envelope import DONE, THREAD, thread_id
 from envelopes.errors import Malformed
-from envelopes.record import DONE, THREAD, thread_id
 from rappd.errors import StoreError
 from rappd.store.reading import Reader
 from rappd.store.records import Event, Record, ThreadInfo, ThreadRow

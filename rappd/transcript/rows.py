@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.record import ERROR
+from envelopes.envelope import ERROR
 from rappd.store.records import Event, ThreadRow
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from envelopes.anchor import (
+from envelopes.identity.anchor import (
     BUCKET,
     ENTRY_BYTES,
     Anchor,
@@ -22,7 +22,7 @@ from envelopes.anchor import (
     read_anchor,
     sign_anchor,
 )
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 
 KEY = IdentityKey.generate()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes import bech32
+from envelopes.identity import bech32
 
 VALID = [
     "A12UEL5L",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.canonical import canonical
+from envelopes.codecs.canonical import canonical
 
 
 class Colour(enum.Enum):

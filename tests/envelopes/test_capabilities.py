@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.capabilities import attenuate, capability, check, covers, meet, reduced
 from envelopes.errors import BadCapability
+from envelopes.identity.capabilities import attenuate, capability, check, covers, meet, reduced
 
 SMALL = st.sampled_from(["a", "b", "ab"])
 PATHS = st.lists(SMALL, max_size=2).map(lambda parts: "".join(f".{part}" for part in parts))

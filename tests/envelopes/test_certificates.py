@@ -11,9 +11,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.certificates import BINDING, EXTENSION, MOST_BYTES, identity_of, make_certificate
 from envelopes.errors import BadCertificate, BadKey
-from envelopes.keys import IdentityKey, fingerprint_of, verify
+from envelopes.identity.certificates import BINDING, EXTENSION, MOST_BYTES, identity_of, make_certificate
+from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
 NOW = datetime(2026, 11, 22, 4, 34, tzinfo=UTC)
 ME = IdentityKey.generate()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.chat import (
+from envelopes.codecs.chat import (
     DEFAULT_USER_GUID,
     ChatRequest,
     decode_request,
@@ -15,8 +15,8 @@ from envelopes.chat import (
     request_envelope,
     request_from_envelope,
 )
+from envelopes.envelope import DONE, thread_id
 from envelopes.errors import Malformed
-from envelopes.record import DONE, thread_id
 
 
 def _decode(**body: Any) -> ChatRequest:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes import emergence
+from envelopes.codecs import emergence
+from envelopes.envelope import Envelope
 from envelopes.errors import Malformed
-from envelopes.record import Envelope
 
 JSON = st.recursive(
     st.none()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.certificates import make_certificate
 from envelopes.errors import BadIntroduction
-from envelopes.introduction import Introduction, introduce
-from envelopes.keys import IdentityKey, verify
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey, verify
+from envelopes.identity.node_card import Introduction, introduce
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ME = IdentityKey.generate()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.errors import BadKey
-from envelopes.keys import IdentityKey, agent_id, fingerprint_of, verify
+from envelopes.identity.keys import IdentityKey, agent_id, fingerprint_of, verify
 
 KEY = IdentityKey.generate()
 

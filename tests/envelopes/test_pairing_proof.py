@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from envelopes.certificates import make_certificate
-from envelopes.introduction import Introduction, introduce
-from envelopes.keys import IdentityKey
-from envelopes.pairing_proof import (
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.node_card import Introduction, introduce
+from envelopes.identity.pairing_proof import (
     BadCode,
     BadCodeMessage,
     CodeExchange,
@@ -29,7 +29,7 @@ from envelopes.pairing_proof import (
     transcript,
     verdict_holds,
 )
-from envelopes.pairing_words import WORDS
+from envelopes.identity.wordlist import WORDS
 
 KEYS = [IdentityKey.generate() for _ in range(3)]
 NONCES = st.binary(min_size=32, max_size=32)

@@ -8,7 +8,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.record import is_uuid, new_id, new_session, thread_id
+from envelopes.envelope import is_uuid, new_id, new_session, thread_id
 
 
 def test_ids_are_random_uuids_of_version_four() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envelopes import wire
-from envelopes.record import ACK, CANCEL, STREAM, Envelope
+from envelopes.codecs import wire
+from envelopes.envelope import ACK, CANCEL, STREAM, Envelope
 
 FOLDER = Path(__file__).parents[2] / "docs" / "rfcs"
 VERBS = {"stream.md": STREAM, "cancel.md": CANCEL, "ack.md": ACK}

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes import wire
-from envelopes.canonical import canonical
+from envelopes.codecs import wire
+from envelopes.codecs.canonical import canonical
+from envelopes.envelope import Envelope
 from envelopes.errors import BadSignature, Malformed
-from envelopes.keys import IdentityKey, agent_id, verify
-from envelopes.record import Envelope
-from envelopes.signatures import sign
-from envelopes.signatures import verify as signer_of
+from envelopes.identity.keys import IdentityKey, agent_id, verify
+from envelopes.identity.signatures import sign
+from envelopes.identity.signatures import verify as signer_of
 
 KEY, OTHER = IdentityKey.generate(), IdentityKey.generate()
 NOW = 1_800_000_000.5

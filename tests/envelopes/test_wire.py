@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from envelopes import wire
+from envelopes.codecs import wire
+from envelopes.envelope import Envelope
 from envelopes.errors import Malformed
-from envelopes.record import Envelope
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 HEX = "0123456789abcdef"

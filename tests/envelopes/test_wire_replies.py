@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from envelopes import wire
+from envelopes.codecs import wire
+from envelopes.envelope import Envelope, new_id
 from envelopes.errors import BadSignature, Malformed
-from envelopes.record import Envelope, new_id
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 

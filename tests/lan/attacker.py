@@ -27,14 +27,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aiohttp import ClientSession, web
 
-from envelopes.certificates import TlsMaterial, make_certificate
-from envelopes.emergence import as_object, encode, from_object
-from envelopes.introduction import Introduction, introduce
-from envelopes.keys import IdentityKey, agent_id
-from envelopes.record import HELLO, Envelope, new_id
+from envelopes.codecs.emergence import as_object, encode, from_object
+from envelopes.envelope import HELLO, Envelope, new_id
+from envelopes.identity.certificates import TlsMaterial, make_certificate
+from envelopes.identity.keys import IdentityKey, agent_id
+from envelopes.identity.node_card import Introduction, introduce
 from neighborhoods.discovery.announcement import Announcement
-from neighborhoods.pairing.pairings import Pairings
-from rappd.machines import stranger
+from neighborhoods.pairing.service import Pairings
+from rappd.federation import handshake_client
 from twins.eggs.encryption import make_encryption_key
 
 KEY = IdentityKey.generate()
@@ -101,7 +101,7 @@ def announce(name: str, fingerprint: str, address: str, port: int) -> None:
 
 
 async def between(name: str, target: str, port: str, caller: str) -> None:
-    said, _ = await stranger.say_hello(target, hello())
+    said, _ = await handshake_client.say_hello(target, hello())
     real = Introduction.from_json(said["introduction"])
     as_target, as_caller = (
         introduce(KEY, SHOWN.certificate_der, make_encryption_key()[1], whom, int(port))
@@ -109,7 +109,7 @@ async def between(name: str, target: str, port: str, caller: str) -> None:
     )
 
     async def send(address: str, body: dict[str, Any]) -> Any:
-        return (await stranger.post(address, "/pairing", json.dumps(body).encode()))[1]
+        return (await handshake_client.post(address, "/pairing", json.dumps(body).encode()))[1]
 
     async def won(introduction: Introduction, whose: str, address: str) -> None:
         say(event="paired", with_=introduction.name)

@@ -16,11 +16,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from neighborhoods.discovery.ladder import Ladder
-from neighborhoods.discovery.nearby import Nearby
+from neighborhoods.discovery.address_resolver import Ladder
+from neighborhoods.discovery.discovered_nodes import Change, Sighting, Sightings
+from neighborhoods.discovery.mdns_service import Nearby
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.discovery.presence import Pace, Presence
-from neighborhoods.discovery.sightings import Change, Sighting, Sightings
 
 HERE = 7.0
 PACE = Pace(every=3.0, here=HERE, first=2.0)

@@ -23,7 +23,7 @@ from daemon_under_test import REPO
 
 from lan.network import Lan, Machine
 from rappd.cli.app import rappd
-from rappd.settings.table import BY_VARIABLE
+from rappd.settings.registry import BY_VARIABLE
 
 COMPOSE = REPO / "docker-compose.yml"
 DOCKERFILE = REPO / "Dockerfile"

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from envelopes.emergence import encode
-from envelopes.keys import IdentityKey, agent_id
-from envelopes.record import HELP, Envelope, new_id
-from envelopes.signatures import sign
-from envelopes.tokens import mint_peer_token
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import HELP, Envelope, new_id
+from envelopes.identity.keys import IdentityKey, agent_id
+from envelopes.identity.signatures import sign
+from envelopes.identity.tokens import mint_peer_token
 from lan.daemons import Daemon, measured, new_key, pair
 from lan.network import Lan, Machine, require
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from envelopes.certificates import make_certificate
-from envelopes.introduction import Introduction, introduce
-from envelopes.keys import IdentityKey
-from neighborhoods.book import PeerBook
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.node_card import Introduction, introduce
 from neighborhoods.errors import KeyChanged, NoSuchPeer, PeerConflict
 from neighborhoods.peer import FRIEND, MINE, Peer
+from neighborhoods.peer_store import PeerBook
 from twins.eggs.encryption import make_encryption_key
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelopes.problem import Problem
-from rappd.home import Home
+from rappd.daemon.home import Home
 from rappd.operations.cartridges import SHAPES, CartridgeVerbs
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values
 from twins.cartridges.cartridge_io import load

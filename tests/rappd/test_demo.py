@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from rappd.cli.demo import demo
-from rappd.demo import machine
+from rappd.daemon.home import Home
+from rappd.demo import node
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.machine import STOP_SECONDS, DemoMachine, awake
+from rappd.demo.node import STOP_SECONDS, DemoMachine, awake
 from rappd.errors import RappdError
-from rappd.home import Home
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -44,8 +44,8 @@ def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None
         assert pi.daemon.get("/peers")["self"]["name"] == "pi"
         assert not desk.ended(0)
         raise Interrupted
-    assert all(machine.ended(0) for machine in machines)
-    assert not any(machine.daemon.running() for machine in machines)
+    assert all(node.ended(0) for node in machines)
+    assert not any(node.daemon.running() for node in machines)
 
 
 def test_what_interrupts_while_one_starts_finds_it_known(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
         raise KeyboardInterrupt
 
     desk = DemoMachine(tmp_path, "desk")
-    monkeypatch.setattr(machine, "_ask_to_stop", interrupted)
+    monkeypatch.setattr(node, "_ask_to_stop", interrupted)
     with pytest.raises(KeyboardInterrupt), awake([desk], Interrupts()):
         assert not desk.ended(0)
     assert desk.ended(0)

@@ -19,10 +19,10 @@ from aiohttp import web
 from blockbuster import BlockingError, blockbuster_ctx
 from daemon_under_test import agent_source
 
-from rappd import log
+from rappd.daemon import log
+from rappd.daemon.app import House
+from rappd.daemon.home import Home
 from rappd.doors.loopback import app as loopback
-from rappd.home import Home
-from rappd.house import House
 from rappd.settings.load import Settings
 
 SERVICE = """

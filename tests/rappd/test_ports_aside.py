@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rappd.ports import aside, is_free
+from rappd.daemon.ports import aside, is_free
 
 
 def test_no_connection_gets_one_of_them_by_chance() -> None:

@@ -15,8 +15,8 @@ from typing import cast
 import pytest
 from daemon_under_test import RunningDaemon
 
+from rappd.daemon.app import House
 from rappd.doors import legacy
-from rappd.house import House
 
 HALVES = 600
 GIVEN = 10.0

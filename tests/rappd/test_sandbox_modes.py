@@ -7,7 +7,7 @@ from fixtures.sandboxed_daemon import SandboxedDaemon
 
 from rappd.errors import Mistyped
 from rappd.settings.load import Settings
-from rappd.workplace import sandbox_wish
+from rappd.tenants.tenant_config import sandbox_wish
 
 
 def test_sandbox_mode_is_taken_and_hides_the_keys(sandboxed_daemon: SandboxedDaemon) -> None:

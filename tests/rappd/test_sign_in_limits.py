@@ -10,8 +10,8 @@ import pytest
 from daemon_under_test import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
-from rappd.limits import RateLimit, TooMany
-from rappd.operator import OperatorSessions
+from rappd.daemon.operator_sessions import OperatorSessions
+from rappd.daemon.rate_limit import RateLimit, TooMany
 
 HAMMERS = """
 import http.client, json

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from envelopes.chain import GENESIS, link
+from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.store.records import Event, ThreadRow
 from rappd.transcript.exchanges import exchanges
 from rappd.transcript.jsonl import export_jsonl

@@ -11,9 +11,9 @@ import pytest
 from daemon_under_test import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
-from rappd.quarantine import Quarantine
-from rappd.settings.table import OTHER_SECRETS, SETTINGS
-from rappd.workspace_variables import env_file_state
+from rappd.settings.registry import OTHER_SECRETS, SETTINGS
+from rappd.tenants.quarantine import Quarantine
+from rappd.tenants.workspace_variables import env_file_state
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
 from twins.workspace.workspace_env import is_reserved

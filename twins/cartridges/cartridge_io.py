@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.cartridges import egg_spec, lispy_file, shapes
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.cartridges.shapes import Shape

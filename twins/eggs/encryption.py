@@ -18,7 +18,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from envelopes import bech32
+from envelopes.identity import bech32
 from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
 from twins.installer.errors import DiskFullError, NotWritableError
 

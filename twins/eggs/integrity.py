@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 
-from envelopes.keys import IdentityKey, fingerprint_of, verify
+from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 from twins.eggs.digests import are_digests
 from twins.errors import BadEggError
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import ConversationSource, Frame
 from twins.eggs.writers.formats import EggMaker, PackedEgg
 from twins.errors import TwinConflictError, TwinError

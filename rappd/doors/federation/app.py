@@ -13,14 +13,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.problem import Problem
-from neighborhoods.trust.presented import pin_of
+from neighborhoods.auth.peer_certificate import pin_of
+from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.answer import plain, problem
 from rappd.doors.federation import eggs, envelopes, line, pairing
 from rappd.doors.federation.entrance import Entrance
 from rappd.doors.federation.envelopes import FOR_BATCHES
 from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
-from rappd.limits import RateLimit
-from rappd.machines.machines import Machines
+from rappd.federation.service import Machines
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from envelopes import emergence, wire
+from envelopes.codecs import emergence, wire
 from envelopes.errors import EnvelopeError
 
 BODY_SECONDS = 30.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from neighborhoods.trust.presented import presented_certificate
+from neighborhoods.auth.peer_certificate import presented_certificate
+from rappd.dispatch.context import Caller
 from rappd.doors.federation.keys import ENTRANCE, MACHINES
-from rappd.passage import Caller
 
 _SCHEME = "bearer "
 

@@ -6,14 +6,14 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from envelopes.record import is_uuid
+from envelopes.envelope import is_uuid
 from neighborhoods.errors import NotPaired
 from neighborhoods.peer import Peer
 from rappd.doors.answer import ok
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
 from rappd.errors import NotFound, Refused
-from rappd.machines.parts import TakesEggs
+from rappd.federation.components import TakesEggs
 
 _CHUNK = 1 << 20
 

@@ -8,21 +8,21 @@ from typing import Any
 
 from aiohttp import web
 
-from envelopes import emergence, wire
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import ACK, HELLO, Envelope
 from envelopes.errors import Malformed
 from envelopes.problem import Problem
-from envelopes.record import ACK, HELLO, Envelope
-from neighborhoods.carriers.fitting import fitting
-from neighborhoods.carriers.replies import Streamed
+from neighborhoods.transport.reply_encoding import fitting
+from neighborhoods.transport.reply_types import Streamed
+from rappd.dispatch.context import Caller
 from rappd.doors.answer import ok
 from rappd.doors.federation.bodies import body_of
 from rappd.doors.federation.callers import caller, prove
 from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 from rappd.doors.federation.streaming import in_pieces, wants_pieces
 from rappd.errors import NotFound
-from rappd.machines.machines import Machines
-from rappd.machines.refusals import Stranger
-from rappd.passage import Caller
+from rappd.federation.errors import Stranger
+from rappd.federation.service import Machines
 
 routes = web.RouteTableDef()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.federation.entrance import Entrance
-from rappd.limits import RateLimit
-from rappd.machines.machines import Machines
+from rappd.federation.service import Machines
 
 MACHINES = web.AppKey("machines", Machines)
 ENTRANCE = web.AppKey("entrance", Entrance)

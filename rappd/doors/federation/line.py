@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from neighborhoods.carriers.line import HEARTBEAT, MAX_FRAME, PROTOCOLS, Line
 from neighborhoods.errors import NotPaired
+from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, Line
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
 

@@ -8,10 +8,10 @@ import orjson
 from aiohttp import web
 
 from envelopes.problem import Problem
-from neighborhoods.pairing.pairings import Pairings
+from neighborhoods.pairing.service import Pairings
+from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.answer import ok, problem
 from rappd.doors.federation.bodies import CutOff, body_of
-from rappd.limits import RateLimit
 
 PAIRING: Final = web.AppKey("pairing", Pairings)
 PAIRING_LIMIT: Final = web.AppKey("pairing_limit", RateLimit)

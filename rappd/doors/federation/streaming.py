@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from envelopes.record import Envelope
-from neighborhoods.carriers.fitting import fitting
+from envelopes.envelope import Envelope
+from neighborhoods.transport.reply_encoding import fitting
 
 EVENTS = "text/event-stream"
 BEAT = 15.0

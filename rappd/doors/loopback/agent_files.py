@@ -11,7 +11,7 @@ from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field, upload
 from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.tenant import tenant_of
-from rappd.listing import listing
+from rappd.tenants.agent_summary import listing
 
 routes = web.RouteTableDef()
 

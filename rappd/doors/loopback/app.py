@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from rappd.daemon.app import House
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import (
     agent_files,
@@ -31,8 +32,7 @@ from rappd.doors.loopback import (
 )
 from rappd.doors.loopback.guard import guard
 from rappd.doors.tenant import HOSTS, TENANT, Hosts, under_twins
-from rappd.house import House
-from rappd.tenant import Tenant
+from rappd.tenants.tenant import Tenant
 
 
 def build(house: House) -> web.Application:

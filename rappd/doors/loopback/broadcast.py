@@ -10,7 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object
 from rappd.doors.loopback.guard import operator_only
-from rappd.operations.broadcasting import EVERYBODY, BroadcastVerbs, Which
+from rappd.operations.broadcast import EVERYBODY, BroadcastVerbs, Which
 
 routes = web.RouteTableDef()
 

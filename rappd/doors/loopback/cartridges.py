@@ -14,7 +14,7 @@ from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 
 if TYPE_CHECKING:
-    from rappd.operations.cartridge_shelf import CartridgeShelf
+    from rappd.operations.cartridge_index import CartridgeShelf
 
 routes = web.RouteTableDef()
 
@@ -61,6 +61,6 @@ async def signature(request: web.Request) -> web.Response:
 
 
 async def _shelf(request: web.Request) -> CartridgeShelf:
-    shelf: type[CartridgeShelf] = (await load("rappd.operations.cartridge_shelf")).CartridgeShelf
+    shelf: type[CartridgeShelf] = (await load("rappd.operations.cartridge_index")).CartridgeShelf
     house = request.app[HOUSE]
     return shelf(house.home, house.host.workspace)

@@ -9,19 +9,19 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from envelopes.chat import ChatRequest, decode_request, reply_body, request_envelope
+from envelopes.codecs.chat import ChatRequest, decode_request, reply_body, request_envelope
+from envelopes.envelope import ERROR, Envelope, is_uuid, new_id, new_session
 from envelopes.problem import Problem
-from envelopes.record import ERROR, Envelope, is_uuid, new_id, new_session
+from rappd.daemon.app import House
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turn_stream import LiveTurn
 from rappd.doors.answer import JSON, ok, refused
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
 from rappd.doors.tenant import tenant_of
 from rappd.errors import Mistyped, NotFound
-from rappd.house import House
-from rappd.live import LiveTurn
-from rappd.passage import Caller
-from rappd.tenant import Tenant
+from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()
 

@@ -14,16 +14,16 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from rappd.daemon.app import House
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 from rappd.doors.loopback.progress import answering
 from rappd.errors import NotFound
-from rappd.house import House
+from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.egg_packing import Order, Progress
-from rappd.operations.living_eggs import whole_path
-from rappd.operations.waiting_eggs import new_file
+from rappd.operations.pending_eggs import new_file
 from twins.installer.errors import from_disk
 
 routes = web.RouteTableDef()

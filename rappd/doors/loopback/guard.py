@@ -13,12 +13,12 @@ from aiohttp.typedefs import Handler
 
 from agents.workers.process_tree import is_worker_process
 from envelopes.problem import Problem
+from rappd.dispatch.context import Caller
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import HOSTS
 from rappd.errors import Refused
-from rappd.passage import Caller
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from agents.storage.file_pool import in_file_pool
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.tenant import tenant_of
-from rappd.tenant import Tenant
+from rappd.tenants.tenant import Tenant
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
@@ -85,7 +85,7 @@ async def readyz(request: web.Request) -> web.Response:
 @routes.get("/metrics")
 async def metrics(request: web.Request) -> web.Response:
     """Counters in the Prometheus text format."""
-    exposition = await load("rappd.metrics")  # loaded when somebody first asks
+    exposition = await load("rappd.daemon.metrics")  # loaded when somebody first asks
     body, content_type = exposition.expose(request.app[HOUSE])
     return web.Response(body=body, headers={"Content-Type": content_type})
 

@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.http import SERVER_SOFTWARE
 
 from envelopes.problem import Problem
+from rappd.dispatch.context import Caller
 from rappd.doors.answer import JSON
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import chat
@@ -27,7 +28,6 @@ from rappd.doors.request_timeout import (
     close_late,
 )
 from rappd.doors.tenant import HOSTS, TENANT
-from rappd.passage import Caller
 
 log = logging.getLogger(__name__)
 

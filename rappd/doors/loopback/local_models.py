@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from rappd.daemon.local_models import describe_local
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object
 from rappd.doors.loopback.guard import operator_only
-from rappd.local_models import describe_local
 
 routes = web.RouteTableDef()
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
+from rappd.daemon.app import House
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
 from rappd.doors.loopback.guard import is_operator, operator_only
 from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import tenant_of
-from rappd.house import House
 from twins.workspace import voice_file
 from twins.workspace.voice_file import WrongPasswordError
 

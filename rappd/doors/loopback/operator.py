@@ -8,15 +8,15 @@ from typing import Any
 
 from aiohttp import web
 
+from rappd.daemon.app import describe
+from rappd.daemon.log import tail
+from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.doors.loopback.request_source import source_of
 from rappd.errors import Refused
-from rappd.house import describe
-from rappd.log import tail
-from rappd.operator import SESSION_SECONDS
 from rappd.settings.load import Value
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown

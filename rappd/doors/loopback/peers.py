@@ -7,14 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
+from envelopes.envelope import Envelope
 from envelopes.problem import Problem
-from envelopes.record import Envelope
-from neighborhoods.carriers.line import OnStream
+from neighborhoods.transport.peer_connection import OnStream
+from rappd.dispatch.turn_stream import LiveTurn
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
-from rappd.live import LiveTurn
 from rappd.operations.peers import whose
 
 routes = web.RouteTableDef()

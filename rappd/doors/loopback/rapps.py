@@ -5,12 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
-from rappd import rapps
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
 from rappd.doors.loopback.guard import at_operator_origin, operator_only
 from rappd.doors.loopback.page import workspace_file
+from rappd.tenants import rapps
 
 routes = web.RouteTableDef()
 

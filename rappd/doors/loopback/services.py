@@ -11,8 +11,8 @@ from aiohttp import web
 from agents.errors import AgentError
 from agents.runtime.services import ServiceFailedError
 from agents.workers.errors import AgentRaisedError
-from envelopes.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
-from envelopes.record import ERROR, is_uuid
+from envelopes.codecs.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
+from envelopes.envelope import ERROR, is_uuid
 from rappd.doors.answer import ok, plain, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth

@@ -7,13 +7,13 @@ from typing import Any
 from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
-from rappd import fetching
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import Unfit, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 from rappd.errors import NotFound
-from rappd.workplace import origin_of
+from rappd.operations import source_fetch
+from rappd.tenants.tenant_config import origin_of
 from twins.workspace.agent_files import proper_name
 from twins.workspace.sources import Source
 
@@ -33,8 +33,8 @@ async def connect(request: web.Request) -> web.Response:
     """Connects owner/repo, a GitHub address, or a folder or clone on this machine."""
     house = request.app[HOUSE]
     house.imports.take()
-    name = fetching.source_name(text_field(await json_object(request), "url"))
-    offered = await fetching.discover(name, house.settings)
+    name = source_fetch.source_name(text_field(await json_object(request), "url"))
+    offered = await source_fetch.discover(name, house.settings)
     source = await in_file_pool(house.host.sources.connect, name, offered)
     row = _row(source)
     return ok({"repo": row["repo"], "agents": row["agents"]})
@@ -45,7 +45,7 @@ async def connect(request: web.Request) -> web.Response:
 async def disconnect(request: web.Request) -> web.Response:
     """Forgets a source; its agents go out of service."""
     house = request.app[HOUSE]
-    name = fetching.source_name(text_field(await json_object(request), "url"))
+    name = source_fetch.source_name(text_field(await json_object(request), "url"))
     await in_file_pool(house.host.sources.disconnect, name)
     house.tell(await house.host.refresh())
     return ok({"status": "ok"})
@@ -57,7 +57,7 @@ async def toggle(request: web.Request) -> web.Response:
     """Puts one agent of a source into service, or out of it; the sha256 of what was fetched is kept."""
     house = request.app[HOUSE]
     body = await json_object(request)
-    name = fetching.source_name(text_field(body, "url"))
+    name = source_fetch.source_name(text_field(body, "url"))
     agent_id = text_field(body, "agent_id")
     enable = body.get("enable", True)
     if not isinstance(enable, bool):
@@ -72,7 +72,7 @@ async def toggle(request: web.Request) -> web.Response:
     offered = next((one for one in source.offered if one.id == agent_id), None)
     if offered is None:
         raise NotFound(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
-    content = await fetching.fetch(offered.location)
+    content = await source_fetch.fetch(offered.location)
     digest = await in_file_pool(house.host.sources.enable, name, agent_id, content)
     house.tell(await house.host.refresh())
     found = house.host.roster.outcome(origin_of(name), proper_name(f"{agent_id}.py"))

@@ -15,7 +15,7 @@ from agents.brainstem import prompt
 from agents.brainstem.sense_file import MAX_BYTES, BadSenseError, read_sense
 from agents.brainstem.senses import SenseFault, SenseOutput, Senses
 from agents.brainstem.slots import DELIMITER, TWIN, VOICE
-from envelopes.chat import ANSWER_KEYS
+from envelopes.codecs.chat import ANSWER_KEYS
 
 MOOD = '''"""How it feels."""
 

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envelopes import wire
+from envelopes.codecs import wire
+from envelopes.codecs.json_scan import deeper_than, repeated_key, says_a_key_twice
+from envelopes.envelope import Envelope
 from envelopes.errors import Malformed
-from envelopes.json_text import deeper_than, repeated_key, says_a_key_twice
-from envelopes.record import Envelope
 
 _spec = importlib.util.spec_from_file_location("wire_target", Path(__file__).with_name("wire_target.py"))
 assert _spec is not None

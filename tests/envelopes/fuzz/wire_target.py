@@ -18,10 +18,10 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from envelopes import emergence, wire
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import Envelope
 from envelopes.errors import BadSignature, Malformed
-from envelopes.record import Envelope
-from envelopes.signatures import verify
+from envelopes.identity.signatures import verify
 
 SENDER = "brainstem_0123456789abcdef"
 

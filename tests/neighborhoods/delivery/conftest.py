@@ -14,15 +14,15 @@ import orjson
 import pytest
 from aiohttp import web
 
-from envelopes import emergence
-from envelopes.record import ACK, DONE, ERROR, HELP, Envelope, new_id
-from neighborhoods.delivery.carrier import RETRIABLE
+from envelopes.codecs import emergence
+from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
 from neighborhoods.delivery.errors import Declined, Retriable
-from neighborhoods.delivery.lane import Pace
 from neighborhoods.delivery.outbox import Outbox
+from neighborhoods.delivery.peer_queue import Pace
+from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import NeighborhoodError, NotPaired, PeerAway
-from neighborhoods.needs import EGG, WAITING, Outgoing
 from neighborhoods.peer import Peer
+from neighborhoods.storage import EGG, WAITING, Outgoing
 
 QUICK = Pace(first_pause=0.02, longest_pause=0.2, ask_every=0.2, ask_gap=0.02, try_gap=0.01, sweep_every=0.2)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envelopes.record import ACK, DONE, ERROR, HELLO, Envelope, new_id
+from envelopes.envelope import ACK, DONE, ERROR, HELLO, Envelope, new_id
 from neighborhoods.delivery.broadcast import first_done, gather_all, hello_all
 from neighborhoods.errors import PeerAway
 from neighborhoods.peer import Peer

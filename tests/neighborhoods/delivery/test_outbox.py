@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from envelopes import emergence
-from envelopes.record import CANCEL, DONE, Envelope, new_id
+from envelopes.codecs import emergence
+from envelopes.envelope import CANCEL, DONE, Envelope, new_id
 from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes import emergence
+from envelopes.codecs import emergence
 from neighborhoods.delivery.errors import Declined, Retriable
-from neighborhoods.delivery.retrying import jittered, retried
+from neighborhoods.delivery.retry import jittered, retried
 from neighborhoods.errors import KeyChanged, NeighborhoodError, NotPaired, PeerAway
 
 AWAY = PeerAway("away", maybe_sent=False)

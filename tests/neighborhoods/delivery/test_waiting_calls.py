@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from envelopes.record import ACK, DONE, ERROR, Envelope, new_id
-from neighborhoods.delivery.waiting_calls import WaitingCalls
+from envelopes.envelope import ACK, DONE, ERROR, Envelope, new_id
+from neighborhoods.delivery.pending_replies import WaitingCalls
 from neighborhoods.errors import PeerAway
 
 KITCHEN, GARAGE = "b" * 64, "c" * 64

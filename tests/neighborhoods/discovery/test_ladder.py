@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from neighborhoods.discovery.ladder import MOST_CANDIDATES, Candidate, Ladder
+from neighborhoods.discovery.address_resolver import MOST_CANDIDATES, Candidate, Ladder
+from neighborhoods.discovery.discovered_nodes import Sighting, Sightings
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.discovery.sightings import Sighting, Sightings
 
 A, B = "aa" * 32, "bb" * 32
 

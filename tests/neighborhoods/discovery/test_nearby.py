@@ -15,9 +15,9 @@ from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from neighborhoods.discovery.announcement import SERVICE
+from neighborhoods.discovery.discovered_nodes import Sightings
 from neighborhoods.discovery.interfaces import Interface
-from neighborhoods.discovery.nearby import Nearby
-from neighborhoods.discovery.sightings import Sightings
+from neighborhoods.discovery.mdns_service import Nearby
 
 RUN = str(time.time_ns())  # other runs on this machine announce on the same loopback
 
@@ -181,7 +181,7 @@ async def test_after_a_sleep_it_announces_itself_anew(make: Make, monkeypatch: p
     await asyncio.sleep(2)
     heard: list[str] = []
     desk.sightings.listen(lambda change, one: heard.append(one.fingerprint))
-    monkeypatch.setattr("neighborhoods.discovery.nearby.slept", lambda: 1e9)
+    monkeypatch.setattr("neighborhoods.discovery.mdns_service.slept", lambda: 1e9)
     await until(lambda: fingerprint("pi") in heard)
     assert pi.trouble == desk.trouble == ""
 
@@ -246,7 +246,7 @@ def test_the_library_is_not_imported_before_it_starts() -> None:
         [
             sys.executable,
             "-c",
-            "import sys\nimport neighborhoods.discovery.nearby, neighborhoods.discovery.ladder, "
+            "import sys\nimport neighborhoods.discovery.mdns_service, neighborhoods.discovery.address_resolver, "
             "neighborhoods.discovery.presence\nprint([m for m in ('zeroconf', 'ifaddr') if m in sys.modules])",
         ],
         capture_output=True,

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from neighborhoods.discovery.discovered_nodes import Sighting, Sightings
 from neighborhoods.discovery.presence import Pace, Presence
-from neighborhoods.discovery.sightings import Sighting, Sightings
 
 FAST = Pace(every=0.1, here=0.3, first=0.05, most=0.4, patience=0.2, apart=0.02, a_second=500)
 SLOW = Pace(every=60, here=90, first=60, most=60, apart=0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neighborhoods.discovery.sightings import Change, Sighting, Sightings
+from neighborhoods.discovery.discovered_nodes import Change, Sighting, Sightings
 
 A, B = "aa" * 32, "bb" * 32
 SECOND = 1_000_000

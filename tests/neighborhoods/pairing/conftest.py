@@ -11,13 +11,13 @@ from typing import Any
 import pyrage
 import pytest
 
-from envelopes.certificates import make_certificate
-from envelopes.introduction import Introduction, introduce
-from envelopes.keys import IdentityKey
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.node_card import Introduction, introduce
 from envelopes.problem import Problem
 from neighborhoods.errors import PeerAway
-from neighborhoods.pairing.attempt import Attempt
-from neighborhoods.pairing.pairings import Pairings
+from neighborhoods.pairing.service import Pairings
+from neighborhoods.pairing.session import Attempt
 
 Deliver = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 

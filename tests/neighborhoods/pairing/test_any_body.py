@@ -11,7 +11,7 @@ from uuid import uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.pairing_proof import CodeExchange, commitment
+from envelopes.identity.pairing_proof import CodeExchange, commitment
 from envelopes.problem import Problem
 
 Machine = Any

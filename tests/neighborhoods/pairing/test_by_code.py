@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from envelopes.pairing_proof import BadCode, CodeExchange
+from envelopes.identity.pairing_proof import BadCode, CodeExchange
 from neighborhoods.errors import PeerAway
-from neighborhoods.pairing.codes import WRONG_IN_ALL, WRONG_OF_ONE_SOURCE, _source
+from neighborhoods.pairing.code_pairing import WRONG_IN_ALL, WRONG_OF_ONE_SOURCE, _source
 
 Machine = Any
 Network = Any

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from envelopes.introduction import introduce
+from envelopes.identity.node_card import introduce
 from neighborhoods.errors import PeerAway
+from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.federation.pairing import MOST_BYTES, PAIRING, PAIRING_LIMIT, routes
-from rappd.limits import RateLimit
 
 Machine = Any
 Network = Any

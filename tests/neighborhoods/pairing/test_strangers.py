@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from envelopes.keys import IdentityKey
-from envelopes.pairing_proof import commitment, sign_verdict, transcript
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.pairing_proof import commitment, sign_verdict, transcript
 
 Machine = Any
 Network = Any

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from daemon_under_test import RunningDaemon, agent_source
 
-from envelopes.keys import IdentityKey
-from rappd.backup.packing import back_up
-from rappd.backup.restoring import restore, verify
+from envelopes.identity.keys import IdentityKey
+from rappd.backup.create import back_up
+from rappd.backup.restore import restore, verify
 from rappd.backup.secrets import WrongPassphrase, seal, unseal
+from rappd.daemon.home import Home
 from rappd.errors import Conflict, Mistyped, Refused
-from rappd.home import Home
 from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
 from twins.errors import BadEggError
@@ -204,7 +204,7 @@ def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path)
 def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup", PASSPHRASE)
     program = (
-        "import os, sys\nfrom pathlib import Path\nimport rappd.backup.restoring as r\n"
+        "import os, sys\nfrom pathlib import Path\nimport rappd.backup.restore as r\n"
         "real = r.extract\ndef half(*a, **k):\n    real(*a, **k)\n    os._exit(9)\nr.extract = half\n"
         "r.restore(Path(sys.argv[1]), Path(sys.argv[2]), passphrase=sys.argv[3])\n"
     )

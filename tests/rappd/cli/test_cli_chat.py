@@ -17,7 +17,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import BIN, on_terminal
 
-from rappd.cli.spoken import Spoken
+from rappd.cli.turn_renderer import Spoken
 
 SLOW = 'import time; print("slow has begun", flush=True); time.sleep(600); return "done"'
 

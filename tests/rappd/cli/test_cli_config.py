@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
+from rappd.daemon.home import Home
 from rappd.errors import Mistyped
-from rappd.home import Home
 from rappd.settings.load import Settings, check, unknown_names
-from rappd.settings.table import BY_NAME, SETTINGS
+from rappd.settings.registry import BY_NAME, SETTINGS
 from rappd.settings.write import write
 
 SECRET = "sk-very-secret-0123456789"

@@ -17,7 +17,7 @@ from terminal_under_test import Terminal, on_terminal
 
 from envelopes.problem import Problem
 from rappd.cli.app import run
-from rappd.cli.daemon import Answered
+from rappd.control_client import Answered
 from tests.rappd.cli.gardener import Gardener, fingerprint, lies, with_code
 from tests.twins.eggs.crafted_zip import Crafted, built
 from tests.twins.eggs.hostile_corpus import HONEST, HOSTILE, honest

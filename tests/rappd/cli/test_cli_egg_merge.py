@@ -12,7 +12,7 @@ from daemon_under_test import RunningDaemon, agent_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rappd.operations.merging import merge_documents
+from rappd.operations.egg_merge import merge_documents
 
 
 class Lives:

@@ -17,9 +17,9 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import Terminal
 
-from rappd.cli.daemon import Daemon, Gone
+from rappd.control_client import Daemon, Gone
+from rappd.daemon.home import Home
 from rappd.errors import NotRunning, NotYet
-from rappd.home import Home
 
 ROUNDS = 8
 SLOW = 'import time; time.sleep(60); return "at last"'

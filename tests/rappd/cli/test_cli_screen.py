@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.cli import screen, tables
-from rappd.cli.phrases import ago, count, sentence, size, tilde, took
-from rappd.cli.screen import print_json
+from rappd.cli import console, tables
+from rappd.cli.console import print_json
+from rappd.cli.formatting import ago, count, sentence, size, tilde, took
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=90)
 
@@ -77,10 +77,10 @@ def test_a_narrowed_column_takes_the_room_that_dropped_columns_leave() -> None:
 
 def test_foreign_text_cannot_steer_the_terminal() -> None:
     hostile = "a\x1b[2Jb\x1b]0;title\x07c\rd\x9b31me\u202egnp.exe"
-    tamed = screen.tame(hostile)
+    tamed = console.tame(hostile)
     assert "\x1b" not in tamed
     assert tamed.isprintable()
-    assert screen.tame("two\nlines\tand tabs") == "two\nlines\tand tabs"
+    assert console.tame("two\nlines\tand tabs") == "two\nlines\tand tabs"
 
 
 @pytest.mark.parametrize(
@@ -98,19 +98,19 @@ def test_foreign_text_cannot_steer_the_terminal() -> None:
     ],
 )
 def test_the_locale_says_whether_signs_can_be_read(environment: dict[str, str], expected: bool) -> None:
-    assert screen.locale_has_utf8(environment) is expected
+    assert console.locale_has_utf8(environment) is expected
 
 
 def test_without_utf8_signs_become_words_and_data_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    assert screen.plain("✓ a → b … ✗ Köln", stream) == "ok a -> b ... x Köln"
+    assert console.plain("✓ a → b … ✗ Köln", stream) == "ok a -> b ... x Köln"
     narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    assert screen.plain("✓ Köln", narrow) == "ok K?ln"
+    assert console.plain("✓ Köln", narrow) == "ok K?ln"
 
 
 def test_commands_in_advice_are_as_this_shell_can_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "_program", lambda: ".venv/bin/rappd")
+    monkeypatch.setattr(console, "_program", lambda: ".venv/bin/rappd")
     for said, shown in (
         ("rappd start", ".venv/bin/rappd start"),
         ("PORT=7171 rappd start", "PORT=7171 .venv/bin/rappd start"),
@@ -122,14 +122,16 @@ def test_commands_in_advice_are_as_this_shell_can_run_them(monkeypatch: pytest.M
         ("`rappd stop`, then `rappd start`", ".venv/bin/rappd stop, then .venv/bin/rappd start"),
         ("Ask again once rappd is awake.", "Ask again once rappd is awake"),
     ):
-        assert click.unstyle(screen.advice(said, 4)) == shown
-    assert screen.advice("stop it, or `rappd start`", 4) == "stop it, or \x1b[36m.venv/bin/rappd start\x1b[0m"
+        assert click.unstyle(console.advice(said, 4)) == shown
+    assert (
+        console.advice("stop it, or `rappd start`", 4) == "stop it, or \x1b[36m.venv/bin/rappd start\x1b[0m"
+    )
 
 
 def test_a_command_is_never_broken_across_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
     monkeypatch.setenv("COLUMNS", "44")
-    said = screen.advice("start Ollama, or rappd config set provider.url URL", 4, stream=terminal)
+    said = console.advice("start Ollama, or rappd config set provider.url URL", 4, stream=terminal)
     assert any("config set provider.url URL" in line for line in said.split("\n"))
 
 

@@ -17,10 +17,10 @@ from terminal_under_test import BIN
 
 from agents.runtime import programs
 from envelopes.problem import Problem
-from rappd.cli import running
+from rappd.cli import lifecycle
 from rappd.cli.app import rappd
-from rappd.home import Home
-from rappd.service_unit import launchd_plist, systemd_unit
+from rappd.daemon.home import Home
+from rappd.daemon.service_unit import launchd_plist, systemd_unit
 
 ODD = '/home/ann/a b $x %h "q" & <c>'
 HARDENING = (
@@ -142,7 +142,7 @@ def test_open_with_planted_browser_opener_does_not_run_it(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(programs, "_found", {})
     monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
-    running._open_in_browser("http://127.0.0.1:9/")
+    lifecycle._open_in_browser("http://127.0.0.1:9/")
     assert f"xdg-open in {tmp_path} is not used: agents could replace it" in " ".join(
         capsys.readouterr().err.split()
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from neighborhoods.trust.contexts import ServerTrust, TlsFiles
+from neighborhoods.auth.tls import ServerTrust, TlsFiles
 from rappd.doors.federation import entrance
 from rappd.doors.federation.entrance import STRANGERS_OF_ONE_ADDRESS, Entrance
 from tests.rappd.federation.plain_machine import PlainMachine

@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
+from envelopes.envelope import HELLO, HELP, Envelope, new_id
 from envelopes.errors import BadToken
-from envelopes.record import HELLO, HELP, Envelope, new_id
+from rappd.daemon.rate_limit import RateLimit, TooMany
+from rappd.dispatch.context import Caller
 from rappd.doors.federation.envelopes import _By
 from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
-from rappd.limits import RateLimit, TooMany
-from rappd.machines.credentials import STRANGER
-from rappd.passage import Caller
+from rappd.federation.request_auth import STRANGER
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
 

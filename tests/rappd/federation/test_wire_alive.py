@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from spake2 import SPAKE2_Symmetric
 
-from envelopes import wire
+from envelopes.codecs import wire
 from tests.rappd.federation.conftest import House
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.federation.wire_page import PAGE, Json, blocks, introductions, plain, rows, shown

@@ -14,29 +14,22 @@ from daemon_under_test import REPO
 import envelopes
 import neighborhoods
 import rappd
-from envelopes import (
-    capability_tokens,
-    certificates,
-    extensions,
-    introduction,
-    pairing_proof,
-    signatures,
-    tokens,
-    wire,
-)
+from envelopes import extensions
+from envelopes.codecs import wire
+from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
 from envelopes.problem import Problem
-from neighborhoods.carriers import early, line, ways
-from neighborhoods.delivery import carrier, lane, outbox, retrying
-from neighborhoods.discovery import addresses, announcement, ladder, sightings
+from neighborhoods.delivery import outbox, peer_queue, protocols, retry
+from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.legacy import twin_chat
-from neighborhoods.pairing import answering, asking, codes
+from neighborhoods.pairing import code_pairing, initiator, responder
+from neighborhoods.transport import connector, early, peer_connection
+from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.doors.federation import bodies, eggs, entrance, streaming
 from rappd.doors.federation import envelopes as envelopes_door
 from rappd.doors.federation import line as line_door
 from rappd.doors.federation import pairing as pairing_door
-from rappd.machines import receiving, under_way
-from rappd.operations import arrived_eggs
+from rappd.federation import active_requests, inbound
+from rappd.operations import received_eggs
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
 # Nothing on the page is unlooked at.
@@ -114,7 +107,7 @@ def test_the_routes_are_those_of_the_door() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    pace, text = lane.Pace(), in_words()
+    pace, text = peer_queue.Pace(), in_words()
     for said in (
         f"`t` is at most {signatures.WINDOW} s away",
         f"at most {tokens.LONGEST} characters",
@@ -122,7 +115,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"may be {tokens.LEEWAY} s ahead",
         f"all that it allows, {tokens.MOST_CAPABILITIES} at most",
         f"{certificates.MOST_BYTES} bytes at most",
-        f"`name` is 1 to {introduction.LONGEST_NAME} characters",
+        f"`name` is 1 to {node_card.LONGEST_NAME} characters",
         f"`from` and `to` are 1 to {wire.MAX_ID} visible characters",
         f"`verb` is 1 to {wire.MAX_VERB} letters",
         f"more than {wire.MAX_BATCH} records",
@@ -134,36 +127,36 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"A lone `:` every {streaming.BEAT:g} s",
         f"above 0, at most {extensions.LONGEST_WAIT}",
         f"16 hex digits, {extensions.LONGEST_PATH} at most",
-        f"seconds, {receiving.WAIT:g} without one",
-        f"holds a request {receiving.LONGEST_WAIT:g} s at most",
-        "after {:g}, {:g} and {:g} s, each a fifth longer or shorter".format(*retrying.PAUSES),
-        "the status was {}, {}, {}, {}, {} or {}".format(*sorted(carrier.RETRIABLE)),
+        f"seconds, {inbound.WAIT:g} without one",
+        f"holds a request {inbound.LONGEST_WAIT:g} s at most",
+        "after {:g}, {:g} and {:g} s, each a fifth longer or shorter".format(*retry.PAUSES),
+        "the status was {}, {}, {}, {}, {} or {}".format(*sorted(protocols.RETRIABLE)),
         f"up to {pace.batch} envelopes or {pace.batch_octets >> 10} KiB in a batch",
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
-        f"A ping goes every {line.HEARTBEAT:g} s",
-        f"{line.MOST_AT_ONCE} under way at most",
-        "the subprotocol `{}`, `{}` or `{}`".format(*line.PROTOCOLS),
-        f"from `{line.SEVERAL}` on it may be an array of up to {wire.MAX_BATCH}",
-        f"With `{line.EARLY}` there are binary frames",
+        f"A ping goes every {peer_connection.HEARTBEAT:g} s",
+        f"{peer_connection.MOST_AT_ONCE} under way at most",
+        "the subprotocol `{}`, `{}` or `{}`".format(*peer_connection.PROTOCOLS),
+        f"from `{peer_connection.SEVERAL}` on it may be an array of up to {wire.MAX_BATCH}",
+        f"With `{peer_connection.EARLY}` there are binary frames",
         f"`id`s of {early.ID_BYTES} bytes each",
-        f"`{asking.WORDS_SECONDS:g} s passed",
+        f"`{initiator.WORDS_SECONDS:g} s passed",
         f"{pairing_door.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",
-        f"{arrived_eggs.MOST_BYTES >> 30} GiB at most, and {arrived_eggs.MOST_OF_ONE_PEER} of one peer",
-        f"Nothing came for {arrived_eggs.SILENT_SECONDS:g} s",
-        f"is tried {ways.HEAD_START:g} s before the others",
+        f"{received_eggs.MOST_BYTES >> 30} GiB at most, and {received_eggs.MOST_OF_ONE_PEER} of one peer",
+        f"Nothing came for {received_eggs.SILENT_SECONDS:g} s",
+        f"is tried {connector.HEAD_START:g} s before the others",
         f"(port {addresses.DOOR})",
         f"{announcement.MOST_ADDRESSES} addresses at most",
     ):
         assert said.replace("`120", "120") in text, said
     assert pace.ask_every == 60 and "is asked for every minute" in text
     assert outbox.DAY == 86_400 and "a day unless told otherwise" in text
-    assert under_way.KEPT_SECONDS == 300 and "five minutes after the end" in text
-    assert receiving.DEEPEST == 6 and "more than six machines" in text
+    assert active_requests.KEPT_SECONDS == 300 and "five minutes after the end" in text
+    assert inbound.DEEPEST == 6 and "more than six machines" in text
     assert capability_tokens.MOST_LINKS == 8 and "a chain of JWTs, eight at most" in text
-    assert answering.MOST_PENDING == 8 and "B keeps eight attempts at a time" in text
-    assert codes.CODE_SECONDS == 600 and "good for ten minutes and one pairing" in text
-    assert retrying.SPREAD == 0.2
+    assert responder.MOST_PENDING == 8 and "B keeps eight attempts at a time" in text
+    assert code_pairing.CODE_SECONDS == 600 and "good for ten minutes and one pairing" in text
+    assert retry.SPREAD == 0.2
 
 
 # Announcements, addresses, published brainstems.
@@ -201,8 +194,8 @@ async def test_the_file_of_peers_is_read_and_its_entries_are_told_apart(tmp_path
         ("", "pi.local:7443", False, "list"),
     ]
     assert file.trouble == ""
-    assert sightings.RUNGS == ("nearby", "last address", "list", "typed")
-    assert ladder.RUNGS == sightings.RUNGS
+    assert discovered_nodes.RUNGS == ("nearby", "last address", "list", "typed")
+    assert address_resolver.RUNGS == discovered_nodes.RUNGS
 
 
 def test_a_published_brainstem_is_sent_what_the_page_shows() -> None:

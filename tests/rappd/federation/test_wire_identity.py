@@ -17,11 +17,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from envelopes import capability_tokens, certificates, introduction, pairing_proof, signatures, tokens, wire
-from envelopes.capabilities import capability, check, covers
+from envelopes.codecs import wire
 from envelopes.errors import BadCapability
-from envelopes.introduction import Introduction
-from envelopes.keys import fingerprint_of
+from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
+from envelopes.identity.capabilities import capability, check, covers
+from envelopes.identity.keys import fingerprint_of
+from envelopes.identity.node_card import Introduction
 from tests.rappd.federation.wire_page import (
     NOW,
     SECTION,
@@ -40,7 +41,7 @@ from tests.rappd.federation.wire_page import (
 def test_the_first_bytes_are_those_of_the_code() -> None:
     named = {row[0].replace("\\n", "\n").encode() for row in rows("Begins with", "What follows", "Made with")}
     used = (pairing_proof._NONCE, pairing_proof._WORDS, pairing_proof._VERDICT, pairing_proof._CODE)
-    assert named == {certificates.BINDING, introduction.SEALING, signatures.DOMAIN, *used}
+    assert named == {certificates.BINDING, node_card.SEALING, signatures.DOMAIN, *used}
 
 
 def test_the_keys_are_what_their_seeds_make() -> None:

@@ -16,29 +16,31 @@ from spake2 import SPAKE2_Symmetric
 from spake2.ed25519_basic import L
 from spake2.parameters.ed25519 import ParamsEd25519
 
-from envelopes import pairing_proof
-from envelopes.introduction import Introduction
-from envelopes.pairing_words import WORDS
-from neighborhoods.pairing import steps
+from envelopes.identity import pairing_proof
+from envelopes.identity.node_card import Introduction
+from envelopes.identity.wordlist import WORDS
+from neighborhoods.pairing import messages
 from tests.rappd.federation.wire_page import SECTION, blocks, introductions, key_of, plain, rows, shown, whole
 
 
 def test_every_step_and_answer_is_read() -> None:
     kinds: dict[str, type[Any]] = {
-        "answer-offer": steps.OfferAnswer,
-        "answer-standing": steps.Standing,
-        "answer-code": steps.CodeAnswer,
-        "answer-confirm": steps.ConfirmAnswer,
+        "answer-offer": messages.OfferAnswer,
+        "answer-standing": messages.Standing,
+        "answer-code": messages.CodeAnswer,
+        "answer-confirm": messages.ConfirmAnswer,
     }
     stepped = {json.loads(text)["step"] for text in blocks("step-*")}
-    assert stepped == {kind.__struct_config__.tag for kind in get_args(steps.Step)} - {"stop"}
+    assert stepped == {kind.__struct_config__.tag for kind in get_args(messages.Step)} - {"stop"}
     for text in blocks("step-*"):
-        assert steps.as_json(steps.read_step(whole(json.loads(text)))) == whole(json.loads(text))
+        assert messages.as_json(messages.read_step(whole(json.loads(text)))) == whole(json.loads(text))
     for mark, kind in kinds.items():
         for text in blocks(mark):
-            assert steps.as_json(steps.read_answer(whole(json.loads(text)), kind)) == whole(json.loads(text))
+            assert messages.as_json(messages.read_answer(whole(json.loads(text)), kind)) == whole(
+                json.loads(text)
+            )
     states = {row[0] for row in rows("state", "Means")}
-    assert states == set(get_args(steps.State))
+    assert states == set(get_args(messages.State))
 
 
 def test_the_words_come_out_as_the_page_says() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from daemon_under_test import REPO
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 
 PAGE = (REPO / "docs" / "wire.md").read_text()
 SECTION = PAGE[PAGE.index("\n## Between machines\n") : PAGE.index("\n## A2A and MCP\n")]

@@ -14,8 +14,8 @@ import time
 import uuid
 from pathlib import Path
 
-from neighborhoods.needs import Outgoing
 from neighborhoods.peer import Peer
+from neighborhoods.storage import Outgoing
 from rappd.store.changes import Taking
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.peer_rows import PeerRows

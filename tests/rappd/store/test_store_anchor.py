@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from forged_log import FORGERIES, forge
 
-from envelopes.keys import IdentityKey
-from rappd.anchoring import Anchoring
+from envelopes.identity.keys import IdentityKey
+from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
 from rappd.store import anchor
 from rappd.store.anchor import Anchorer, check
@@ -171,7 +171,7 @@ async def test_witness_with_the_same_anchors_agrees(
 async def test_witness_of_another_key_is_named(store: Store, path: Path, anchorer: Anchorer) -> None:
     other = IdentityKey.generate()
     assert anchorer.newest is not None
-    from envelopes.anchor import sign_anchor
+    from envelopes.identity.anchor import sign_anchor
 
     forged = sign_anchor(other, previous=None, counter=1, at=1, threads=0, events=0, root=bytes(32))
     witness = Witness("pi", [(forged.to_json(), "")])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.chain import GENESIS, link
+from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.errors import StoreError
 from rappd.store import heads
 from rappd.store.records import Record

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from neighborhoods.needs import Outgoing
+from neighborhoods.storage import Outgoing
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.changes import Taken, Taking

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.backup import packing
+from rappd.backup import create
 from rappd.errors import StoreError
 from rappd.store import backlog, connections, intake, keeper, syncing, writer
 from rappd.store.changes import Taken, Taking
@@ -170,7 +170,7 @@ async def test_a_backup_has_what_was_acknowledged(path: Path, tmp_path: Path, sa
     monkeypatch.setattr(backlog, "CARRY_SECONDS", 0.3)
     store = await Store.open(path)
     await store.commit(say(A))
-    copy = await asyncio.to_thread(packing._record, path, tmp_path)
+    copy = await asyncio.to_thread(create._record, path, tmp_path)
     await store.close()
     assert copy is not None
     assert verify(copy).events == 1

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from neighborhoods.needs import WAITING, OutboxRecords, OutboxState, Outgoing
+from neighborhoods.storage import WAITING, OutboxRecords, OutboxState, Outgoing
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.store import Store
 from rappd.store.verify import verify

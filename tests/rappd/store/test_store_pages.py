@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.record import new_session, thread_id
+from envelopes.envelope import new_session, thread_id
 from rappd.store.changes import Taking
 from rappd.store.keeper import Keeper
 from rappd.store.store import Store

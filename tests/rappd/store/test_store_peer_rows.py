@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neighborhoods.needs import IssuedToken, PeerRecords, TokenRecords
 from neighborhoods.peer import Peer
+from neighborhoods.storage import IssuedToken, PeerRecords, TokenRecords
 from rappd.errors import StoreError
 from rappd.store.peer_rows import PeerRows
 from rappd.store.store import Store

@@ -15,7 +15,7 @@ from loopback_server import FakeModel, says
 from terminal_under_test import lives
 
 from rappd.doors.twin_door import PORTS
-from rappd.tenants import MOST_OPEN
+from rappd.tenants.tenants import MOST_OPEN
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid
 

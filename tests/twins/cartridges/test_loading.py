@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
 from twins.cartridges.cartridge_io import load, loaded, save
 from twins.cartridges.json_documents import encode

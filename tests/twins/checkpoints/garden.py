@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import Frame, chained
 from twins.eggs.writers.formats import EggMaker
 from twins.installer.installer import Installer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
 from twins.errors import BadEggError
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes import bech32
+from envelopes.identity import bech32
 from twins.eggs.encryption import is_sealed, make_encryption_key, open_file, recipient_of, seal_file
 from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
 from twins.installer.errors import DiskFullError, NotWritableError

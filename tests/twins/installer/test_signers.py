@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from tests.twins.installer.a_home import KITCHEN, MEMORY, NOW, AHome
 from twins.errors import BadFileError, NoSuchFileError, TwinError
 from twins.installer.errors import BadFingerprintError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from tests.twins.merge.parallel_lives import told
 from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_store import BuddyStore

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from envelopes.canonical import canonical
+from envelopes.codecs.canonical import canonical
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import RAPP1, quoted, unknown
 from twins.errors import BadRappidError

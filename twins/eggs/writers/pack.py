@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
 from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import manifests, rapp1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from envelopes.canonical import canonical
+from envelopes.codecs.canonical import canonical
 from twins.errors import BadFileError, BadRappidError
 from twins.workspace.rappid import Rappid, widened
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.byte_sizes import amount
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg

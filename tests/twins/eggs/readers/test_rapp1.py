@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envelopes.canonical import canonical
+from envelopes.codecs.canonical import canonical
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
 from twins.errors import BadEggError, HostileEggError, UnknownEggError

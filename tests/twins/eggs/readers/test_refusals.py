@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey
 from twins.eggs import frames
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.eggs.writers.pack import pack

@@ -1,0 +1,1 @@
+"""Codecs: Emergence JSON, /chat, canonical JSON, hash chain."""

@@ -1,0 +1,169 @@
+"""The ``/chat`` codec (RAPP v1 §8): a turn is ``HELP {user_input…}`` answered by ``DONE {response…}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from envelopes.envelope import DONE, HELP, Envelope, is_uuid, new_id
+from envelopes.errors import Malformed
+
+DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
+"""The same string in every implementation, intentionally invalid hex (RAPP v1 §0.1): never fix it."""
+
+ANSWER_KEYS = frozenset(
+    {
+        *("response", "assistant_response", "session_id", "user_guid", "agent_logs", "agent_logs_text"),
+        *("voice_mode", "twin_mode", "voice_response", "twin_response", "model", "requested_model", "notice"),
+        *("user_input", "conversation_history", "type", "thread", "turn_id", "streamed", "senses"),
+        *("error", "do", "code", "detail", "status", "no_copilot_access", "copilot_username"),
+    }
+)
+"""Keys of an answer, of a stream's last event or of an error: a workspace can give them no other meaning."""
+
+TWIN_CHAT = "rapp-twin-chat/1.0"
+MOST_OF_A_CLAIM = 300
+_TWIN_CHAT_TEXTS = ("schema", "from_rappid", "to_rappid", "utc", "nonce", "kind")
+
+ROLES = frozenset({"user", "assistant", "tool"})
+
+
+class ChatRequest(msgspec.Struct):
+    """One ``/chat`` request after checking.
+
+    ``session_id`` is whatever truthy JSON value the client sent, or None; ``history`` holds only
+    messages of known roles; ``turn_id`` is set when the client named the turn itself.
+    """
+
+    user_input: str
+    history: list[dict[str, Any]]
+    session_id: Any
+    user_guid: str
+    turn_id: str | None = None
+    twin_chat: dict[str, Any] | None = None
+
+
+def decode_request(raw: bytes) -> ChatRequest:
+    """The request in ``raw``, whatever its Content-Type said. Raises ``Malformed`` (400)."""
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict):
+        raise Malformed("Request body must be a JSON object", do='Send {"user_input": "…"}.')
+    text = body.get("user_input")
+    if text is not None and not isinstance(text, str):
+        raise Malformed("user_input must be a string", do='Send {"user_input": "…"}.')
+    twin_chat = _twin_chat(body.get("twin_chat_envelope"))
+    text = (text or "").strip() or said_in(twin_chat)
+    if not text:
+        raise Malformed("user_input is required", do='Send {"user_input": "…"}.')
+    guid = body.get("user_guid") or DEFAULT_USER_GUID
+    if not isinstance(guid, str):
+        raise Malformed("user_guid must be a string", do="Send a GUID, or leave it out.")
+    turn = body.get("turn_id")
+    if turn is not None and not is_uuid(turn):
+        raise Malformed("turn_id must be a UUID", do="Send a UUIDv4, or leave it out.")
+    return ChatRequest(
+        text,
+        _history(body.get("conversation_history")),
+        body.get("session_id") or None,
+        guid,
+        turn.lower() if turn else None,
+        twin_chat,
+    )
+
+
+def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
+    """The turn as a record. The caller is its ``user_guid``; the gate adds the thread."""
+    data: dict[str, Any] = {"user_input": request.user_input}
+    if request.history:
+        data["conversation_history"] = request.history
+    if request.session_id is not None:
+        data["session_id"] = request.session_id
+    if request.twin_chat is not None:
+        data["twin_chat_envelope"] = request.twin_chat
+    return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data)
+
+
+def request_from_envelope(envelope: Envelope) -> ChatRequest:
+    """The inverse of ``request_envelope`` (the id counts as the client's own turn id)."""
+    data = envelope.data
+    return ChatRequest(
+        data["user_input"],
+        data.get("conversation_history", []),
+        data.get("session_id"),
+        envelope.sender,
+        envelope.id,
+        data.get("twin_chat_envelope"),
+    )
+
+
+def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
+    """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike, and
+    what senses of the workspace add."""
+    assert reply.verb == DONE
+    data = reply.data
+    text = data.get("response", "")
+    body = {
+        "response": text,
+        "assistant_response": text,
+        "session_id": session_id,
+        "user_guid": reply.recipient,
+        "agent_logs": data.get("agent_logs", ""),
+        "voice_mode": voice_mode,
+        "twin_mode": twin_mode,
+        "model": data.get("model", ""),
+        "requested_model": data.get("requested_model", ""),
+    }
+    if voice_mode:
+        body["voice_response"] = data.get("voice_response", "")
+    if twin_mode:
+        body["twin_response"] = data.get("twin_response", "")
+    if data.get("notice"):
+        body["notice"] = data["notice"]
+    return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
+
+
+def said_in(twin_chat: dict[str, Any] | None) -> str:
+    """The sentence in a twin-chat envelope, "" when there is none."""
+    payload = twin_chat.get("payload") if twin_chat else None
+    text = payload.get("text") if isinstance(payload, dict) else None
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _twin_chat(found: object) -> dict[str, Any] | None:
+    """A ``rapp-twin-chat/1.0`` envelope beside the sentence. All it says of its sender is a claim.
+
+    What is no such envelope is left aside, as every published server does; a ``console`` in the clear is
+    refused, for that kind is defined sealed only.
+    """
+    if not isinstance(found, dict) or found.get("schema") != TWIN_CHAT:
+        return None
+    kind = found.get("kind")
+    if isinstance(kind, str) and kind.strip().lower() == "console":
+        raise Malformed("A console message must be sealed", do="Send kind say.")
+    kept = {key: found[key] for key in _TWIN_CHAT_TEXTS if isinstance(found.get(key), str)}
+    return {
+        **{key: text[:MOST_OF_A_CLAIM] for key, text in kept.items()},
+        "payload": {"text": said_in(found)},
+    }
+
+
+def _history(found: object) -> list[dict[str, Any]]:
+    if not isinstance(found, list):
+        return []
+    kept: list[dict[str, Any]] = []
+    for index, message in enumerate(found):
+        if not isinstance(message, dict):
+            raise Malformed(f"conversation_history[{index}] must be an object", do="Send {role, content}.")
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            continue
+        content = message.get("content")
+        if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
+            raise Malformed(f"conversation_history[{index}].content must be a string", do="Send text.")
+        kept.append(message)
+    return kept

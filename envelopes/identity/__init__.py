@@ -1,0 +1,1 @@
+"""Identity: keys, certificates, signatures, tokens, capabilities, pairing proof, log anchors."""

@@ -1,0 +1,1 @@
+"""Authentication and authorization between machines: TLS, tokens, capabilities."""

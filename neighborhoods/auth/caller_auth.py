@@ -1,0 +1,113 @@
+"""Who a caller is, by the token and the certificate that came with its request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Literal
+
+import msgspec
+
+from envelopes.errors import BadToken
+from envelopes.identity.keys import fingerprint_of
+from envelopes.identity.tokens import LONGEST, Claims, read_token, thumbprint
+from neighborhoods.auth.peer_certificate import pin_of
+from neighborhoods.auth.token_cache import TokenCache
+from neighborhoods.errors import NotPaired
+from neighborhoods.peer import Peer
+
+
+class Presented(msgspec.Struct, frozen=True):
+    """An authenticated caller. ``peer`` is a paired machine, ``issued`` the bearer of a token made here.
+
+    ``name`` is what the owner calls it, ``caps`` what it may do, ``jti`` the name of its token ("" when a
+    certificate alone told who it is).
+    """
+
+    kind: Literal["peer", "issued"]
+    name: str
+    caps: tuple[str, ...]
+    jti: str = ""
+    peer: Peer | None = None
+
+
+class Bearer:
+    """Asked for every request; it asks the book of peers and the revoked names each time."""
+
+    def __init__(
+        self,
+        own: bytes,
+        peer: Callable[[str], Peer | None],
+        by_pin: Callable[[bytes], Peer | None],
+        revoked: Container[str],
+    ) -> None:
+        """``own`` is this node's public key (32 bytes); peers are found by fingerprint, and by the SHA-256
+        of their certificate; ``revoked`` holds every ``jti`` that was taken back, as it changes."""
+        self._own = own
+        self._audience = fingerprint_of(own)
+        self._peer = peer
+        self._by_pin = by_pin
+        self._revoked = revoked
+        self._cache: TokenCache[Claims] = TokenCache()
+
+    def who(self, token: str, certificate: bytes | None, now: float) -> Presented | None:
+        """The caller, or None for a stranger: no token, and no certificate of a peer.
+
+        ``token`` is the text after ``Bearer``, or ""; ``certificate`` is DER, from the connection itself.
+        Raises ``BadToken``, and ``NotPaired`` for the token of a machine that is no peer.
+        """
+        connected = self._by_pin(pin_of(certificate)) if certificate is not None else None
+        if not token:
+            return _as_peer(connected) if connected is not None else None
+        claims = self._claims(token, now)
+        if claims.jti in self._revoked:
+            raise BadToken("revoked")
+        if claims.iss == self._audience:
+            if connected is not None:
+                raise BadToken("disagree")
+            _check_binding(claims, certificate)
+            return Presented("issued", claims.sub, claims.caps or (), claims.jti)
+        peer = self._peer(claims.iss)
+        if peer is None:
+            raise _no_peer()
+        if certificate is not None and (connected is None or connected.fingerprint != peer.fingerprint):
+            raise BadToken("disagree")
+        _check_binding(claims, certificate)
+        return _as_peer(peer, claims.jti)
+
+    def forget(self, name: str) -> None:
+        """Drops what was verified by a ``jti`` that was taken back, or by a peer that is none any more."""
+        self._cache.revoke(name)
+
+    def _claims(self, token: str, now: float) -> Claims:
+        if len(token) > LONGEST:
+            raise BadToken("malformed")
+        try:
+            return self._cache.read(
+                token,
+                now,
+                lambda: read_token(token, key_of=self._key_of, audience=self._audience, now=now),
+            )
+        except BadToken as error:
+            if error.reason == "issuer":
+                raise _no_peer() from error
+            raise
+
+    def _key_of(self, issuer: str) -> bytes | None:
+        if issuer == self._audience:
+            return self._own
+        peer = self._peer(issuer)
+        return peer.public_key if peer is not None else None
+
+
+def _as_peer(peer: Peer, jti: str = "") -> Presented:
+    return Presented("peer", peer.name, peer.scopes, jti, peer)
+
+
+def _check_binding(claims: Claims, certificate: bytes | None) -> None:
+    bound = claims.cnf.x5t if claims.cnf is not None else ""
+    if bound and (certificate is None or thumbprint(certificate) != bound):
+        raise BadToken("binding")
+
+
+def _no_peer() -> NotPaired:
+    return NotPaired("That machine is not paired with this one.", do="Pair them: rappd peers pair")

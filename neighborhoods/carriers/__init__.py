@@ -1,1 +1,0 @@
-"""Ways an envelope takes to a peer: HTTPS requests, and a line that stays open."""

@@ -1,0 +1,58 @@
+"""A way to a peer, as delivery sees it. What fulfils it knows a transport; nothing here does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from envelopes.envelope import Envelope
+from neighborhoods.peer import Peer
+
+RETRIABLE: frozenset[int] = frozenset({408, 425, 429, 502, 503, 504})
+"""HTTP statuses after which the same envelope may be sent again."""
+
+
+class Batches(Protocol):
+    """The part of a carrier that a queue needs; raises like ``Carrier``."""
+
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
+        """Up to 100 envelopes in one request. The replies in the same order, one for each."""
+        ...
+
+    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+        """The reply recorded for an envelope of ours: ``DONE``, ``ERROR``, an ``ACK`` while it is under way;
+        None when the peer knows of no such envelope."""
+        ...
+
+
+class EggCarrier(Protocol):
+    """Brings files to a peer; raises like ``Carrier``."""
+
+    async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
+        """Uploads an egg, whole or not at all: ``{"id", "name", "size"}`` of what is kept there."""
+        ...
+
+    async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
+        """What is kept of an egg that was sent under that id before; None when it has to be sent.
+        Raises what sending it would raise, where that is known before."""
+        ...
+
+
+class Carrier(Batches, Protocol):
+    """Sends encoded envelopes to a peer whose key is the pinned one, and brings back the replies.
+
+    Every method raises
+
+    * ``PeerAway`` when no answer came; ``maybe_sent`` unless nothing can have arrived;
+    * ``Retriable`` for the statuses in ``RETRIABLE``, with ``Retry-After`` if there was one;
+    * ``KeyChanged`` when another key answers (nothing was sent), ``NotPaired`` when the peer does not, or no
+      longer, trust this machine;
+    * ``PeerRefused`` (better ``Declined``) for any other refusal of the request as a whole.
+
+    An ``ERROR`` envelope is a reply, not an exception, unless its status is one of the above.
+    Connections are kept and shared; several calls may be under way at once.
+    """
+
+    async def send(self, peer: Peer, envelope: bytes, *, wait: float) -> Envelope:
+        """One envelope, past any queue. Waits up to ``wait`` seconds; the reply may be an ``ACK``."""
+        ...

@@ -1,0 +1,66 @@
+"""Another try, and only where it may help: 0.5, 1 and 2 seconds later (Rulebook v0.1, Retries)."""
+
+from __future__ import annotations
+
+import asyncio
+import random as randomness
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from neighborhoods.delivery.errors import Retriable
+from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.errors import PeerAway
+
+PAUSES = (0.5, 1.0, 2.0)
+SPREAD = 0.2
+_NOT_BEGUN = (425, 429)  # statuses that say nothing was done
+
+Random = Callable[[], float]
+"""Gives numbers from 0 up to, not including, 1."""
+
+_T = TypeVar("_T")
+
+
+def jittered(seconds: float, random: Random) -> float:
+    """Up to a fifth shorter or longer, so that those who wait together do not come back together."""
+    return seconds * (1 - SPREAD + 2 * SPREAD * random())
+
+
+def may_be_retried(error: Exception, *, repeatable: bool = True) -> bool:
+    """Whether the same envelope, with the same id, may go once more after this.
+
+    ``repeatable``: the peer answers a repeated id from its record. Where it does not, only what surely
+    never arrived may go again.
+    """
+    if isinstance(error, PeerAway):
+        return repeatable or not error.maybe_sent
+    if not isinstance(error, Retriable):
+        return False
+    return error.answered in (RETRIABLE if repeatable else _NOT_BEGUN)
+
+
+async def retried(
+    attempt: Callable[[float], Awaitable[_T]],
+    *,
+    within: float,
+    repeatable: bool = True,
+    random: Random = randomness.random,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> _T:
+    """What ``attempt`` returns, after up to three more tries, all ``within`` so many seconds.
+
+    ``attempt`` is given the seconds that are left and has to send the very same bytes each time. A peer's
+    own ``Retry-After`` makes a pause longer, never shorter. When nothing is left to try, or the next pause
+    would pass the deadline, the last error is raised.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    for planned in PAUSES:
+        try:
+            return await attempt(deadline - loop.time())
+        except (PeerAway, Retriable) as error:
+            seconds = max(jittered(planned, random), getattr(error, "retry_after", None) or 0.0)
+            if not may_be_retried(error, repeatable=repeatable) or loop.time() + seconds >= deadline:
+                raise
+        await pause(seconds)
+    return await attempt(deadline - loop.time())

@@ -1,0 +1,123 @@
+"""This machine's side: what each part of pairing needs of the daemon, and the rules that hold for all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import repeat
+from typing import Any, Final
+
+import msgspec
+
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.node_card import Introduction
+from envelopes.problem import Problem
+from neighborhoods.errors import KeyChanged, PairingStopped, PeerAway, PeerConflict
+from neighborhoods.pairing.session import Attempt, Ending, stopped
+from neighborhoods.pairing.sessions import Attempts
+from neighborhoods.peer import Whose
+
+Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Posts a body to ``/pairing`` at an address and returns the JSON object that came back, whatever its
+status: a refusal is ``{"error", "do", "code"}``. Raises ``PeerAway`` when nobody could be reached."""
+OnPaired = Callable[[Introduction, Whose, str], Awaitable[object]]
+"""Writes a new peer down: (introduction, whose, address). Called again for the same one, it changes nothing."""
+Known = Callable[[str], str | None]
+"""The fingerprint that a name of a peer stands for here."""
+
+AGAIN: Final = (0.5, 1.0, 2.0)
+BUSY_PAUSE: Final = 5.0
+SEND_SECONDS: Final = 15.0
+
+WRONG_CODE: Final[Ending] = ("The code was wrong; nothing was paired.", "Ask for a new code.")
+
+_REFUSALS: Final = {
+    "": ("refused the pairing", "Update both machines, try again."),
+    "key_changed": ("knows another machine by this one's name", "There: revoke the old one, then pair."),
+    "no_pairing": ("knows nothing of this pairing any more", "Start anew on both machines."),
+    "pairing_stopped": ("stopped the pairing", "Start anew on both machines."),
+    "peer_conflict": ("is this machine itself", "Pair two machines."),
+    "bad_introduction": ("does not believe this machine's introduction", "Update both machines."),
+}
+
+
+class Here(msgspec.Struct, frozen=True):
+    """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side,
+    ``within`` how long two owners have, from the first question to the last yes."""
+
+    key: IdentityKey
+    introduction: Callable[[], Introduction]
+    send: Send
+    on_paired: OnPaired
+    known: Known
+    now: Callable[[], float]
+    attempts: Attempts
+    poll: float
+    within: float
+
+    def meet(self, introduction: Introduction) -> Introduction:
+        """Itself, when it holds and may be paired. ``BadIntroduction``, ``PeerConflict``, ``KeyChanged``."""
+        introduction.check()
+        if introduction.fingerprint == self.key.fingerprint:
+            raise PeerConflict("That is this machine itself.", do="Pair two machines.")
+        if self.known(introduction.name) not in (None, introduction.fingerprint):
+            raise KeyChanged(
+                f"{introduction.name}'s key has changed; nothing was sent.",
+                do=f"Reinstalled? rappd peers revoke {introduction.name}, and pair anew; else keep away.",
+            )
+        return introduction
+
+    async def settle(self, attempt: Attempt) -> None:
+        """Both said yes: the peer is written down, then the attempt is paired. The caller holds its lock."""
+        assert attempt.peer is not None and attempt.whose is not None
+        attempt.settling = True
+        failed: Ending | None = None
+        try:
+            await self.on_paired(attempt.peer, attempt.whose, attempt.address)
+        except Problem as problem:
+            failed = str(problem), problem.do
+        finally:
+            attempt.settling = False
+        self.attempts.end(attempt, "stopped" if failed else "paired", failed)
+
+    async def say(self, attempt: Attempt, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
+        """What the other side answers; asked again while it is away or has too many.
+
+        ``patient`` goes on until the attempt's time is over, else three times. Raises ``PairingStopped``
+        for a refusal, ``PeerAway``, and whatever else ``send`` raises.
+        """
+        for pause in self._pauses(patient):
+            self.attempts.clear()
+            if patient and not attempt.live:
+                break
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    answer = await self.send(attempt.address, body)
+            except (PeerAway, TimeoutError):
+                await attempt.news(pause)
+                continue
+            if not isinstance(answer, dict) or "error" not in answer:
+                return answer
+            if answer.get("code") not in ("pairing_busy", "too_many"):
+                raise _refusal(attempt, answer.get("code"))
+            await attempt.news(BUSY_PAUSE)
+        raise PeerAway(
+            f"{attempt.name} does not answer; nothing was paired.", do="Is rappd running there? Try again."
+        )
+
+    def _pauses(self, patient: bool) -> Iterator[float]:
+        yield from AGAIN
+        if patient:
+            yield from repeat(max(self.poll, AGAIN[-1]))
+
+
+def _refusal(attempt: Attempt, code: object) -> PairingStopped:
+    """In this machine's own words: a stranger's sentences are not put before people."""
+    if attempt.by_code and code == "pairing_stopped":
+        return stopped(WRONG_CODE)
+    if attempt.by_code and code == "no_pairing":
+        return PairingStopped(
+            f"{attempt.name} shows no code now; nothing was paired.", do="There: rappd peers pair --code"
+        )
+    what, do = _REFUSALS.get(code if isinstance(code, str) else "", _REFUSALS[""])
+    return PairingStopped(f"{attempt.name} {what}; nothing was paired.", do=do)

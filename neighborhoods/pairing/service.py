@@ -1,0 +1,201 @@
+"""Pairing, for the daemon: its owner asks, confirms, stops and waits; its door hands over what strangers say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.node_card import Introduction
+from envelopes.identity.pairing_proof import normal_code, sign_verdict
+from neighborhoods.errors import PairingStopped, PeerConflict
+from neighborhoods.pairing.code_pairing import Codes
+from neighborhoods.pairing.initiator import WORDS_SECONDS, Asking
+from neighborhoods.pairing.local_party import Here, Known, OnPaired, Send
+from neighborhoods.pairing.messages import Code, Confirm, Offer, Poll, Reveal, Said, State, Stop, read_step
+from neighborhoods.pairing.responder import Answering
+from neighborhoods.pairing.session import DIFFER, Attempt
+from neighborhoods.pairing.sessions import Attempts
+from neighborhoods.peer import Whose
+
+log = logging.getLogger("pairing")
+
+
+class Pairings:
+    """One per daemon; calls come from its event loop. Attempts are named by id, also after they were joined.
+
+    ``introduction`` gives this machine's own as it is now, ``now`` seconds that only go forward,
+    ``within`` how many of them two owners have.
+    """
+
+    def __init__(
+        self,
+        key: IdentityKey,
+        introduction: Callable[[], Introduction],
+        send: Send,
+        on_paired: OnPaired,
+        *,
+        known: Known,
+        now: Callable[[], float] = time.monotonic,
+        poll: float = 1.0,
+        within: float = WORDS_SECONDS,
+    ) -> None:
+        self._now = now
+        self._attempts = Attempts(now)
+        self._here = Here(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
+        self._asking = Asking(self._here)
+        self._answering = Answering(self._here)
+        self._codes = Codes(self._here)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def now(self) -> float:
+        """The clock that attempts go by."""
+        return self._now()
+
+    async def ask(self, peer: Introduction, address: str, whose: Whose | None = None) -> Attempt:
+        """Asks ``peer`` for words; or goes on with what is under way between the two, whoever began.
+
+        Raises ``KeyChanged``, ``PeerConflict``, ``BadIntroduction``; what comes later is in the attempt.
+        """
+        self._attempts.clear()
+        self._here.meet(peer)
+        host = _host_of(address)
+        for one in self._attempts.live():
+            if (
+                not one.by_code
+                and one.fingerprint == peer.fingerprint
+                and (one.role == "asks" or one.host == host)
+            ):
+                one.whose = whose or one.whose
+                return one
+        attempt = self._asking.begin(peer, address, whose)
+        attempt.task = self._spawn(self._asking.drive(attempt), attempt)
+        return attempt
+
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> Attempt:
+        """What the owner says of the words: a yes needs ``whose``, here or when it was asked.
+
+        Raises ``PairingStopped`` with the reason when it is over, ``PeerConflict``, ``NoSuchPairing``.
+        """
+        self._attempts.clear()
+        one = self._attempts.get(attempt)
+        async with one.lock:
+            if one.state == "paired" and same:
+                return one
+            if not one.live:
+                raise one.problem() or PairingStopped(
+                    f"{one.name} is paired already.", do=f"Undo: rappd peers revoke {one.name}"
+                )
+            if not one.transcript:
+                raise PeerConflict("There are no words to compare yet.", do="Wait for them on both machines.")
+            one.whose = whose or one.whose
+            if same and one.whose is None:
+                raise PeerConflict(f"Whose is {one.name}?", do="Say mine or friend.")
+            if one.verdict is None or one.verdict.same != same:
+                signature = sign_verdict(self._here.key, one.transcript, same)
+                one.verdict = Said(same, signature.hex())
+            if not same:
+                self._end(one, "differ")
+                return one
+            one.become("waiting")
+            if one.role == "answers":
+                await self._answering.settle_if_both(one)
+            return one
+
+    async def stop(self, attempt: str) -> Attempt:
+        """The owner does not want any more; what is over stays as it ended."""
+        one = self._attempts.get(attempt)
+        async with one.lock:
+            if one.live:
+                one.verdict = None
+                self._end(one, "stopped")
+        return one
+
+    async def offer_code(self, whose: Whose = "friend") -> Attempt:
+        """A code to type on another machine within ten minutes; ``whose`` is what it becomes here."""
+        self._attempts.clear()
+        return self._codes.offer(whose)
+
+    async def use_code(self, address: str, peer: Introduction, code: str, whose: Whose) -> Attempt:
+        """Pairs by the code that ``peer`` shows. Raises ``BadCode`` and what ``ask`` raises."""
+        self._attempts.clear()
+        typed = normal_code(code)
+        attempt = self._codes.begin(self._here.meet(peer), address, typed, whose)
+        attempt.task = self._spawn(self._codes.drive(attempt), attempt)
+        return attempt
+
+    async def answer(self, body: object, remote_address: str) -> dict[str, Any]:
+        """What the door answers to a body from the host ``remote_address``. Raises ``Problem`` alone."""
+        self._attempts.clear()
+        match read_step(body):
+            case Offer() as offer:
+                return self._answering.offer(offer, remote_address)
+            case Reveal() as reveal:
+                return self._answering.reveal(reveal)
+            case Poll(attempt):
+                return self._answering.poll(attempt)
+            case Stop(attempt):
+                return self._answering.stop(attempt)
+            case Code() as code:
+                return await self._codes.answer_code(code, remote_address)
+            case Confirm() as confirm:
+                return await self._codes.answer_confirm(confirm)
+            case verdict:
+                return await self._answering.verdict(verdict)
+
+    def goes_on(self, body: object) -> bool:
+        """Whether a body belongs to an attempt that is known here: those are asked often, and cost little."""
+        attempt = body.get("attempt") if isinstance(body, dict) else None
+        found = self._attempts.find(attempt) if isinstance(attempt, str) else None
+        return found is not None and found.role == "answers" and not found.by_code
+
+    def asking(self) -> list[Attempt]:
+        """Who asks this machine's owner now, the first first."""
+        self._attempts.clear()
+        return [one for one in self._attempts.live() if one.role == "answers" and not one.by_code]
+
+    def get(self, attempt: str) -> Attempt:
+        """The attempt as it stands. Raises ``NoSuchPairing``."""
+        self._attempts.clear()
+        return self._attempts.get(attempt)
+
+    async def wait(self, attempt: str, other_than: State, seconds: float) -> Attempt:
+        """The attempt as soon as its state is another, or after ``seconds``. Raises ``NoSuchPairing``."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while True:
+            one = self.get(attempt)
+            left = until - loop.time()
+            if one.state != other_than or left <= 0:
+                return one
+            await one.news(min(left, max(0.2, one.expires_at - self._now())))
+
+    async def close(self) -> None:
+        """Ends all talking."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _end(self, one: Attempt, state: State) -> None:
+        self._attempts.end(one, state, DIFFER if state == "differ" else None)
+        if one.role == "asks" and not one.by_code:
+            self._spawn(self._asking.tell_end(one), one)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("A pairing failed", exc_info=error)
+                self._attempts.end(attempt, "stopped")
+
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(done)
+        return task
+
+
+def _host_of(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")

@@ -1,0 +1,133 @@
+"""One attempt to pair, as its owner sees it and as far as it has come."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from envelopes.identity.node_card import Introduction
+from envelopes.identity.pairing_proof import Role
+from neighborhoods.errors import PairingStopped
+from neighborhoods.pairing.messages import Said, Standing, State
+from neighborhoods.peer import Whose
+
+LIVE: Final[tuple[State, ...]] = ("asking", "words", "waiting")
+"""States that are no end."""
+
+Ending = tuple[str, str]
+"""What a person reads: (what happened, what to do)."""
+
+DIFFER: Final[Ending] = ("The words differ; nothing was paired.", "Retry once, then change network.")
+EXPIRED: Final[Ending] = ("Time is up; nothing was paired.", "Start anew on both machines.")
+STOPPED: Final[Ending] = ("The pairing was stopped; nothing was paired.", "Start anew on both machines.")
+
+
+def stopped(ending: Ending) -> PairingStopped:
+    """An ending as an error."""
+    return PairingStopped(ending[0], do=ending[1])
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """What two machines, and their owners, have said so far. ``id`` is a uuid4 that both sides know.
+
+    ``peer`` is who the other side claims to be (None while a code waits for somebody), ``address`` its
+    ``host:port``, ``host`` where an asking one came from. Moments are those of the clock that was handed in.
+    """
+
+    id: str
+    role: Role
+    mine: Introduction
+    expires_at: float
+    peer: Introduction | None = None
+    address: str = ""
+    host: str = ""
+    whose: Whose | None = None
+    state: State = "asking"
+    words: tuple[str, ...] = ()
+    code: str = field(default="", repr=False)
+    by_code: bool = False
+    trouble: str = ""
+    do: str = ""
+    ended_at: float = 0.0
+
+    nonce: bytes = field(default=b"", repr=False)
+    commitment: str = field(default="", repr=False)
+    other_nonce: str = field(default="", repr=False)
+    transcript: bytes = field(default=b"", repr=False)
+    verdict: Said | None = field(default=None, repr=False)
+    other_yes: bool = False
+    yielded: bool = False
+    settling: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    @property
+    def live(self) -> bool:
+        """Whether it may still end well."""
+        return self.state in LIVE
+
+    @property
+    def name(self) -> str:
+        """What the other side calls itself."""
+        return self.peer.name if self.peer else ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The other side's key, or nothing."""
+        return self.peer.fingerprint if self.peer else ""
+
+    @property
+    def yes(self) -> bool:
+        """Whether the owner here said that the words are the same."""
+        return self.verdict is not None and self.verdict.same
+
+    @property
+    def standing(self) -> Standing:
+        """What the other side is told of it."""
+        return Standing(self.state, self.verdict)
+
+    def problem(self) -> PairingStopped | None:
+        """Why it ended without trust, if it did."""
+        if self.live or self.state == "paired":
+            return None
+        return stopped((self.trouble, self.do))
+
+    def row(self, now: float) -> dict[str, Any]:
+        """For screens: who, how far, how long still."""
+        found: dict[str, Any] = {
+            "attempt": self.id,
+            "role": self.role,
+            "peer": self.name,
+            "short": self.fingerprint[:4],
+            "address": self.address,
+            "state": self.state,
+            "words": list(self.words),
+            "seconds_left": max(0, int(self.expires_at - now)) if self.live else 0,
+        }
+        if self.code:
+            found["code"] = self.code
+        if self.trouble:
+            found |= {"trouble": self.trouble, "do": self.do}
+        return found
+
+    def become(self, state: State) -> None:
+        """Another state; whoever waits for one wakes."""
+        self.state = state
+        self.tell()
+
+    def tell(self) -> None:
+        """Wakes whoever waits for news."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def news(self, seconds: float) -> None:
+        """Returns when something changes, or after so long."""
+        changed = self._changed
+        try:
+            async with asyncio.timeout(seconds):
+                await changed.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,1 @@
+"""Transport to peers: HTTPS requests, and a WebSocket connection that stays open."""

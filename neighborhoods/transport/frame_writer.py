@@ -1,0 +1,105 @@
+"""What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame.
+
+The answer to a request that is alone under way goes out at once instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from aiohttp import WSMsgType
+
+from envelopes.codecs.emergence import MAX_BYTES
+
+MAX_FRAME = MAX_BYTES
+TOGETHER = 32
+"""Envelopes in a frame. With more, each machine would stand still until the other is done with all of them."""
+MUCH = 64
+"""Envelopes unsaid; whoever says more waits."""
+
+LAST_SECONDS = 0.2
+
+
+class Out(Protocol):
+    """What a WebSocket needs for being spoken on."""
+
+    async def send_frame(self, message: bytes, opcode: WSMsgType) -> None:
+        """Writes one frame."""
+        ...
+
+
+class Speaking:
+    """One side's words. ``several``: the other side takes arrays; of ``TOGETHER`` envelopes and ``MAX_FRAME``
+    bytes at most, then. Else each envelope is a frame. ``failed()`` is told when nothing can be said any more.
+    """
+
+    def __init__(self, socket: Out, *, several: bool, failed: Callable[[], None]) -> None:
+        self._socket = socket
+        self._most = TOGETHER if several else 1
+        self._failed = failed
+        self._unsaid: deque[tuple[bytes, WSMsgType]] = deque()
+        self._speaking: asyncio.Task[None] | None = None
+
+    def say(self, octets: bytes, *, binary: bool = False, alone: bool = False) -> None:
+        """Sends it soon, after all that was said before. ``binary``: in a binary frame, which is its own.
+        ``alone``: nothing else will be said in this round, so it need not wait for that."""
+        self._unsaid.append((octets, WSMsgType.BINARY if binary else WSMsgType.TEXT))
+        if self._speaking is not None:
+            return
+        speaking = self._speak()
+        if alone:
+            try:
+                waits_for = speaking.send(None)
+            except StopIteration:
+                return
+            speaking = _going_on(speaking, waits_for)
+        self._speaking = asyncio.get_running_loop().create_task(speaking)
+
+    async def room(self) -> None:
+        """Returns when not too much is unsaid: a slow listener holds up who speaks."""
+        while self._speaking is not None and len(self._unsaid) > MUCH:
+            await asyncio.wait({self._speaking})
+
+    async def finish(self) -> None:
+        """Lets go out what was said, if that is a matter of moments."""
+        if self._speaking is not None:
+            await asyncio.wait({self._speaking}, timeout=LAST_SECONDS)
+
+    async def _speak(self) -> None:
+        try:
+            while self._unsaid:
+                await self._socket.send_frame(*self._frame())
+        except (ConnectionError, RuntimeError):  # the latter where this side closed it
+            self._failed()
+        finally:
+            self._unsaid.clear()
+            self._speaking = None
+
+    def _frame(self) -> tuple[bytes, WSMsgType]:
+        first, kind = self._unsaid.popleft()
+        if self._most == 1 or not self._unsaid or kind is WSMsgType.BINARY:
+            return first, kind
+        together, size = [first], len(first) + 2
+        while self._unsaid and len(together) < self._most:
+            octets, another = self._unsaid[0]
+            size += len(octets) + 1
+            if size > MAX_FRAME or another is not kind:
+                break
+            together.append(octets)
+            self._unsaid.popleft()
+        return (b"[%b]" % b",".join(together) if len(together) > 1 else first), kind
+
+
+async def _going_on(begun: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    """Ends what was begun outside of a task and has to wait (for a future, or for a round of the loop)."""
+    try:
+        while True:
+            await (asyncio.sleep(0) if waits_for is None else asyncio.wait({waits_for}))
+            waits_for = begun.send(None)
+    except StopIteration:
+        return
+    finally:
+        begun.close()

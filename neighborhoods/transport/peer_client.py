@@ -1,0 +1,364 @@
+"""The carrier to paired machines: calls by a line that stays open, batches and fetching by HTTPS requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+import aiohttp
+
+from envelopes.codecs import wire
+from envelopes.envelope import DONE, ERROR, Envelope
+from envelopes.errors import Malformed
+from neighborhoods.auth.tls import TlsFiles, client_context
+from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.peer import Peer
+from neighborhoods.transport.connector import CONNECT_SECONDS, Ways
+from neighborhoods.transport.early import OnEarly
+from neighborhoods.transport.http_client import session, upload, whole
+from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, Answer, Line, OnStream
+from neighborhoods.transport.response_parsing import (
+    arrived,
+    check_sender,
+    envelope_of,
+    is_of,
+    no_envelope,
+    not_trusted,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+BATCH_SECONDS = 30.0
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.3, 2.0
+DOUBTS_APART = 5.0
+"""Seconds: work that takes long is no reason to ask more often whether somebody is there."""
+LARGEST_ANSWER = 110 << 20
+
+Requests = Callable[[Peer], Answer]
+"""Gives the function that works on what a peer asks over the line."""
+Heard = Callable[[str, str], None]
+"""(fingerprint, address): a peer was reached, or called."""
+
+
+class Carrier:
+    """Carries envelopes to peers, each over mutual TLS to the key that is pinned and no other."""
+
+    def __init__(
+        self,
+        ways: Ways,
+        own: TlsFiles,
+        requests: Requests,
+        heard: Heard,
+        doubted: Callable[[str], None] = lambda fingerprint: None,
+    ) -> None:
+        """``doubted(fingerprint)``: a line to that peer says nothing; somebody should ``probe`` it."""
+        self._ways = ways
+        self._doubted = doubted
+        self._own = own
+        self._requests = requests
+        self._heard = heard
+        self._lines: dict[str, Line] = {}
+        self._every: dict[str, set[Line]] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._round_trips: dict[str, float] = {}
+        self._doubted_at: dict[str, float] = {}
+        self._reading: set[asyncio.Task[None]] = set()
+        self._http: aiohttp.ClientSession | None = None
+
+    async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
+        """Like ``send``. Where a line says nothing for a moment, another is opened beside it, by whichever
+        address leads to the peer now: it may have moved, and a connection to where it was is believed for
+        long. The first answer counts; a line on which nothing at all was heard meanwhile ends."""
+        loop = asyncio.get_running_loop()
+        line = await self._line(peer)
+        since, before = loop.time(), line.heard
+        asked = asyncio.ensure_future(self._ask(peer, line, hello, wait))
+        tries: list[asyncio.Future[Envelope]] = [asked]
+        try:
+            await asyncio.wait(tries, timeout=self._patience(peer))
+            if not asked.done():
+                self._ways.doubt(peer)
+                tries.append(asyncio.ensure_future(self._by_another_line(peer, hello, wait)))
+            reply = await _first_of(tries)
+        except PeerAway:
+            if line.heard == before:
+                self._ways.forget(peer)
+                await line.close()
+            raise
+        finally:
+            for task in tries:
+                task.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+        self._round_trips[peer.fingerprint] = loop.time() - since
+        if line.heard == before:
+            await line.close()
+        return reply
+
+    async def send(
+        self,
+        peer: Peer,
+        envelope: bytes,
+        *,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
+    ) -> Envelope:
+        """See ``delivery.carrier.Carrier``."""
+        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream, on_early)
+
+    async def _ask(
+        self,
+        peer: Peer,
+        line: Line,
+        envelope: bytes,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
+    ) -> Envelope:
+        def came_early(reply: Envelope) -> None:
+            if on_early is not None and reply.verb == DONE and is_of(peer, reply):
+                on_early(reply)
+
+        loop = asyncio.get_running_loop()
+        watch = loop.call_later(self._patience(peer), self._doubt, peer, line, line.heard)
+        try:
+            reply = await line.ask(
+                envelope, _id_of(envelope), wait=wait, on_stream=on_stream, on_early=came_early
+            )
+        finally:
+            watch.cancel()
+        check_sender(peer, reply)
+        code = reply.data.get("code")
+        if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
+            raise not_trusted(peer)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        if reply.verb == ERROR and code in RETRIABLE:
+            raise Retriable(str(reply.data.get("msg", ""))[:300], answered=code)
+        return reply
+
+    async def tell(self, peer: Peer, envelope: bytes) -> None:
+        """One envelope that asks for no reply, if the peer can be had."""
+        await (await self._line(peer)).tell(envelope)
+
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
+        """Several envelopes in one request, and their replies in order."""
+        body = b"[" + b",".join(envelopes) + b"]"
+        status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
+        if status == 401:
+            raise not_trusted(peer)
+        if status in RETRIABLE:
+            raise Retriable(f"{peer.name} is busy ({status}).", answered=status)
+        if status != 200:
+            raise Declined(f"{peer.name} answered {status} to a batch.", answered=status)
+        try:
+            found = wire.decode_batch(raw)
+        except Malformed as problem:
+            raise no_envelope(peer, problem) from problem
+        return [check_sender(peer, envelope_of(peer, one)) for one in found]
+
+    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+        """What became of an envelope; None when the peer does not know it."""
+        status, raw = await self._request(peer, "GET", f"/envelopes/{id}", None)
+        if status == 404:
+            return None
+        try:
+            return check_sender(peer, wire.decode(raw))
+        except Malformed as problem:
+            if status == 401:
+                raise not_trusted(peer) from problem
+            if status in RETRIABLE:
+                raise Retriable(f"{peer.name} is busy ({status}).", answered=status) from problem
+            raise no_envelope(peer, problem) from problem
+
+    async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
+        """See ``delivery.carrier.EggCarrier``."""
+        context = client_context(peer.certificate, self._own)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "X-Rappd-Id": id,
+            "X-Rappd-Name": quote(name, safe=""),
+        }
+
+        async def post(address: str) -> tuple[int, bytes]:
+            return await upload(self._session(), f"https://{address}/eggs", file, headers, context)
+
+        status, raw = await self._ways.first(peer, post)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        return arrived(peer, status, raw)
+
+    async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
+        """See ``delivery.carrier.EggCarrier``."""
+        status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
+        return None if status in (404, 405) else arrived(peer, status, raw)
+
+    def adopt(self, peer: Peer, line: Line) -> None:
+        """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
+        self._every.setdefault(peer.fingerprint, set()).add(line)
+        self._lines[peer.fingerprint] = line
+
+    def dropped(self, peer: Peer, line: Line) -> None:
+        """That line ended; another to the same peer takes its place."""
+        every = self._every.get(peer.fingerprint, set())
+        every.discard(line)
+        if not every:
+            self._every.pop(peer.fingerprint, None)
+        if self._lines.get(peer.fingerprint) is line:
+            del self._lines[peer.fingerprint]
+            if (other := next((one for one in every if one.open), None)) is not None:
+                self._lines[peer.fingerprint] = other
+
+    def address(self, peer: Peer) -> str:
+        """Where the peer was last reached since the start, or ""."""
+        return self._ways.address(peer)
+
+    def has_line(self, fingerprint: str) -> bool:
+        """Whether a line to that peer is open."""
+        line = self._lines.get(fingerprint)
+        return line is not None and line.open
+
+    async def part_from(self, fingerprint: str) -> None:
+        """Ends what is open to a peer, whoever opened it, at once."""
+        self._lines.pop(fingerprint, None)
+        self._round_trips.pop(fingerprint, None)
+        self._doubted_at.pop(fingerprint, None)
+        await _end(self._every.pop(fingerprint, set()))
+
+    async def hang_up(self) -> None:
+        """Ends every line; new ones may come."""
+        self._lines.clear()
+        await _end({line for every in self._every.values() for line in every})
+
+    async def close(self) -> None:
+        """Ends everything."""
+        await self.hang_up()
+        for task in self._reading:
+            task.cancel()
+        await asyncio.gather(*self._reading, return_exceptions=True)
+        if self._http is not None:
+            await self._http.close()
+
+    async def _line(self, peer: Peer) -> Line:
+        line = self._lines.get(peer.fingerprint)
+        if line is not None and line.open:
+            return line
+        async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
+            line = self._lines.get(peer.fingerprint)
+            if line is None or not line.open:
+                line = await self._open(peer)
+                self.adopt(peer, line)
+            return line
+
+    async def _open(self, peer: Peer) -> Line:
+        context = client_context(peer.certificate, self._own)
+
+        async def connect(address: str) -> aiohttp.ClientWebSocketResponse[Literal[False]]:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                try:
+                    return await self._session().ws_connect(
+                        f"https://{address}/line",
+                        ssl=context,
+                        protocols=PROTOCOLS,
+                        heartbeat=HEARTBEAT,
+                        max_msg_size=MAX_FRAME + 1024,
+                        decode_text=False,
+                    )
+                except aiohttp.WSServerHandshakeError as error:
+                    if error.status == 401:  # by a connection that is older than the end of the trust
+                        raise not_trusted(peer) from error
+                    raise
+
+        socket = await self._ways.first(peer, connect)
+        line = Line(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
+        task = asyncio.ensure_future(self._read(peer, line))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+        return line
+
+    async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
+        """Its answer by a new line, which takes the place of the one that was there."""
+        async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
+            line = await self._open(peer)
+        try:
+            reply = await self._ask(peer, line, hello, wait)
+        except BaseException:
+            await line.close()
+            raise
+        self.adopt(peer, line)
+        return reply
+
+    def _patience(self, peer: Peer) -> float:
+        """Seconds without a word after which a line is doubted: more where words take longer."""
+        known = self._round_trips.get(peer.fingerprint, 0.0)
+        return min(LONGEST_PATIENCE, max(SHORTEST_PATIENCE, 4 * known))
+
+    def _doubt(self, peer: Peer, line: Line, before: int) -> None:
+        if not line.open or line.heard != before:
+            return
+        loop = asyncio.get_running_loop()
+        wait = self._doubted_at.get(peer.fingerprint, float("-inf")) + DOUBTS_APART - loop.time()
+        if wait > 0:
+            loop.call_later(wait, self._doubt, peer, line, before)
+            return
+        self._doubted_at[peer.fingerprint] = loop.time()
+        self._doubted(peer.fingerprint)
+
+    async def _read(self, peer: Peer, line: Line) -> None:
+        try:
+            await line.run()
+        finally:
+            self.dropped(peer, line)
+
+    async def _request(
+        self,
+        peer: Peer,
+        method: str,
+        path: str,
+        body: bytes | None,
+    ) -> tuple[int, bytes]:
+        context = client_context(peer.certificate, self._own)
+        sent = {"Content-Type": "application/json; charset=utf-8"}
+
+        async def ask(address: str) -> tuple[int, bytes]:
+            limits = aiohttp.ClientTimeout(total=BATCH_SECONDS, sock_connect=CONNECT_SECONDS)
+            async with self._session().request(
+                method, f"https://{address}{path}", data=body, headers=sent, ssl=context, timeout=limits
+            ) as response:
+                return response.status, await whole(response, LARGEST_ANSWER)
+
+        found = await self._ways.first(peer, ask)
+        self._heard(peer.fingerprint, self._ways.address(peer))
+        return found
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = session(aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30))
+        return self._http
+
+
+async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
+    """The first reply. When there is none, the error that tells more than that the peer is away."""
+    under_way = set(tries)
+    while under_way:
+        done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if task.exception() is None:
+                return task.result()
+    errors = [task.exception() for task in tries]
+    raise next((one for one in errors if one and not isinstance(one, PeerAway)), errors[0] or PeerAway(""))
+
+
+async def _end(lines: set[Line]) -> None:
+    await asyncio.gather(*(line.close() for line in lines))
+
+
+def _id_of(envelope: bytes) -> str:
+    """Envelopes are written with their id first: ``{"id":"…36…"``."""
+    return envelope[7:43].decode()

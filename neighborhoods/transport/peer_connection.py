@@ -1,0 +1,278 @@
+"""A line: one WebSocket between two machines, on which each may ask the other at any time.
+
+Every text frame is one envelope, or, from ``rappd.2`` on, an array of several; ``early`` tells of binary ones. A reply
+carries the id of what it answers, so that many are under way at once, in any order; whatever answers nothing
+that was asked here is a request of the other side. To an ACK nothing is said, and to an ERROR never another:
+else two machines would go on for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+import aiohttp
+
+from envelopes.codecs import wire
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
+from envelopes.errors import Malformed
+from envelopes.problem import Problem
+from neighborhoods.errors import PeerAway
+from neighborhoods.transport.early import EarlyReplies, OnEarly
+from neighborhoods.transport.frame_writer import MAX_FRAME as MAX_FRAME
+from neighborhoods.transport.frame_writer import Speaking
+from neighborhoods.transport.reply_encoding import fitting
+from neighborhoods.transport.reply_types import Early, Streamed
+
+log = logging.getLogger(__name__)
+
+EARLY, SEVERAL, PLAIN = "rappd.3", "rappd.2", "rappd.1"
+PROTOCOLS = (EARLY, SEVERAL, PLAIN)
+"""Subprotocols, the best first."""
+HEARTBEAT = 10.0
+MOST_AT_ONCE = 256
+"""Requests of the other side that are worked on at once; whatever comes beyond is told to come later."""
+MOST_KNOWN = 1024
+"""Ids that were lately asked or answered here."""
+
+Answer = Callable[[Envelope], Awaitable[Envelope | None]]
+"""Works on a request; None when nothing is to be said back. The reply may be ``Streamed``, or ``Early``."""
+OnStream = Callable[[Envelope], None]
+
+
+class Socket(Protocol):
+    """What aiohttp's WebSockets of both sides have in common."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ended."""
+        ...
+
+    async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
+        """Writes one frame."""
+        ...
+
+    async def receive(self) -> Any:
+        """Reads one: a ``WSMessage``, text as bytes."""
+        ...
+
+    async def close(self) -> Any:
+        """Says goodbye."""
+        ...
+
+
+class Line:
+    """One side of a line. ``run`` reads it until it ends; ``ask`` may be called from then on. ``protocol`` is
+    the subprotocol that was agreed on."""
+
+    def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
+        self._socket = socket
+        self._speaking = Speaking(socket, several=protocol in (EARLY, SEVERAL), failed=self._away)
+        self._early = EarlyReplies() if protocol == EARLY else None
+        self._answer = answer
+        self._name = name
+        self._asked: dict[str, asyncio.Future[Envelope]] = {}
+        self._streams: dict[str, OnStream] = {}
+        self._known: dict[str, None] = {}
+        self._working: dict[asyncio.Task[None], Envelope] = {}
+        self.heard = 0
+        """How often the other side said something. (The loop's clock stands still within one of its rounds.)"""
+
+    @property
+    def open(self) -> bool:
+        """Whether something can be said."""
+        return not self._socket.closed
+
+    async def ask(
+        self,
+        envelope: bytes,
+        id: str,
+        *,
+        wait: float,
+        on_stream: OnStream | None = None,
+        on_early: OnEarly | None = None,
+    ) -> Envelope:
+        """Sends a request and waits for its reply. ``PeerAway``: the line ended, or nothing came in time.
+
+        ``on_early`` may be told the DONE before it counts.
+        """
+        if id in self._asked:
+            raise PeerAway(f"{self._name} is being asked that already.", maybe_sent=True)
+        if self._socket.closed:
+            raise PeerAway(f"{self._name} is away.", maybe_sent=True)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Envelope] = loop.create_future()
+        self._asked[id] = future
+        if on_stream is not None:
+            self._streams[id] = on_stream
+        if self._early is not None:
+            self._early.expect(id, on_early)
+        late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
+        try:
+            self._speaking.say(envelope)
+            return await future
+        finally:
+            late.cancel()
+            self._asked.pop(id, None)
+            self._streams.pop(id, None)
+            if self._early is not None:
+                self._early.forget(id)
+            self._remember(id)
+
+    async def tell(self, octets: bytes, *, binary: bool = False) -> None:
+        """Sends what needs no answer; a line that ended swallows it."""
+        if not self._socket.closed:
+            alone = len(self._asked) + len(self._working) <= 1  # so nobody else has anything to say now
+            self._speaking.say(octets, binary=binary, alone=alone)
+            await self._speaking.room()
+
+    async def run(self) -> None:
+        """Reads until the other side, or this one, ends the line."""
+        try:
+            while True:
+                message = await self._socket.receive()
+                self.heard += 1
+                if message.type is aiohttp.WSMsgType.BINARY and self._early is not None:
+                    await self._hear_early(message.data, self._early)
+                elif message.type in _WORDS:
+                    await self._hear(message.data)
+                elif message.type in _ENDS:
+                    return
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Ends the line; whoever waits on it is told."""
+        self._away()
+        for task in list(self._working):
+            task.cancel()
+        await self._speaking.finish()
+        with suppress(ConnectionError, RuntimeError):
+            await self._socket.close()
+
+    def _away(self) -> None:
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(PeerAway(f"{self._name} is away.", maybe_sent=True))
+                future.exception()  # nobody may be waiting any more
+
+    def _late(self, future: asyncio.Future[Envelope], wait: float) -> None:
+        if not future.done():
+            told = f"{self._name} did not answer within {wait:g} s."
+            future.set_exception(PeerAway(told, maybe_sent=True))
+
+    async def _hear(self, raw: bytes) -> None:
+        try:
+            if raw.startswith(b"["):
+                found = wire.decode_batch(raw, max_bytes=MAX_FRAME)
+            else:
+                found = [wire.decode(raw, max_bytes=MAX_FRAME)]
+        except Malformed as problem:
+            found = [problem]
+        for one in found:
+            if isinstance(one, Malformed):
+                await self.tell(encode(wire.refusal_of(one, sender=wire.NOBODY)))
+            else:
+                await self._read(one)
+        if len(found) > 1:
+            await asyncio.sleep(0)  # these begin before more is read
+
+    async def _hear_early(self, raw: bytes, early: EarlyReplies) -> None:
+        try:
+            counting = early.hear(raw)
+        except Malformed as problem:
+            await self.tell(encode(wire.refusal_of(problem, sender=wire.NOBODY)))
+            return
+        for reply in counting:
+            if not self._asked[reply.id].done():
+                self._asked[reply.id].set_result(reply)
+
+    async def _read(self, envelope: Envelope) -> None:
+        if envelope.verb == STREAM:
+            if (listener := self._streams.get(envelope.id)) is not None:
+                listener(envelope)
+            return
+        future = self._asked.get(envelope.id)
+        if future is not None and envelope.verb in _REPLIES:
+            if not future.done():
+                future.set_result(envelope)
+            return
+        if envelope.verb == ACK or (envelope.verb == HELLO and envelope.id in self._known):
+            return  # a HELLO that answers looks like one that asks
+        if envelope.verb == HELLO:
+            self._remember(envelope.id)
+        if len(self._working) >= MOST_AT_ONCE:
+            await self.tell(encode(envelope.refusal(503, "Too much is asked at once.", "busy")))
+            return
+        task = asyncio.get_running_loop().create_task(self._work(envelope))
+        self._working[task] = envelope
+        task.add_done_callback(self._worked)
+
+    def _remember(self, id: str) -> None:
+        self._known[id] = None
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    async def _work(self, envelope: Envelope) -> None:
+        try:
+            reply = await self._answer(envelope)
+        except Problem as problem:
+            reply = _refused(envelope, problem)
+        except Exception:
+            log.exception("a request of %s failed", self._name)
+            reply = envelope.refusal(500, "Something went wrong inside.", "failed")
+        if isinstance(reply, Streamed):
+            async for _, piece in reply.pieces():
+                await self.tell(fitting(piece))
+        elif isinstance(reply, Early):
+            await self._tell_early(envelope, reply)
+        elif reply is not None and not self._is_said_otherwise(envelope, reply):
+            await self.tell(fitting(reply))
+
+    async def _tell_early(self, asked: Envelope, reply: Early) -> None:
+        octets = fitting(reply)
+        if self._early is not None:
+            await self.tell(octets, binary=True)
+        try:
+            await reply.on_disk
+        except Problem as problem:
+            await self.tell(encode(_refused(asked, problem)))
+        else:
+            if self._early is not None:
+                await self.tell(reply.id.encode(), binary=True)
+            else:
+                await self.tell(octets)
+
+    def _is_said_otherwise(self, envelope: Envelope, reply: Envelope) -> bool:
+        """Whether a reply would be one too many: to an ERROR, or to the CANCEL of what is answered here."""
+        if envelope.verb == ERROR:
+            return reply.verb == ERROR
+        return envelope.verb == CANCEL and any(
+            one.verb == HELP and one.id == envelope.id for one in self._working.values()
+        )
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        del self._working[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a request of %s failed", self._name, exc_info=error)
+
+
+def _refused(envelope: Envelope, problem: Problem) -> Envelope:
+    reply = envelope.refusal(problem.status, str(problem), problem.code)
+    if problem.do:
+        reply.data["do"] = problem.do
+    return reply
+
+
+_WORDS = (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)
+_REPLIES = (ACK, DONE, ERROR, HELLO)
+_ENDS = (
+    aiohttp.WSMsgType.CLOSE,
+    aiohttp.WSMsgType.CLOSING,
+    aiohttp.WSMsgType.CLOSED,
+    aiohttp.WSMsgType.ERROR,
+)

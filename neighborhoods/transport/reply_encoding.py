@@ -1,0 +1,25 @@
+"""A reply as the bytes that go out: never more than the other side takes."""
+
+from __future__ import annotations
+
+from envelopes.codecs.emergence import MAX_BYTES, encode
+from envelopes.envelope import ERROR, Envelope
+from envelopes.errors import Malformed
+
+
+def fitting(reply: Envelope) -> bytes:
+    """The encoded reply, or, where it is too large or cannot be written, an ERROR on its id that says so."""
+    try:
+        octets = encode(reply)
+    except Malformed as problem:
+        return encode(_instead(reply, f"The answer cannot be sent: {problem}"))
+    if len(octets) <= MAX_BYTES:
+        return octets
+    return encode(
+        _instead(reply, f"The answer has {len(octets)} bytes; {MAX_BYTES} can be sent. It is in the record.")
+    )
+
+
+def _instead(reply: Envelope, message: str) -> Envelope:
+    data = {"code": 500, "msg": message, "reason": "answer_too_large", "do": "Ask for less at once."}
+    return Envelope(reply.id, reply.sender, reply.recipient, ERROR, data)

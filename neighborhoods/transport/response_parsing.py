@@ -1,0 +1,77 @@
+"""What a peer answers, and what is believed of it: JSON, envelopes in its own name, and refusals as errors."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import orjson
+
+from envelopes.codecs import wire
+from envelopes.envelope import ERROR, Envelope
+from envelopes.errors import Malformed
+from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.errors import NotTrustedThere, PeerAway, PeerFailed
+from neighborhoods.peer import Peer
+
+log = logging.getLogger(__name__)
+
+
+def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
+    """What the peer says of an egg that it has. Raises what a carrier raises for the other statuses."""
+    if status == 401:
+        raise not_trusted(peer)
+    found = _json(peer, raw)
+    told = str(found.get("error", "")) if isinstance(found, dict) else ""
+    if status in RETRIABLE:
+        raise Retriable(told[:200] or f"{peer.name} is busy ({status}).", answered=status)
+    kept = found.get("arrived") if status == 200 and isinstance(found, dict) else None
+    if not isinstance(kept, dict):
+        reason = str(found.get("code", "")) if isinstance(found, dict) else ""
+        raise Declined(
+            f"{peer.name} did not take the egg: {told[:200] or status}", answered=status, reason=reason[:60]
+        )
+    return kept
+
+
+def _json(peer: Peer, raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise PeerAway(
+            f"{peer.name} does not answer in JSON.", do="Is another program on its port?"
+        ) from error
+
+
+def envelope_of(peer: Peer, found: Envelope | Malformed) -> Envelope:
+    """One of a batch. Raises ``PeerFailed`` when it is none."""
+    if isinstance(found, Malformed):
+        raise no_envelope(peer, found) from found
+    return found
+
+
+def check_sender(peer: Peer, reply: Envelope) -> Envelope:
+    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailed``."""
+    unread = reply.verb == ERROR and reply.sender == wire.NOBODY
+    if not unread and not is_of(peer, reply):
+        log.warning("security: %s answered as %s", peer.name, reply.sender)
+        raise PeerFailed(f"{peer.name} answered in the name of another machine.")
+    return reply
+
+
+def is_of(peer: Peer, reply: Envelope) -> bool:
+    """Whether a reply says that it is of that machine."""
+    return reply.sender.rpartition("_")[2] == peer.prefix
+
+
+def no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:
+    """The error for an answer that cannot be read."""
+    return PeerFailed(f"{peer.name} answered with something that is no envelope: {problem}")
+
+
+def not_trusted(peer: Peer) -> NotTrustedThere:
+    """The error for a peer that ended the trust."""
+    return NotTrustedThere(
+        f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
+    )

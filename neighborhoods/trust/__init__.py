@@ -1,1 +1,0 @@
-"""Trust between machines: whom a connection is with, who calls, and what it may do."""

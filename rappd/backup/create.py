@@ -1,0 +1,170 @@
+"""Writing a backup: the home as it is now, whole or not at all; the daemon may run meanwhile."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
+from envelopes.identity.keys import IdentityKey
+from envelopes.problem import Problem
+from rappd.backup.manifest import ANCHORS, DATABASE, SCRATCH, walk
+from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
+from rappd.errors import Conflict
+from rappd.store.catching_up import catch_up
+from rappd.version import __version__
+from twins.eggs import integrity
+from twins.fs.atomic_file import atomic_file, settled
+from twins.zip.names import safe_path
+from twins.zip.writer import ArchiveWriter
+
+SCHEMA = "rappd-backup/1.0"
+MANIFEST, SEALED, HOME = "manifest.json", "sealed.json", "home/"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Backup:
+    """A backup that lies on disk, whole. ``left_out``: (path, why)."""
+
+    path: Path
+    files: int
+    size: int
+    sha256: str
+    with_keys: bool
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def back_up(
+    home: Path,
+    target: Path,
+    *,
+    key: IdentityKey,
+    machine: str,
+    passphrase: str = "",
+    at: datetime | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Backup:
+    """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
+    ``passphrase``. Raises ``TwinConflictError`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
+    if passphrase:
+        check_passphrase(passphrase)
+    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    files = SafeTree(home)
+    plain, secret, left = _gathered(home)
+    for scrap in home.glob(f"{SCRATCH}*"):  # of one that was killed
+        shutil.rmtree(scrap, ignore_errors=True)
+    with (
+        atomic_file(target, overwrite=overwrite) as file,
+        tempfile.TemporaryDirectory(dir=home, prefix=SCRATCH) as folder,
+        ArchiveWriter(file, at=moment) as writer,
+    ):
+        hashes = {}
+        whole, done = sum(_size(files, path) for path in plain), 0
+        executable = []
+        for path in plain:
+            try:
+                mode = files.stat_file(path).st_mode
+                written = writer.add(HOME + path, files.pieces(path))
+            except (FileNotFoundError, UnsafeFileError):  # an agent took it away meanwhile, or changed it
+                left.append((path, "went while the backup was made"))
+                continue
+            hashes[written.name] = written.sha256
+            if mode & 0o100:
+                executable.append(path)
+            done += written.size
+            if progress is not None:
+                progress(done, max(whole, done))
+        for name in (ANCHORS, DATABASE):  # in this order, so that the anchors never cover more than is there
+            copy = _record(home / name, Path(folder))
+            if copy is not None:
+                written = writer.add(HOME + name, copy)
+                hashes[written.name] = written.sha256
+        if passphrase:
+            written = writer.add(SEALED, seal(_bundle(home, secret), passphrase))
+            hashes[written.name] = written.sha256
+        else:
+            left += [(path, "holds keys, and no passphrase was given") for path in secret]
+        manifest = {
+            "schema": SCHEMA,
+            "machine": machine,
+            "fingerprint": key.fingerprint,
+            "backed_up_at": stamp,
+            "version": __version__,
+            "files": len(hashes),
+            "with_keys": bool(passphrase),
+            "executable": executable,
+        }
+        written = writer.add(MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        hashes[written.name] = written.sha256
+        writer.add(integrity.MEMBER, integrity.seal(hashes, at=stamp, key=key))
+        writer.finish()
+        size, digest = settled(file)
+    return Backup(target, len(hashes) - 1, size, digest, bool(passphrase), left)
+
+
+def _size(files: SafeTree, path: str) -> int:
+    try:
+        return files.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    plain: list[str] = []
+    secret: list[str] = []
+    left: list[tuple[str, str]] = []
+    for found in walk(home):
+        why = found.why
+        if not why:
+            try:
+                safe_path(found.path)
+            except Problem:
+                why = "has a name that no other system could take"
+        if why:
+            left.append((found.path, why))
+        else:
+            (secret if found.secret else plain).append(found.path)
+    return plain, secret, left
+
+
+def _record(database: Path, folder: Path) -> Path | None:
+    """A copy of a database from one moment, taken while it may be written to."""
+    if not database.exists():
+        return None
+    copy = folder / database.name
+    try:
+        with (
+            closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            catch_up(database, source)
+            source.backup(target, pages=4096)
+    except sqlite3.Error as error:
+        raise Conflict(f"The record cannot be copied: {error}.", do="rappd doctor") from error
+    return copy
+
+
+def _bundle(home: Path, secret: list[str]) -> bytes:
+    bundle = io.BytesIO()
+    writer = ArchiveWriter(bundle)
+    for path in secret:
+        with suppress(FileNotFoundError, UnsafeFileError):  # an agent's .env that went meanwhile
+            writer.add(path, SafeTree(home).pieces(path))
+    writer.finish()
+    if bundle.tell() > MAX_BYTES:
+        raise Conflict("The keys folder holds too much to be sealed.", do="Move large files out of keys/.")
+    return bundle.getvalue()

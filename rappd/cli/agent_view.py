@@ -1,0 +1,115 @@
+"""The agents of this home, with the daemon up or down, and finding one of them by what a person types."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from pathlib import Path
+from typing import Any
+
+from agents.storage.safe_fs import SafeTree
+from rappd.cli.console import Verdict, say, tell
+from rappd.cli.formatting import sentence
+from rappd.cli.progress import progress
+from rappd.cli.tables import table
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
+from rappd.errors import NotFound, Refused
+
+_YOURS = "yours"
+_FIX = "fix and save; it reloads by itself"
+
+
+def agent_rows(home: Home, daemon: Daemon) -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none."""
+    if daemon.running():
+        return [card for file in daemon.get("/agents")["files"] for card in file["cards"]]
+    from rappd.cli.standalone import list_agents
+
+    with progress() as line:
+        return list_agents(home, line)
+
+
+def show_rows(rows: list[dict[str, Any]]) -> None:
+    """The table of agents, then every fault in full."""
+    marks: list[Verdict | None] = []
+    shown = []
+    for row in rows:
+        name = row["name"] or row["file"]
+        if row["cartridge"]:
+            marks.append("note")
+            shown.append([name, "a cartridge, no agent", row["origin"]])
+        elif row["quarantined"]:
+            marks.append("note" if row["held"] else "bad")
+            shown.append([name, "quarantined" if row["held"] else "not running", row["origin"]])
+        elif row["shadowed_by"]:
+            marks.append("note")
+            shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
+        else:
+            marks.append("note" if row["reason"] else "good")
+            shown.append([name, sentence(row["description"]), row["origin"]])
+    table(["AGENT", "WHAT IT DOES", "FROM"], shown, shrink=1, prose=True, marks=marks)
+    faulty = {(row["origin"], row["file"]): row for row in rows if row["reason"]}
+    if faulty:
+        say()
+    for row in faulty.values():
+        way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
+        if row["cartridge"]:
+            way = "to run it: rappd cartridge list"
+        tell("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
+
+
+def fault(row: dict[str, Any]) -> str:
+    """ "weather_agent.py line 12: expected ':'. The 13:40 version works on." """
+    line = f" line {row['line']}" if row["line"] else ""
+    text = f"{row['file']}{line}: {row['reason']}"
+    if row["quarantined"]:
+        return text
+    since = row.get("good_since")
+    at = time.strftime("The %H:%M", time.localtime(since)) if since else "An earlier"
+    return f"{text.rstrip('.')}. {at} version works on."
+
+
+def file_of(rows: list[dict[str, Any]], name: str) -> str:
+    """The file of yours that is called ``name``, or holds the agent of that name (any case)."""
+    found = _named(rows, name)
+    yours = [row for row in found if row["origin"] == _YOURS]
+    if yours:
+        return str(yours[-1]["file"])
+    if found:
+        raise Refused(
+            f"{found[0]['name']} is {found[0]['origin']}, not a file of yours.", do="rappd agents list"
+        )
+    raise no_agent(rows, name)
+
+
+def file_in(folder: Path, name: str) -> str | None:
+    """The file in an agents folder that a person means by its path in there, with ``_agent.py`` or without; None when
+    there is none. Compared and not looked up: a name may be too long for a file, or lead out of the folder."""
+    listed = SafeTree(folder).files((), lambda found: found.endswith(".py"), lambda _: True)
+    there = {path for path, _ in listed}
+    return next((file for file in (name, f"{name}_agent.py") if file in there), None)
+
+
+def agent_of(rows: list[dict[str, Any]], name: str) -> str:
+    """The agent that is called so, or that the file of that name holds; ``""``: the file holds none."""
+    found = _named(rows, name)
+    if not found:
+        raise no_agent(rows, name)
+    return str(next((row["name"] for row in reversed(found) if row["name"]), ""))
+
+
+def no_agent(rows: list[dict[str, Any]], name: str) -> NotFound:
+    """``No agent "Wether".``, with the nearest."""
+    known = {row["name"].casefold(): row["name"] for row in rows if row["name"]}
+    near = difflib.get_close_matches(name.casefold(), list(known), 1)
+    do = f"did you mean `{known[near[0]]}`?" if near else "rappd agents list"
+    return NotFound(f'No agent "{name[:80]}".', do=do)
+
+
+def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    wanted = name.casefold()
+    by_file = [row for row in rows if row["file"] in (name, f"{name}_agent.py")]
+    return by_file or [
+        row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())
+    ]

@@ -1,0 +1,163 @@
+"""``rappd agents approve``: what is quarantined, and letting it run. Works with the daemon down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.agent_view import agent_rows, file_in, file_of
+from rappd.cli.console import arrow, command, dim, mark, print_json, say, tame
+from rappd.cli.formatting import tilde
+from rappd.cli.tables import table
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
+
+if TYPE_CHECKING:
+    from rappd.tenants.quarantined_files import HeldFile
+    from twins.installer.quarantine import QuarantineList
+    from twins.workspace.workspace import Workspace
+
+
+class _Whose(NamedTuple):
+    """Whose files are meant. ``key`` "" is the brainstem."""
+
+    key: str
+    name: str
+    workspace: Workspace
+
+    @property
+    def door(self) -> str:
+        """What comes before ``/agents``."""
+        return f"/twins/{quote(self.key)}" if self.key else ""
+
+    @property
+    def option(self) -> str:
+        """What has to be typed to mean it."""
+        from rappd.cli.twin_view import handle
+
+        return f" --twin {handle(self.name, self.key)}" if self.key else ""
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--twin", default="", metavar="TWIN", help="Whose code; without it, the brainstem's.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
+    """Let code run, exactly as it is now; without NAME, list what waits.
+
+    NAME is an agent, or the file of an agent, service or sense, or .env. Of an agent that was not quarantined this
+    version may change other agents from now on.
+    """
+    home = Home.here()
+    if not names:
+        _list(home, twin, as_json)
+        return
+    whose = _whose(home, twin)
+    approving = _approving(home, whose, names)
+    daemon = Daemon(home)
+    if daemon.running():
+        done = [daemon.post(f"{whose.door}/agents/approve", {"filename": path}) for path, _ in approving]
+    else:
+        done = [_approve_here(home, whose.workspace, path, held) for path, held in approving]
+    if as_json:
+        print_json({"agent": done[0], "approved": done})
+        return
+    for found in done:
+        say(f"{mark('good' if found.get('status') == 'ok' else 'note')} {tame(found['message'])}")
+
+
+def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[str, HeldFile | None]]:
+    """Each name's file, and how it is held if it is; all are found before the first is approved."""
+    from rappd.tenants.quarantined_files import held_files, named
+
+    waiting = held_files(_held(home), whose.workspace)
+    found = []
+    for name in names:
+        held = named(waiting, name)
+        found.append((held.path if held else _unheld(home, whose, name), held))
+    return found
+
+
+def _unheld(home: Home, whose: _Whose, name: str) -> str:
+    daemon = Daemon(home)
+    if file := file_in(whose.workspace.agents, name):
+        return file
+    if not whose.key:
+        return file_of(agent_rows(home, daemon), name)
+    files = daemon.get(f"{whose.door}/agents")["files"] if daemon.running() else []
+    return file_of([card for one in files for card in one["cards"]], name)
+
+
+def _approve_here(home: Home, workspace: Workspace, path: str, held: HeldFile | None) -> dict[str, Any]:
+    from twins.workspace.agent_files import AgentFiles, sha256
+
+    if held is not None:
+        _held(home).release(held.file, held.sha256)
+        text = f"{path} is approved; it {'counts' if path == '.env' else 'runs'} from the next start on."
+        return {"status": "ok", "message": text, "file": path, "sha256": held.sha256}
+    files = AgentFiles(workspace, approvals=home.approvals)
+    digest = sha256(files.read(path))
+    files.approve(path, digest)
+    return {"status": "ok", "message": f"{path} is approved.", "file": path, "sha256": digest}
+
+
+def _list(home: Home, twin: str, as_json: bool) -> None:
+    from rappd.tenants.quarantined_files import held_files
+
+    held = _held(home)
+    rows = [
+        (whose, one)
+        for whose in ([_whose(home, twin)] if twin else _everybody(home))
+        for one in held_files(held, whose.workspace)
+    ]
+    if as_json:
+        print_json({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]})
+        return
+    if not rows:
+        say("Nothing waits for approval.")
+        return
+    shown = [[whose.name, one.path, one.origin, one.at[:10]] for whose, one in rows]
+    table(["WHOSE", "FILE", "CAME IN", "SINCE"], shown, shrink=2, whole=(1,))
+    say()
+    for option in dict.fromkeys(whose.option for whose, _ in rows):
+        first = next((whose, one) for whose, one in rows if whose.option == option)
+        say(f"Read {dim(tilde(first[1].file))}")
+        say(f"  {arrow()} {command(f'rappd agents approve{option} {first[1].path}')}")
+
+
+def _row(one: HeldFile) -> dict[str, Any]:
+    return {key: str(value) if isinstance(value, Path) else value for key, value in one._asdict().items()}
+
+
+def _everybody(home: Home) -> list[_Whose]:
+    from twins.workspace.layout import TwinLayout
+    from twins.workspace.listing import scan
+
+    twins = scan(TwinLayout(home.root)).twins
+    return [_whose(home, ""), *(_Whose(twin.key, twin.name, twin.workspace) for twin in twins)]
+
+
+def _whose(home: Home, twin: str) -> _Whose:
+    from rappd.cli.standalone import workspace_of
+    from rappd.daemon.home import machine_name
+    from rappd.settings.load import Settings
+    from twins.workspace.layout import TwinLayout
+    from twins.workspace.listing import find
+
+    if twin:
+        found = find(TwinLayout(home.root), twin)
+        return _Whose(found.key, found.name, found.workspace)
+    home.create()
+    settings = Settings.load(home)
+    workspace = workspace_of(home, settings)
+    workspace.create()
+    return _Whose("", machine_name(settings.text("name")), workspace)
+
+
+def _held(home: Home) -> QuarantineList:
+    from twins.installer.quarantine import QuarantineList
+
+    return QuarantineList(home.held, home.root)

@@ -1,0 +1,96 @@
+"""What the commands of ``rappd egg`` begin with: the file that is named, and this home's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rappd.cli.formatting import size
+from rappd.cli.progress import progress
+from rappd.daemon.home import Home
+from rappd.errors import Mistyped, NotFound
+
+if TYPE_CHECKING:
+    from rappd.operations.eggs import EggVerbs
+
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+FILE = click.argument("file", type=click.Path(path_type=Path))
+REGISTRY = click.option(
+    "--registry",
+    type=click.Path(path_type=Path),
+    help="A clone of the registry; without it, the setting eggs.registry.",
+)
+
+
+def egg_at(file: Path) -> Path:
+    """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFound``."""
+    if file.is_dir():
+        raise NotFound(f'"{file}" is a folder, not an egg.', do="rappd egg pack makes one")
+    if not file.is_file():
+        do = "rappd egg pack makes one"
+        if _is_egg_string(str(file)):
+            do = f"A short text of agents? rappd egg hatch-text {file}"
+            do += "" if _registry_set() else " --registry FOLDER"
+        raise NotFound(f'No file "{file}".', do=do)
+    from rappd.operations.pending_eggs import WaitingEggs
+    from rappd.operations.sealed_eggs import unsealed
+
+    home = Home.here()
+    return unsealed(file, home, WaitingEggs(home.root / "eggs" / ".waiting"))
+
+
+def registry_at(given: Path | None) -> Path:
+    """The clone of the registry that is named, here or by the setting. Raises ``Mistyped`` for none."""
+    if given is not None:
+        return given
+    if not (named := _registry_set()):
+        raise Mistyped(
+            "There is no registry to look in.",
+            do="Give --registry FOLDER, or once for all: rappd config set eggs.registry FOLDER",
+        )
+    return Path(named).expanduser()
+
+
+def verbs_here() -> EggVerbs:
+    """The verbs on this home's eggs, whether a daemon runs or not."""
+    from rappd.cli.standalone import workspace_of
+    from rappd.daemon.home import machine_name
+    from rappd.operations.eggs import EggVerbs
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    home.create()
+    settings = Settings.load(home)
+    return EggVerbs(
+        home, workspace_of(home, settings), home.identity(), machine=machine_name(settings.text("name"))
+    )
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A line with percent and bytes, for work that tells how far it is."""
+    with progress() as line:
+        line(f"{what}…")
+        yield lambda done, whole: line(
+            f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
+        )
+
+
+def _registry_set() -> str:
+    from rappd.settings.load import Settings
+
+    return Settings.load(Home.here()).text("eggs.registry")
+
+
+def _is_egg_string(text: str) -> bool:
+    from twins.eggs.egg_strings import decode
+    from twins.errors import BadEggError
+
+    try:
+        return len(decode(text)) > 0
+    except BadEggError:
+        return False

@@ -1,0 +1,208 @@
+"""How plans, hatchings and findings look on a terminal (``rappd egg``)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from rappd.cli.console import arrow, command, dim, mark, say, tame, terminal_width
+from rappd.cli.formatting import count, size
+from rappd.cli.tables import beginning, cells, middle
+from rappd.cli.twin_view import handle
+
+_SHOWN = 8
+_ROLES = {
+    "identity": ("rappid", "rappids"),
+    "soul": ("soul", "souls"),
+    "memory": ("memory", "memories"),
+    "conversations": ("conversations", "conversations"),
+    "page": ("page file", "page files"),
+    "env": (".env", ".env files"),
+    "roster": ("roster", "rosters"),
+    "other": ("other", "others"),
+}
+_ALONE = ("identity", "soul", "conversations", "env", "roster")
+"""Of these there is one, and nobody counts it."""
+_CODE = ("agent", "service", "slot")
+_SAME = "the same is there"
+_OWN_HISTORY = "bonds.json"
+"""Everybody's is their own from the first hatching on: that it differs is no news."""
+_OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
+
+
+def show_plan(plan: dict[str, Any], *, file: str) -> None:
+    """The screen of ``rappd egg plan``: who packed it, whether whole, and what would become of its files."""
+    from twins.eggs.readers.formats import spoken
+
+    egg, seal = plan["egg"], plan["seal"]
+    packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
+    say(f"{tame(egg['name'])}, {spoken(egg['kind'])}, {size(egg['size'])}{packed}")
+    say(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
+    hatches = plan["destination"] != "answer"
+    if hatches:
+        _rows(plan)
+        _variables(plan)
+    for one in plan["refuse"]["files"][:_SHOWN]:
+        say(dim(f"    {middle(tame(one['path']), 40)}: {tame(one.get('why', ''))}"))
+    for text in plan["notes"]:
+        say(f"{mark('note')} {tame(text)}")
+    for line in plan["answer"].splitlines():
+        say(tame(line))
+    onward = f" {arrow()} {command(f'rappd egg hatch {shlex.quote(file)}')}" if hatches else ""
+    say(f"Nothing was written.{onward}")
+
+
+def show_hatched(done: dict[str, Any]) -> None:
+    """What a hatching came to."""
+    if done["answer"] and not done["receipt"]:
+        for line in done["answer"].splitlines():
+            say(tame(line))
+        return
+    talked = done["create"]["roles"].get("conversations", 0)
+    written = done["create"]["count"] + done["replace"]["count"] - talked
+    if written:
+        say(f"{mark('good')} {tame(done['name'])} hatched: {count(written, 'file')}.")
+    elif done["conversations"] or (done["conversations"] is None and talked):
+        say(f"{mark('good')} {tame(done['name'])} goes on.")
+    else:
+        say(f"{mark('good')} {tame(done['name'])} is here already; nothing had to be written.")
+    kept = _kept(done["keep"])
+    if kept not in ("", _SAME):
+        say(f"  {kept}")
+    _quarantined(done)
+    if done["released"]:
+        say(
+            f"{mark('good')} {count(len(done['released']), 'file')} that waited for approval may be used now."
+        )
+    if done["conversations"]:
+        say(f"  {count(done['conversations'], 'record')} of conversations went on.")
+    elif done["conversations"] is None and talked:
+        say("  Its conversations go on at the next start.")
+    for text in done["notes"]:
+        say(f"{mark('note')} {tame(text)}")
+    if done["receipt"] and (written or done["conversations"] is None):
+        undo = f"rappd egg rollback {done['receipt']}"
+        say(f"  {dim('Undo:')} {command(undo)}")
+
+
+def day(moment: str) -> str:
+    """A moment's day, ``20 Nov``, with its year unless that is this one; as it is written when it is none."""
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        return tame(moment)[:40]
+    year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
+    return f"{at.day} {at:%b}{year}"
+
+
+def _rows(plan: dict[str, Any]) -> None:
+    for action in ("create", "replace", "keep", "quarantine", "refuse"):
+        group = plan[action]
+        if group["count"] or action != "replace":
+            say(f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip())
+
+
+def _variables(plan: dict[str, Any]) -> None:
+    """The names that a placed ``.env`` sets, and those of them that no agent gets."""
+    for one in plan["variables"]:
+        path = tame(one["path"])
+        if one["problem"]:
+            say(f"{mark('note')} {tame(one['problem'])}")
+        if one["names"]:
+            say(f"  {path} sets {_listed(one['names'])}")
+        if one["never_taken"]:
+            say(f"{mark('note')} {path} sets what is never taken from it: {_listed(one['never_taken'])}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return tame(", ".join(names[:_SHOWN])) + more
+
+
+def _about(action: str, group: dict[str, Any]) -> str:
+    if not group["count"]:
+        return ""
+    match action:
+        case "create" | "replace":
+            return _what(group["roles"])
+        case "keep":
+            return _kept(group)
+        case "quarantine":
+            return f"read them, then: {command('rappd agents approve')}"
+    return ""
+
+
+def _fitted(action: str, about: str) -> str:
+    """As much of it as the row has room for; options and commands are there whole, or not at all."""
+    room = terminal_width() - 19
+    if cells(about) <= room:
+        return about
+    return "" if action == "quarantine" else beginning(about.partition(" (")[0], max(12, room))
+
+
+def _kept(group: dict[str, Any]) -> str:
+    """What stays, and how to have it replaced; "" when there is nothing."""
+    differing = [one for one in group["files"] if one.get("why") != _SAME and one["path"] != _OWN_HISTORY]
+    if not differing:
+        return _SAME if group["count"] else ""
+    some = "yours" if len(differing) == group["count"] else f"{len(differing)} of yours"
+    stay = "differ and stay" if len(differing) > 1 else "differs and stays"
+    options = _options(differing)
+    return f"{some} {stay}{f' (--overwrite {options})' if options else ''}"
+
+
+def _options(files: Iterable[dict[str, Any]]) -> str:
+    """What ``--overwrite`` takes to have these replaced; "" when nothing does."""
+    from twins.eggs.parsed_egg import Role
+    from twins.installer.rules import category_of
+
+    found = {category_of(one["path"], Role(one["role"])) for one in files}
+    return ",".join(one for one in _OPTIONS if one in {category.value for category in found if category})
+
+
+def _what(roles: dict[str, int]) -> str:
+    words = []
+    for role, (one, many) in _ROLES.items():
+        if number := roles.get(role):
+            words.append(one if number == 1 and role in _ALONE else count(number, one, many))
+        if role == "conversations" and (code := sum(roles.get(one, 0) for one in _CODE)):
+            words.append(count(code, "code file"))
+    return ", ".join(words)
+
+
+def _quarantined(done: dict[str, Any]) -> None:
+    files = [one["path"] for one in done["quarantine"]["files"]]
+    if not files:
+        return
+    what, used = ("file", "used") if done["quarantine"]["roles"].get("env") else ("code file", "run")
+    say(f"{mark('note')} {count(len(files), what)} quarantined: kept, not {used}.")
+    for path in files[:_SHOWN]:
+        say(dim(f"    {tame(path)}"))
+    if len(files) > _SHOWN:
+        say(dim(f"    and {len(files) - _SHOWN} more"))
+    whose = f" --twin {handle(done['name'], done['key'])}" if done["destination"] == "twin" else ""
+    say(f"  {arrow()} read them, then: {command(f'rappd agents approve{whose}')}")
+
+
+def _whole(seal: dict[str, Any]) -> str:
+    if seal["whole"]:
+        return f"{mark('good')} whole: {seal['listed']:,} of {seal['listed']:,} files"
+    if seal["listed"]:
+        return f"{mark('note')} readable; {seal['listed']:,} files with a hash"
+    return f"{mark('note')} readable; it carries no hashes"
+
+
+def _signed(seal: dict[str, Any], host: str) -> str:
+    """``host``: what the signed egg calls the machine that packed it."""
+    match seal["standing"]:
+        case "self":
+            return f"{mark('good')} signed by this machine"
+        case "trusted":
+            return f"{mark('good')} signed by {tame(seal['signer_name'])}"
+        case "unknown" if host:
+            return f"{mark('note')} signed by {tame(host)}, not paired"
+        case "unknown":
+            return f"{mark('note')} signed by {seal['signer'][:16]}, not paired"
+    return f"{mark('note')} not signed"

@@ -1,0 +1,115 @@
+"""``rappd open``, ``stop`` and ``status``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import click
+
+from agents.runtime import programs
+from rappd.cli.console import command, mark, note, print_json, say, tell
+from rappd.cli.formatting import count, tilde
+from rappd.cli.progress import progress
+from rappd.cli.start_screen import door, local_models, thinking, way_over_ssh
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
+from rappd.errors import NotRunning, RappdError
+
+_STOP_SECONDS = 20.0
+_USUAL = ("ready", "no model")
+
+
+@click.command("open")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--browser", is_flag=True, help="Also open it in the browser.")
+def open_(as_json: bool, browser: bool) -> None:
+    """Print a link that opens the page as its operator (one use, ten minutes)."""
+    daemon = Daemon(Home.here())
+    found = daemon.post("/operator/key")
+    if as_json:
+        print_json({"link": found})
+    else:
+        say(found["url"])
+        way = way_over_ssh(int(daemon.get("/operator/status")["port"]))
+        if way:
+            note("You are here over SSH; the link opens on your own machine after:")
+            note(f"  {click.style(way, fg='cyan')}")
+    if browser:
+        _open_in_browser(found["url"])
+
+
+def _open_in_browser(url: str) -> None:
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    environment = programs.from_owner(*programs.DESKTOP)
+    try:
+        programs.start([opener, url], environment=environment, home=True)
+    except OSError:
+        why = programs.why_not_used(opener) or f"{opener} is not here"
+        tell("note", f"No browser was opened: {why}.", "open the link yourself", stream=sys.stderr)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def stop(as_json: bool) -> None:
+    """Stop the daemon of this home."""
+    home = Home.here()
+    pid = running_pid(home)
+    os.kill(pid, signal.SIGTERM)
+    until = time.monotonic() + _STOP_SECONDS
+    with progress() as line:
+        while not _ended(home, pid):
+            if time.monotonic() > until:
+                raise RappdError(f"rappd (process {pid}) does not stop.", do=f"kill -9 {pid}")
+            line("Stopping…")
+            time.sleep(0.03)
+    if as_json:
+        print_json({"stopped": {"pid": pid}})
+    else:
+        say(f"{mark('good')} Stopped. What was answered is kept.")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def status(as_json: bool) -> None:
+    """Is it running, and what does it think with?"""
+    daemon = Daemon(Home.here())
+    found = daemon.get("/operator/status")
+    found.pop("url", None)
+    found["state"] = state = daemon.get("/health")["provider"]["state"]
+    if as_json:
+        print_json({"status": found})
+        return
+    faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
+    say(f"{mark('good')} {found['node']} is awake on port {found['port']}")
+    say()
+    say(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
+    say(f"  Agents    {found['agents']} ready{faults}")
+    machines = found["machines"]
+    say(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
+    say(f"  Data      {tilde(found['home'])}")
+    local_models(found)
+    say()
+    say(f"Open the page: {command('rappd open')}")
+    say(f"Stop it:       {command('rappd stop')}")
+
+
+def running_pid(home: Home) -> int:
+    """The daemon's process id. Raises ``NotRunning``."""
+    if Daemon(home).running():
+        try:
+            return int(home.process_file.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            pass
+    raise NotRunning("rappd isn't running here.", do="rappd start")
+
+
+def _ended(home: Home, pid: int) -> bool:
+    """Whether the process is gone, or at least gave the home free (its parent may not have noticed)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return not Daemon(home).running() and not home.process_file.read_text().strip()

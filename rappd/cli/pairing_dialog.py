@@ -1,0 +1,210 @@
+"""What two owners see while their machines pair: who, four words, two questions, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from envelopes.problem import Problem
+from rappd.cli.console import command, interactive, mark, note, plain, say, tame
+from rappd.cli.peer_view import called
+from rappd.cli.progress import progress
+from rappd.control_client import Daemon
+
+Row = dict[str, Any]
+
+_LIVE = ("asking", "words", "waiting")
+_LOOK_SECONDS = 1.0
+_PAUSE = 0.3
+_EXITS = {"expired": 8}
+
+
+class NotPaired(Problem):
+    """A pairing ended without trust."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(str(row.get("trouble") or "Nothing was paired."), do=str(row.get("do", "")))
+        self.state = str(row["state"])
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # of how it ended
+        return _EXITS.get(self.state, 5)
+
+    @property
+    def code(self) -> str:  # type: ignore[override]  # how it ended
+        return f"pairing_{self.state}"
+
+
+class _Over(Exception):
+    """While somebody was being asked, the pairing went on without the answer."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+
+class Talk:
+    """One pairing from its beginning to its end; Ctrl-C stops it in the daemon, too."""
+
+    def __init__(self, daemon: Daemon, own: str, *, as_json: bool) -> None:
+        self._daemon = daemon
+        self._own = own
+        self._as_json = as_json
+        self._told = ""
+        self._words: list[str] = []
+        self._attempt = ""
+
+    def follow(self, begin: Callable[[], Row], whose: str | None) -> None:
+        """Until it is paired. Raises ``NotPaired``."""
+        try:
+            with progress() as line:
+                line("Looking for it…")
+                row = self._look(begin())
+            self._introduce(row)
+            row = self._to_the_end(row, whose)
+        except (KeyboardInterrupt, click.Abort):
+            self._stop()
+            raise
+        if row["state"] != "paired":
+            raise NotPaired(row)
+        if not self._as_json:
+            show_ended(row, self._name_here(row))
+
+    def _to_the_end(self, row: Row, whose: str | None) -> Row:
+        while row["state"] in _LIVE:
+            if row["state"] != "words":
+                row = self._waited(row)
+                continue
+            try:
+                row = self._confirmed(row, whose)
+            except _Over as over:
+                row = over.row
+        return row
+
+    def _introduce(self, row: Row) -> None:
+        if self._as_json or row["state"] not in _LIVE:
+            return
+        who = tame(row["peer"])
+        if row.get("code"):
+            note("On the other machine type:")
+            note("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
+            note("One try, within ten minutes. Ctrl-C stops it.")
+        elif row["role"] == "answers":
+            note(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) is asking.")
+        elif row["state"] != "waiting":
+            note(f"On {who} type: {command(f'rappd peers pair {self._own}')}")
+
+    def _confirmed(self, row: Row, whose: str | None) -> Row:
+        """The owner's word on the words."""
+        if not self._as_json and row["words"] != self._words:
+            note()
+            note(f"  {'  '.join(row['words'])}")
+            note()
+        self._words = row["words"]
+        who = tame(row["peer"])
+        same = self._asked(
+            f"Same words on {who}? [y/N] ", {"": False, "n": False, "no": False, "y": True, "yes": True}
+        )
+        body: Row = {"same": same}
+        if same:
+            body["whose"] = whose or self._asked(f"Whose is {who}? [mine/friend] ", _WHOSE)
+        try:
+            return self._look(self._daemon.post(f"/pairings/{self._attempt}", body)["pairing"])
+        except Problem:
+            row = self._now()
+            if row["state"] in _LIVE:
+                raise
+            return row
+
+    def _waited(self, row: Row) -> Row:
+        known = row["state"]
+        with progress() as line:
+            while row["state"] == known:
+                line(_waiting(row))
+                time.sleep(_PAUSE)
+                row = self._now()
+        return self._look(row)
+
+    def _now(self) -> Row:
+        found: Row = self._daemon.get(f"/pairings/{self._attempt}")["pairing"]
+        return found
+
+    def _look(self, row: Row) -> Row:
+        """Takes notice of a row; as JSON each state is told once."""
+        self._attempt = row["attempt"] or self._attempt
+        if self._as_json and row["state"] != self._told:
+            click.echo(json.dumps({"pairing": row}))
+            sys.stdout.flush()
+        self._told = row["state"]
+        return row
+
+    def _asked(self, question: str, answers: dict[str, Any]) -> Any:
+        """The answer, typed; meanwhile the daemon is asked whether the pairing goes on. Raises ``_Over``."""
+        while True:
+            sys.stderr.write(plain(question, sys.stderr))
+            sys.stderr.flush()
+            while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+                row = self._now()
+                if row["state"] not in _LIVE or row["words"] != self._words:
+                    note()
+                    raise _Over(self._look(row))
+            line = os.read(sys.stdin.fileno(), 4096)  # past Python's buffer, which select knows nothing of
+            if not line:
+                raise click.Abort
+            word = line.decode("utf-8", "replace").strip().lower()
+            if word in answers:
+                return answers[word]
+
+    def _name_here(self, row: Row) -> str:
+        """What the new peer is called here: another one may have had its name."""
+        for peer in self._daemon.get("/peers")["peers"]:
+            if peer["paired"] and peer["short"] == row["short"] and peer["called"] == row["peer"]:
+                return str(peer["name"])
+        return str(row["peer"])
+
+    def _stop(self) -> None:
+        if not self._attempt:
+            return
+        with suppress(Problem):  # it may be over
+            row = self._daemon.delete(f"/pairings/{self._attempt}")["pairing"]
+            if not self._as_json:
+                note()
+                note("It is paired already." if row["state"] == "paired" else "Stopped; nothing was paired.")
+
+
+def show_ended(row: Row, name: str) -> None:
+    """A pairing that ended well."""
+    undo = command(f"rappd peers revoke {called(name, row.get('short', ''))}")
+    say(f"{mark('good')} Paired. Undo: {undo}")
+
+
+def typed_at_once(question: str) -> str:
+    """mine or friend, from somebody at a terminal."""
+    if not interactive():
+        return "friend"
+    while True:
+        word = click.prompt(question.rstrip(), prompt_suffix=" ", err=True, default="", show_default=False)
+        if found := _WHOSE.get(word.strip().lower()):
+            return found
+
+
+_WHOSE = {"mine": "mine", "m": "mine", "friend": "friend", "f": "friend"}
+
+
+def _waiting(row: Row) -> str:
+    left = int(row["seconds_left"])
+    clock = f"{left // 60}:{left % 60:02d} left"
+    who = tame(row["peer"])
+    if row.get("code"):
+        return f"Waiting for the code to be typed, {clock}…"
+    if row["state"] == "asking":
+        return f"Asking {who}, {clock}…"
+    return f"Waiting for the yes on {who}, {clock}…"

@@ -1,0 +1,246 @@
+"""Other machines on the screen: the list, one in full, and how each is called and typed."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    mark,
+    plain,
+    say,
+    tame,
+    tell,
+    terminal_width,
+    wrapped,
+)
+from rappd.cli.formatting import count
+from rappd.cli.tables import cells, fitted, middle
+
+Row = dict[str, Any]
+
+NOT_RUNNING = "not known, rappd isn't running"
+
+_HEADER = ("PEER", "PRESENCE", "REACHED BY", "AGENTS", "WAITING")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_EGG = "EGG"
+_WIDE = 76
+_RUNGS = {
+    "nearby": "no other machine is announced",
+    "last address": "no peer was ever reached",
+    "list": "no address stands in peers.json",
+    "typed": "no address was typed",
+}
+
+
+def show_peers(found: Row) -> None:
+    """Peers, then found ones with what to type, who asks, and, of an empty list, where was looked."""
+    rows = found["peers"]
+    paired = [row for row in rows if row["paired"]]
+    strangers = [row for row in rows if not row["paired"] and not row["legacy"]]
+    legacy = [row for row in rows if row["legacy"]]
+    asking = [one for one in found["asking"] if one["state"] in ("asking", "words")]
+    names = _told_apart([*strangers, *asking], [*paired, *strangers])
+    _paired_and_found(paired, list(zip(names, strangers, strict=False)))
+    if legacy:
+        say("Published brainstems, over plain http:")
+        for row in legacy:
+            say(f"  {tame(row['name'])}  {dim(tame(row['address']))}")
+    for name, one in zip(names[len(strangers) :], asking, strict=True):
+        host = one["address"].rpartition(":")[0].strip("[]")
+        _with_command(f"{mark('note')} {tame(name)} ({host}) is asking.", typed(name, one["short"]), "  ")
+    for row in paired:
+        if trouble := trouble_of(row):
+            tell("bad", trouble, way_out(row["name"], trouble))
+    if not rows and not asking:
+        _nobody(found)
+    elif not found["self"].get("running", True):
+        say(f"  {arrow()} {command('rappd start')}")
+
+
+def show_peer(row: Row) -> None:
+    """One peer, all that is known of it."""
+    say(f"{tame(row['name'])}  {dim(f'{_whose(row)}, {presence(row)}')}")
+    say()
+    agents = [str(agent.get("name", "")) for agent in row.get("agents_here", ())]
+    own = "" if row["called"] == row["name"] else f"{row['called']}, by itself"
+    for label, value in (
+        ("Called", own),
+        ("Key", row["fingerprint"]),
+        ("Address", ", ".join(filter(None, (row["address"], row["reached"])))),
+        ("Paired", _day(row["paired_at"])),
+        ("May here", may_here(row)),
+        ("", "\n".join(row["scopes"]) if set(row["scopes"]) - {"*", _EGG} else ""),
+        ("Agents", ", ".join(agents)),
+        ("Twins", ", ".join(map(str, row.get("twins_here", ())))),
+        ("Offered", "its agents are tools of the brainstem here" if row["offered"] else ""),
+        ("Waiting", f"{row['waiting']} in the outbox" if row["waiting"] else ""),
+    ):
+        if value:
+            say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
+    if trouble := trouble_of(row):
+        say()
+        tell("bad", trouble, way_out(row["name"], trouble))
+    say()
+    say(f"What it may do here: {command('rappd peers scopes ' + row['name'])}")
+
+
+def may_here(row: Row) -> str:
+    """ "use everything approved", "send eggs", "do 3 things", "do nothing"."""
+    scopes = row["scopes"]
+    if "*" in scopes:
+        return "use everything approved"
+    if not scopes:
+        return "do nothing here"
+    return "send eggs, nothing else" if scopes == [_EGG] else f"do {count(len(scopes), 'thing')}"
+
+
+def presence(row: Row) -> str:
+    """ "here, 2 ms", "away since 09:40", "not known, rappd isn't running"."""
+    match row["presence"]:
+        case "here":
+            return f"here, {_ms(row['ms'])}" if row["ms"] is not None else "here"
+        case "away":
+            return f"away since {moment(row['since'])}" if row["since"] else "away"
+        case "found":
+            return str(row["short"])
+        case "not known":
+            return NOT_RUNNING
+    return str(row["presence"])
+
+
+def trouble_of(row: Row) -> str:
+    """Why a peer that answers is not talked to; that it is away is no such reason."""
+    trouble = str(row.get("trouble") or "")
+    return "" if trouble.endswith(("is away.", "is busy.")) else trouble
+
+
+def way_out(name: str, trouble: str) -> str:
+    """What to do about a peer that is not talked to."""
+    if "key" in trouble:
+        return f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away"
+    return f"pair anew: rappd peers pair {name}"
+
+
+def called(name: str, fingerprint: str) -> str:
+    """What to type for a machine that says it is called so: never anything that a shell would act on."""
+    return name if _PLAIN.fullmatch(name) else fingerprint[:8]
+
+
+def typed(name: str, key: str) -> str:
+    """The command that pairs with it."""
+    return f"rappd peers pair {called(name, key)}"
+
+
+def moment(seconds: float) -> str:
+    """ "09:40" today, else "20 Nov"."""
+    then = time.localtime(seconds)
+    today = time.strftime("%Y%j", then) == time.strftime("%Y%j")
+    return time.strftime("%H:%M" if today else "%d %b", then).lstrip("" if today else "0")
+
+
+def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]]) -> None:
+    upper = [[row["name"], _short_presence(row), row["reached"], *_numbers(row)] for row in paired]
+    lower = [[name, _stranger(row), row["reached"]] for name, row in strangers]
+    lines = [[_one_line(cell) for cell in line] for line in ([list(_HEADER)] if upper else []) + upper]
+    below = [[_one_line(cell) for cell in line] for line in lower]
+    columns = len(_HEADER) if upper else 3
+    natural = [
+        max((cells(line[at]) for line in [*lines, *below] if at < len(line)), default=0)
+        for at in range(columns)
+    ]
+    widths = fitted(natural, terminal_width())
+    for number, line in enumerate(lines):
+        text = _line(line, widths)
+        say(text if number else dim(text))
+    if lower:
+        say("Found, not trusted:")
+    for line, (name, row) in zip(below, strangers, strict=True):
+        known = row["fingerprint"] and row["name"]
+        what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {row['address']}"
+        _with_command(_line(line, widths[:3], ragged=False), what, "  ")
+
+
+def _with_command(line: str, what: str, indent: str) -> None:
+    """A line and, behind it where there is room, what to type; a command is never cut."""
+    shown = f"{arrow()} {command(what)}"
+    if cells(f"{line}  {shown}") <= terminal_width():
+        say(f"{line}  {shown}")
+    else:
+        say(line.rstrip())
+        say(f"{indent}{shown}")
+
+
+def _nobody(found: Row) -> None:
+    say("No peers yet. Looked:")
+    for rung in found["rungs"]:
+        known = (
+            f"{count(rung['found'], 'machine')}, no peer" if rung["found"] else _RUNGS.get(rung["rung"], "")
+        )
+        what = rung["trouble"].rstrip(".") or known
+        say(f"  {rung['rung']:<14}{wrapped(tame(what), 16)}")
+    if not found["self"].get("running", True):
+        say(f"  {arrow()} {command('rappd start')}")
+        return
+    say(f"  {arrow()} start rappd on another machine, or {command('rappd peers add ADDRESS')}")
+
+
+def _told_apart(rows: Sequence[Row], every: Iterable[Row]) -> list[str]:
+    """Names of machines that are not paired; one that several go by is followed by four of the key."""
+    keys: Counter[str] = Counter()
+    for name, _ in {(_name(row).casefold(), row["short"]) for row in [*every, *rows]}:
+        keys[name] += 1
+    return [
+        f"{_name(row)}_{row['short']}" if keys[_name(row).casefold()] > 1 and row["short"] else _name(row)
+        for row in rows
+    ]
+
+
+def _name(row: Row) -> str:
+    return str(row.get("name") or row.get("peer") or row.get("address") or row["short"])
+
+
+def _short_presence(row: Row) -> str:
+    told = presence(row)
+    return told.partition(",")[0] if told == NOT_RUNNING and terminal_width() < _WIDE else told
+
+
+def _stranger(row: Row) -> str:
+    return str(row["short"] if row["presence"] == "found" else row["presence"])
+
+
+def _numbers(row: Row) -> list[str]:
+    agents = "" if row["agents"] is None else str(row["agents"])
+    return [agents, str(row["waiting"])]
+
+
+def _whose(row: Row) -> str:
+    return "mine" if row["whose"] == "mine" else "a friend's"
+
+
+def _line(line: Sequence[str], widths: Sequence[int], *, ragged: bool = True) -> str:
+    shown = []
+    for cell, size in zip(line, widths, strict=False):
+        short = middle(cell, size)
+        shown.append(short + " " * (size - cells(short)))
+    text = "  ".join(shown)
+    return text.rstrip() if ragged else text
+
+
+def _one_line(cell: object) -> str:
+    return " ".join(plain(tame(str(cell)), sys.stdout).split())
+
+
+def _ms(number: float) -> str:
+    return f"{max(1, round(number))} ms" if number < 950 else f"{number / 1000:.1f} s"
+
+
+def _day(seconds: float | None) -> str:
+    return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)).lstrip("0") if seconds else ""

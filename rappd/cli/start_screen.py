@@ -1,0 +1,133 @@
+"""What a start shows: the first screen, the later line, and the way here over SSH."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from rappd.cli.console import command, dim, mark, print_json, say, tame, tell, terminal_width
+from rappd.cli.formatting import count, tilde
+from rappd.cli.tables import cells, middle
+
+_VALUES = 12  # the column where values begin
+_VALUE_WIDTH = 23
+
+
+def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -> None:
+    """What ``found`` tells of a daemon that is awake; ``attached``: it ends with this terminal."""
+    if as_json:
+        print_json({"daemon": found})
+        return
+    if first:
+        _first_screen(found, attached=attached)
+    else:
+        _later_line(found)
+    if problems := found["anchor"]["problems"]:
+        tell(
+            "bad",
+            f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
+        )
+    if found["unavailable"]:
+        faulty = int(found["unavailable"])
+        files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
+        say(f"{mark('note')} {files}: {command('rappd agents list')}")
+    local_models(found)
+    _over_ssh(int(found["port"]), attached=attached)
+    if not attached:
+        say(dim("Stop it: ") + command("rappd stop"))
+
+
+def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
+    no_model = not found["has_model"]
+    thinks = thinking(found)
+    hint = command("rappd config set provider.url URL") if no_model else ""
+    ready = f"{found['agents']} ready"
+    width = max(_VALUE_WIDTH, cells(thinks), cells(ready))
+    say(f"{mark('good')} {found['node']} is awake")
+    say()
+    _row("Talk", found["url"], f" or: {command('rappd chat')}", 0)
+    _row("Thinking", thinks, hint, width)
+    drop = "drop files into "
+    folder = middle(tilde(found["agents_path"]), terminal_width() - _VALUES - len(drop))
+    _row("Agents", ready, f"{drop}{folder}", width)
+    _row("Machines", *_machines(found["machines"]), width)
+    _row("Data", tilde(found["home"]), "private", width)
+    say()
+    if attached:
+        say(f"Ctrl-C stops it. In the background: {command('rappd start --detach')}")
+
+
+def _later_line(found: dict[str, Any]) -> None:
+    """One line; the least needed words go from a narrow one."""
+    line = f"{mark('good')} {found['name']} is awake  {found['url']}"
+    peers = found["machines"]["peers"]
+    told = [found["provider"], count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
+    for more in told:
+        if cells(f"{line}  {more}") > terminal_width():
+            break
+        line = f"{line}  {more}"
+    say(line)
+
+
+def _row(label: str, value: str, hint: str, width: int) -> None:
+    """One row of the start screen; a hint that does not fit stands below its value."""
+    line = f"  {label:<{_VALUES - 2}}{value}"
+    if not hint:
+        say(line)
+        return
+    gap = " " * (max(0, width - cells(value)) + 2)
+    if cells(f"{line}{gap}{hint}") <= terminal_width():
+        say(f"{line}{gap}{hint}")
+    else:
+        say(line)
+        say(f"{' ' * _VALUES}{hint.lstrip()}")
+
+
+def door(machines: dict[str, Any]) -> str:
+    """ "announced nearby, :7443", or that the door for machines is closed."""
+    if not machines["port"]:
+        return "door closed"
+    return f"{'announced nearby' if machines['announced'] else 'not announced'}, :{machines['port']}"
+
+
+def _machines(machines: dict[str, Any]) -> tuple[str, str]:
+    closed = command("rappd config set peers.door on")
+    return door(machines), "strangers may only say hello" if machines["port"] else closed
+
+
+def thinking(found: dict[str, Any]) -> str:
+    """ "offline brain, no model", or who thinks with which model."""
+    return f"{found['provider']}, {found['model'] if found['has_model'] else 'no model'}"
+
+
+def local_models(found: dict[str, Any]) -> None:
+    """A line for the model server on this machine that waits for a yes, one for each that is an agent's."""
+    local = found.get("local_models") or {}
+    if offered := local.get("offered"):
+        server = f"{offered['where']} ({tame(offered['name'])}, {tame(offered['model'])})"
+        say(f"{mark('note')} A model server answers at {server}. Use it: {command('rappd models use local')}")
+    for server in local.get("refused", ()):
+        say(f"{mark('bad')} {tame(server)} is an agent's process; it is not used: {command('rappd doctor')}")
+
+
+def _over_ssh(port: int, *, attached: bool) -> None:
+    way = way_over_ssh(port)
+    if not way:
+        return
+    say("You are here over SSH; the link opens on your own machine after:")
+    say(f"  {click.style(way, fg='cyan')}")
+    if attached:
+        say(f"It stops when SSH closes; to keep it: {command('rappd service install')}")
+
+
+def way_over_ssh(port: int) -> str:
+    """The ``ssh -L`` line that brings the page to the machine this person sits at; "" when it is this one."""
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    if len(connection) != 4:
+        return ""
+    _, _, host, ssh_port = connection
+    other = "" if ssh_port == "22" else f" -p {ssh_port}"
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or "you"
+    return f"ssh -L {port}:127.0.0.1:{port}{other} {user}@{host}"

@@ -1,0 +1,162 @@
+"""How a turn is shown as it happens: calls in dim lines, the answer block by block under its name."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import Any
+
+from rappd.cli.console import (
+    advice,
+    colours,
+    dim,
+    mark,
+    note,
+    runnable,
+    say,
+    tame,
+    terminal_width,
+    utf8,
+    wrapped,
+)
+from rappd.cli.formatting import took
+from rappd.cli.progress import Progress
+from rappd.cli.tables import beginning, cells
+
+EDGE = 74
+"""Where the right-hand words of a wide terminal end."""
+
+_MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^`\n]+`|\]\(", re.MULTILINE)
+_TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
+
+
+class Spoken:
+    """One turn on the screen. ``label`` stands before the answer; without one it is printed bare."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._first = True  # the next block follows the label
+        self._segment = ""  # the text since the last call
+        self._waiting = ""  # what of it is not printed yet
+        self._running: dict[str, str] = {}
+        self._line = Progress()
+        self._live = sys.stdout.isatty()
+
+    def begin(self) -> None:
+        """Says that an answer is awaited."""
+        self._line(f"{self._indent}…", at_once=True)
+
+    def event(self, event: dict[str, Any]) -> None:
+        """One event of the stream."""
+        match event["type"]:
+            case "delta":
+                self._segment += event["text"]
+                if self._live:
+                    self._waiting += event["text"]
+                    self._print_blocks()
+            case "call":
+                self._end_segment()
+                self._running[event["call"]] = _call(event)
+                self._show_running()
+            case "result":
+                self._show_result(event)
+                self._show_running()
+            case "notice":
+                self._line.clear()
+                note(f"{mark('note', sys.stderr)} {advice(event['text'], 2, stream=sys.stderr)}")
+
+    def answer(self, text: str) -> None:
+        """The whole answer, once it is known; what of it is on the screen is not repeated."""
+        if not self._live:
+            self._line.clear()
+            say(self._label + tame(runnable(text)).replace("\n", f"\n{self._indent}"))
+            return
+        said = self._segment.strip()
+        if said and text.strip().startswith(said):
+            self._waiting += text.strip()[len(said) :]
+        else:
+            self._end_segment()
+            self._waiting = text
+        self._print_blocks(rest=True)
+
+    def end(self) -> None:
+        """Leaves the screen in order, also after a turn that was stopped."""
+        self._print_blocks(rest=True)
+        self._line.clear()
+
+    @property
+    def _indent(self) -> str:
+        return " " * cells(self._label)
+
+    def _show_running(self) -> None:
+        if self._running:
+            self._line(f"{self._indent}{next(iter(self._running.values()))}", at_once=True)
+
+    def _show_result(self, event: dict[str, Any]) -> None:
+        self._line.clear()
+        called = self._running.pop(event["call"], str(event["name"]))
+        time = ("" if event["ok"] else "✗ ") + took(event["seconds"])
+        edge = min(terminal_width(sys.stderr), EDGE)
+        room = max(10, edge - cells(self._indent) - cells(time) - 2)
+        shown = beginning(called, room)
+        note(dim(f"{self._indent}{shown}{' ' * (room - cells(shown))}  {time}"))
+
+    def _end_segment(self) -> None:
+        self._print_blocks(rest=True)
+        self._segment = ""
+        self._first = True
+
+    def _print_blocks(self, *, rest: bool = False) -> None:
+        while (cut := _block_end(self._waiting)) or (rest and self._waiting.strip()):
+            block, self._waiting = (self._waiting[:cut], self._waiting[cut:]) if cut else (self._waiting, "")
+            if block.strip():
+                self._print(block.strip("\n"))
+
+    def _print(self, block: str) -> None:
+        self._line.clear()
+        if not self._first:
+            say()
+        for line in _lines(tame(runnable(block)), cells(self._label)):
+            say(f"{self._label if self._first else self._indent}{line}")
+            self._first = False
+
+
+def _call(event: dict[str, Any]) -> str:
+    arguments = " ".join(f"{key}={value}" for key, value in event["args"].items())
+    return " ".join(tame(f"{event['name']} {arguments}").split())
+
+
+def _block_end(text: str) -> int:
+    """Where the first block ends, its blank line included; 0 while it is still growing."""
+    start = 0
+    while (cut := text.find("\n\n", start)) >= 0:
+        if text.count("```", 0, cut) % 2 == 0:
+            return cut + 2
+        start = cut + 2
+    return 0
+
+
+def _lines(block: str, indent: int) -> list[str]:
+    if _MARKDOWN.search(block):
+        return _rendered(block, max(20, terminal_width() - indent))
+    return [line.strip() for line in wrapped(block, indent).split("\n")]
+
+
+def _rendered(block: str, room: int) -> list[str]:
+    """Markdown as lines of at most ``room`` columns, in the terminal's own sixteen colours."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    page = io.StringIO()
+    coloured = colours(sys.stdout)
+    console = Console(
+        file=page,
+        width=room,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        highlight=False,
+        safe_box=not utf8(sys.stdout),
+    )
+    console.print(Markdown(block, hyperlinks=False, code_theme="ansi_dark"))
+    return [_TRAILING.sub(r"\1", line) for line in page.getvalue().strip("\n").split("\n")]

@@ -1,0 +1,76 @@
+"""Asking for something to be done with twins: of the daemon where one runs, else on disk, in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from rappd.cli.console import mark, note, tame
+from rappd.control_client import Daemon
+from rappd.daemon.home import Home
+
+if TYPE_CHECKING:
+    from rappd.operations.twins import TwinVerbs
+
+_SECONDS = 600.0  # a twin may be large, and be copied whole
+
+Answer = dict[str, Any]
+WithDaemon = Callable[[Daemon], Answer]
+OnDisk = Callable[["TwinVerbs"], Awaitable[Answer]]
+
+
+def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
+    """The answer of the one or the other."""
+    home = Home.here()
+    daemon = Daemon(home, timeout=_SECONDS)
+    if daemon.running():
+        return with_daemon(daemon)
+    import asyncio
+
+    return asyncio.run(_on_disk(home, on_disk))
+
+
+def path_of(name: str, verb: str = "") -> str:
+    """Where a verb for the twin that ``name`` means is asked for."""
+    # Whoever looks for the twin drops the blank; it keeps one called "lineage" apart from the route.
+    return f"/twins/%20{quote(name, safe='', errors='replace')}{f'/{verb}' if verb else ''}"
+
+
+async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
+    from rappd.daemon.home import machine_name
+    from rappd.operations.twin_supervisor import Asleep
+    from rappd.operations.twins import TwinVerbs
+    from rappd.settings.load import Settings
+    from rappd.store.reading import Reader
+    from rappd.tenants.autostart import Wakes
+    from twins.installer.quarantine import QuarantineList
+    from twins.workspace.layout import TwinLayout
+
+    def last_talks() -> dict[str, float]:
+        with Reader(home.database) as record:
+            return record.last_talks()
+
+    home.create()
+    places = TwinLayout(home.root)
+    verbs = TwinVerbs(
+        places,
+        Asleep(Wakes(home)),
+        held=QuarantineList(home.held, home.root),
+        owner=machine_name(Settings.load(home).text("name")),
+        last_talks=last_talks,
+    )
+    if (places.twins / ".trash").is_dir():
+        await _empty_trash(verbs)
+    return await on_disk(verbs)
+
+
+async def _empty_trash(verbs: TwinVerbs) -> None:
+    """What a start of the daemon would do, so that nobody has to start it to see a twin again."""
+    from twins.lifecycle.trash import told
+
+    await verbs.lifecycle.recover()
+    done = await verbs.lifecycle.migrate()
+    for sentence in told({**done, "left": []}):  # what stays would be told with every command
+        note(f"{mark('note', sys.stderr)} {tame(sentence)}")

@@ -1,0 +1,190 @@
+"""Talking to the running daemon through its control socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from envelopes.problem import Problem
+from rappd.daemon.home import Home
+from rappd.errors import NotRunning, NotYet, RappdError
+
+_EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
+_UNFIT = (
+    "bad_file", "bad_egg", "hostile_egg", "unknown_egg", "secret_found", "bad_cartridge", "bad_image",
+    "bad_rappid", "bad_rapplication", "bad_sealing_key", "not_operator", "bad_peers_file", "bad_introduction", "bad_pairing",
+    "pairing_stopped",
+)  # fmt: skip
+_LATER = ("away", "not_now", "pairing_busy")
+_UNSAID = ("needs_yes", "unconfirmed")
+_PIECE = 1 << 16
+_BUSY_PAUSE = 0.02
+_AGAIN = (0.05, 0.2, 0.5)
+_ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
+
+
+class Answered(Problem):
+    """The daemon refused; it said why."""
+
+    def __init__(self, body: dict[str, Any], status: int) -> None:
+        super().__init__(str(body.get("error", f"rappd answered {status}.")), do=str(body.get("do", "")))
+        self._body = body
+        self._status = status
+
+    def as_json(self) -> dict[str, Any]:
+        """What the daemon said, whole."""
+        return {**self._body, **super().as_json()}
+
+    @property
+    def code(self) -> str:  # type: ignore[override]  # the daemon's own slug
+        return str(self._body.get("code", "failed"))
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # from the daemon's status
+        if self.code in _UNFIT:
+            return 5
+        if self.code in _LATER:
+            return 8
+        return 6 if self.code in _UNSAID else _EXIT.get(self._status, 1)
+
+
+class Gone(RappdError):
+    """The connection ended before the answer came."""
+
+    code = "gone"
+
+    def __init__(self) -> None:
+        super().__init__("rappd ended before it answered.", do="rappd status, then ask again")
+
+
+class Daemon:
+    """One conversation with the daemon of ``home``.
+
+    Everything raises ``NotRunning`` when none answers, ``Answered`` when it refuses, ``Gone`` when it
+    ends meanwhile, and ``NotYet`` when it stays silent for ``timeout`` seconds.
+    """
+
+    def __init__(self, home: Home, *, timeout: float = 60.0) -> None:
+        self._home = home
+        self._timeout = timeout
+
+    def running(self) -> bool:
+        """Whether somebody listens."""
+        try:
+            self._connect().close()
+        except NotRunning:
+            return False
+        except NotYet:
+            return True
+        return True
+
+    def get(self, path: str) -> dict[str, Any]:
+        """GET as JSON."""
+        return self._ask("GET", path)
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """POST as JSON."""
+        return self._ask("POST", path, json.dumps(body or {}).encode(), "application/json")
+
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """PUT as JSON."""
+        return self._ask("PUT", path, json.dumps(body).encode())
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """DELETE as JSON."""
+        return self._ask("DELETE", path)
+
+    def upload(self, path: str, name: str, content: bytes) -> dict[str, Any]:
+        """Sends one file as the multipart field ``file``."""
+        edge = "----rappd-7f0b6a1e5c"
+        named = name.translate(_ESCAPED).encode("utf-8", "replace")
+        head = b'--%s\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n'
+        body = head % (edge.encode(), named) + content + f"\r\n--{edge}--\r\n".encode()
+        return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
+
+    def events(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
+        """Server-sent events as they come; ``Gone`` when the stream breaks off."""
+        with self._asking("POST", path, json.dumps(body).encode()) as response:
+            begun = b""
+            while piece := response.read1(_PIECE):  # its lines end quietly where a stream breaks off
+                *lines, begun = (begun + piece).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: "):
+                        yield json.loads(line[6:])
+
+    def _ask(
+        self, method: str, path: str, body: bytes | None = None, kind: str = "application/json"
+    ) -> dict[str, Any]:
+        # A question may be asked of the next daemon as well; of anything else nobody knows whether it was done.
+        # One that is dying takes callers in for a moment, and lets go of them.
+        for pause in _AGAIN if method == "GET" else ():
+            with suppress(Gone):
+                return self._answer(method, path, body, kind)
+            time.sleep(pause)
+        return self._answer(method, path, body, kind)
+
+    def _answer(self, method: str, path: str, body: bytes | None, kind: str) -> dict[str, Any]:
+        with self._asking(method, path, body, kind) as response:
+            return _parsed(response.read())
+
+    @contextmanager
+    def _asking(
+        self, method: str, path: str, body: bytes | None, kind: str = "application/json"
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = self._connect()
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused midway: the answer says why
+                connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise Answered(_parsed(response.read()), response.status)
+            yield response
+        except TimeoutError as error:
+            raise NotYet(f"rappd did not answer within {self._timeout:g} s.", do="rappd logs") from error
+        except (ConnectionError, http.client.HTTPException) as error:
+            raise Gone from error
+        finally:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        until = time.monotonic() + self._timeout
+        while True:
+            connection = _Unix(str(self._home.socket), self._timeout)
+            try:
+                connection.connect()
+            except BlockingIOError as error:  # it has more callers than it has taken in yet
+                connection.close()
+                if time.monotonic() > until:
+                    raise NotYet(
+                        f"rappd did not answer within {self._timeout:g} s.", do="rappd logs"
+                    ) from error
+                time.sleep(_BUSY_PAUSE)
+            except OSError as error:
+                connection.close()
+                raise NotRunning("rappd isn't running here.", do="rappd start") from error
+            else:
+                return connection
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        return {"error": raw.decode("utf-8", "replace")[:300], "do": "", "code": "failed"}
+    return found if isinstance(found, dict) else {"value": found}

@@ -1,0 +1,1 @@
+"""Assembly of the daemon: start and stop, home, log, ports, metrics, upgrade."""

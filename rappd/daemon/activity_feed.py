@@ -1,0 +1,107 @@
+"""What is going on: the latest records and file changes, for the page's Activity and its toasts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents.contract.agent import Change
+from envelopes.codecs.emergence import as_object
+from envelopes.envelope import Envelope
+from rappd.tenants.agent_summary import example_for, failure_text, ready_text
+from rappd.transcript.rows import envelope_row
+
+if TYPE_CHECKING:
+    from rappd.tenants.tenant import Tenant
+
+log = logging.getLogger("agents")
+
+_KEEP_WAITING = 500
+_LOOK_SECONDS = 1.0
+
+
+class Activity:
+    """Hands news to listeners; one that reads too slowly loses the oldest, nobody else waits."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
+        self.machines: Callable[[], object] = lambda: None
+        """Gives a value that is another one whenever other machines look different on screens."""
+        self._seen: object = None
+        self._looked = 0.0
+
+    def saw(self, envelope: Envelope, workspace: str) -> None:
+        """A record was written down."""
+        if self._listeners:
+            self._tell({"type": "event", **envelope_row(as_object(envelope))})
+
+    def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
+        """Agent files came, changed, failed or went."""
+        for change in changes:
+            news = _news(tenant, change)
+            log.log(logging.INFO if news["ok"] else logging.WARNING, "%s", news["message"])
+            if not quiet:
+                self.recent_changes.append(news)
+                self._tell(news)
+
+    def failed(self, what: str, do: str) -> None:
+        """Something that the operator had been promised came to nothing."""
+        self._tell({"type": "failed", "ok": False, "message": what, "do": do})
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """News from now on, as JSON."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)
+        self._listeners.add(queue)
+        try:
+            while True:
+                self._look()
+                try:
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        line = await queue.get()
+                except TimeoutError:
+                    continue
+                if line is None:
+                    return
+                yield line
+        finally:
+            self._listeners.discard(queue)
+
+    def close(self) -> None:
+        """Lets every listener go: an open page does not hold up the end."""
+        self._put(None)
+
+    def _look(self) -> None:
+        """Looks at other machines, only while somebody listens, at most once a second for all of them."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS * 0.9:
+            return
+        self._looked, before, self._seen = now, self._seen, self.machines()
+        if before is not None and before != self._seen:
+            self._tell({"type": "machines"})
+
+    def _tell(self, news: dict[str, Any]) -> None:
+        self._put(orjson.dumps(news, default=str))
+
+    def _put(self, line: bytes | None) -> None:
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(line)
+
+
+def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
+    news = {"type": "agents", "kind": change.kind, "file": change.file, "agents": change.agents}
+    if change.kind == "failed":
+        return {**news, "ok": False, "message": failure_text(change)}
+    if change.kind == "gone":
+        return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
+    agent = next((found for name in change.agents if (found := tenant.roster.named(name))), None)
+    example = example_for(agent) if agent else ""
+    return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}

@@ -1,0 +1,374 @@
+"""The house: everything one running daemon holds, opened from the ground up and closed again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from agents.contract.agent import Change
+from agents.providers.offline.brain import OfflineBrain
+from agents.providers.selection import ProviderSelector, ProviderSettings
+from agents.storage.file_pool import in_file_pool
+from agents.workers.supervisor import WorkerSupervisor
+from envelopes.envelope import ERROR, HELP, Envelope, new_id
+from envelopes.identity.keys import IdentityKey
+from envelopes.problem import Problem
+from rappd.daemon.activity_feed import Activity
+from rappd.daemon.anchoring import Anchoring
+from rappd.daemon.home import Home, machine_name
+from rappd.daemon.local_models import WorkerServerCheck, describe_local, local_urls, offered_server
+from rappd.daemon.operator_sessions import OperatorSessions
+from rappd.daemon.pending_notices import Unheard
+from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.upgrade import settle_in
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Gate
+from rappd.dispatch.turn_stream import LiveTurns
+from rappd.errors import NotFound, Refused
+from rappd.federation.peer_tools import Reaching
+from rappd.federation.service import Machines
+from rappd.operations.calls import CallVerbs
+from rappd.operations.checkpoints import CheckpointVerbs
+from rappd.operations.daemon_eggs import LivingEggs
+from rappd.operations.egg_transfer import EggPassing
+from rappd.operations.eggs import EggVerbs
+from rappd.operations.legacy import LegacyVerbs
+from rappd.operations.peers import PeerVerbs
+from rappd.operations.twin_host_api import TwinRequests
+from rappd.operations.twins import TwinVerbs
+from rappd.settings.load import Settings
+from rappd.settings.write import write as write_setting
+from rappd.store.reading import Reader
+from rappd.store.store import Store
+from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant_config import sandbox_wish
+from rappd.tenants.tenants import Tenants
+from rappd.transcript.frames import RestoredConversations
+from twins.installer.quarantine import QuarantineList
+from twins.lifecycle.trash import told
+from twins.workspace.rappid import label
+from twins.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+_FIRST_LOOK_SECONDS = 0.5
+"""The start waits so long, and no longer, to tell of a model server on this machine."""
+
+
+class House:
+    """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
+
+    def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
+        self.home = home
+        self.settings = settings
+        self.identity = identity
+        self.store = store
+        self.started_at = time.time()
+        self.port = settings.number("port")
+        self.name = machine_name(settings.text("name"))
+        self.gate = Gate(store)
+        self.live = LiveTurns()
+        self.unheard = Unheard()
+        self.activity = Activity()
+        self.gate.watch(self.activity.saw)
+        self.operators = OperatorSessions(home.secret("operator.key"))
+        self.failed_authentication = RateLimit(30, 60)
+        self.sign_in = RateLimit(20, 60)
+        self.imports = RateLimit(120, 60)
+        self.thinking = ProviderSelector(
+            thinking_settings(settings, home),
+            OfflineBrain(),
+            remember=self._remember_model,
+            worker_serves=WorkerServerCheck(lambda: self.zygote_pid),
+        )
+        self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
+        self.open_surface = settings.on("door.open_surface")
+        self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
+        workspace = Workspace.at(
+            home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
+        )
+        workspace.create()
+        self.held = QuarantineList(home.held, home.root)
+        self.reaching: Reaching | None = None  # until there is a host to reach out from
+        self.host = self._tenant("brainstem", self.name, workspace, watched=True)
+        self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
+        conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
+        verbs = EggVerbs(home, workspace, identity, machine=self.name, conversations=conversations)
+        self.eggs = LivingEggs(verbs, self.tenants, store, self._look_at_host)
+        self.twins = TwinVerbs(
+            self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
+        )
+        self.checkpoints = CheckpointVerbs(
+            home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
+        )
+        self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
+        self.anchoring = Anchoring(home.database, identity, store)
+        self.machines = Machines(
+            home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
+        )
+        self.activity.machines = self.machines.looks
+        self.peers = PeerVerbs(self.machines)
+        self.calls = CallVerbs(self.machines)
+        self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)
+        self.legacy = LegacyVerbs(lambda: self.settings, self.set)
+        self.reaching = self.host.others = Reaching(self.machines, self.calls)
+        self._background: set[asyncio.Task[Any]] = set()
+        self.gate.watch(self._heard)
+
+    @classmethod
+    async def open(cls, home: Home, settings: Settings) -> House:
+        """Opens the store and everything above it; the doors come after."""
+        store = await Store.open(home.database, strict=settings.on("store.strict"))
+        house = cls(home, settings, home.identity(), store)
+        await house.anchoring.start()
+        return house
+
+    @property
+    def node(self) -> str:
+        """The machine's name with four characters of its key: what screens show."""
+        return f"{self.name}_{self.identity.fingerprint[:4]}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Host headers that the loopback door answers to."""
+        return self._hosts
+
+    @property
+    def zygote_pid(self) -> int | None:
+        """The process that all workers descend from."""
+        return self.supervisor.zygote_pid
+
+    def listen_on(self, port: int) -> None:
+        """Tells the house which port the loopback door got."""
+        self.port = port
+        self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
+
+    _hosts: frozenset[str] = frozenset()
+
+    async def start(self) -> None:
+        """What happens after the door listens: workers, agents, the model, the watch over files."""
+        self.spawn(in_file_pool(self._tell_of_links))
+        await asyncio.to_thread(self._settle_in)
+        await self.machines.book.load()
+        await self.supervisor.start()
+        self.thinking.start()
+        self.tell(await self.host.start(), quiet=True)
+        await self.thinking.first_look(_FIRST_LOOK_SECONDS)
+        self.spawn(self._wake_twins())
+        from rappd.tenants.file_watcher import watch
+
+        self.spawn(watch(self))
+
+    def _tell_of_links(self) -> None:
+        """Homes of earlier versions may hold links that were followed then."""
+        from twins.fs.refused_links import refused_links_of_home
+
+        for link in refused_links_of_home(self.home.root, self.host.workspace):
+            log.warning("%s. %s", link.text, link.do)
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``,
+        ``buddy.<action>``."""
+        kind, _, verb = operation.partition(".")
+        if operation == "twins.chat":
+            return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
+        if kind == "twins":
+            return await self._requests.perform(verb, arguments)
+        if kind == "buddy":
+            return await self.twins.buddies.perform(verb, arguments)
+        if kind == "eggs":
+            return await self.eggs.perform(verb, arguments)
+        raise NotFound(f'There is no operation "{operation[:40]}".')
+
+    def spawn(self, work: Any) -> None:
+        """Runs ``work`` beside everything else until the house closes; a failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+
+    def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
+        """Says what became of agent files: in the log, and to whoever watches."""
+        self.activity.agents_changed(self.host, changes, quiet=quiet)
+        if changes and not quiet:
+            self.machines.agents_changed()
+
+    async def set(self, name: str, text: str) -> None:
+        """Writes a setting down and, where it can, lets it take effect at once."""
+        await asyncio.to_thread(write_setting, self.home, name, text)
+        await self.reload_settings()
+
+    async def reload_settings(self) -> None:
+        """Reads the settings anew; only live ones take effect."""
+        before = thinking_settings(self.settings, self.home)
+        self.settings = await asyncio.to_thread(Settings.load, self.home)
+        self.origins = frozenset(self.settings.items("door.origins"))
+        after = thinking_settings(self.settings, self.home)
+        if after != before:
+            await self.thinking.configure(after)
+        for tenant in self.tenants.all():
+            tenant.apply(self.settings)
+
+    async def use_local_server(self, server: str = "") -> str:
+        """Takes the model server that was found on this machine, as its owner said; returns its label.
+
+        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``Conflict``.
+        """
+        label = await offered_server(self.thinking, server)
+        await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
+        await self.reload_settings()
+        await self.thinking.look()
+        return label
+
+    async def close(self) -> None:
+        """Ends turns, workers and the store, in that order; what was answered is durable."""
+        await self.live.close()
+        await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
+        await self.machines.close()
+        await self.eggs.close()
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.supervisor.close()
+        await self.thinking.close()
+        await self.anchoring.close()
+        await self.store.close()
+
+    def _tenant(
+        self, name: str, title: str, workspace: Workspace, *, address: str = "", watched: bool = False
+    ) -> Tenant:
+        return Tenant(
+            name,
+            workspace,
+            node=self.identity.fingerprint,
+            settings=self.settings,
+            supervisor=self.supervisor,
+            thinking=self.thinking,
+            gate=self.gate,
+            private_root=self.home.root,
+            approvals=self.home.approvals,
+            held=self.held,
+            title=title,
+            address=address,
+            watched=watched,
+            house_performs=self.perform,
+            others=self.reaching,
+            unheard=self.unheard,
+        )
+
+    def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
+        return self._tenant(key, name, workspace, address=f"{label(name)}-{key[:8]}")
+
+    async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
+        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
+        tenant = await self.tenants.twin(selector)
+        asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
+        reply = await self.gate.turn(asked, Caller("brainstem"), session="asked by the brainstem")
+        if reply.verb == ERROR:
+            raise Refused(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
+        return {"twin": tenant.title, "response": reply.data.get("response", "")}
+
+    def _settle_in(self) -> None:
+        verbs = self.eggs.verbs
+        verbs.importer.recover()
+        try:
+            settle_in(
+                self.home.root, self.host.workspace, machine=self.name, lay_egg=verbs.lay_egg_before_bond
+            )
+        except Problem as problem:  # a damaged rappid.json must not keep the owner out
+            log.error("%s %s", problem, problem.do)
+        try:  # before anybody talks: else what is said first would stand beside what was said elsewhere
+            verbs.importer.deliver_waiting(failed=log.error)
+        except Problem as problem:
+            log.error("%s %s", problem, problem.do)
+
+    async def _wake_twins(self) -> None:
+        """What a crash cut off is settled first; then those that were awake are awake again."""
+        for sentence in await self.twins.lifecycle.recover():
+            log.info("%s", sentence)
+        for sentence in told(await self.twins.lifecycle.migrate()):
+            log.info("%s", sentence)
+        await self.tenants.wake_remembered()
+
+    async def _look_at_host(self) -> None:
+        self.tell(await self.host.refresh())
+
+    def _failed_later(self, what: str, do: str) -> None:
+        self.unheard.add(what, do)
+        self.activity.failed(what, do)
+
+    def _last_talks(self) -> dict[str, float]:
+        with Reader(self.home.database) as record:
+            return record.last_talks()
+
+    def _heard(self, envelope: Envelope, workspace: str) -> None:
+        """What a person says to a buddy stays in its mind."""
+        text = envelope.data.get("user_input")
+        if envelope.verb == HELP and workspace != self.host.name and isinstance(text, str) and text.strip():
+            self.spawn(self.twins.buddies.hear(workspace, text))
+
+    def _background_ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("background work failed", exc_info=error)
+
+    async def _remember_model(self, model: str) -> None:
+        await asyncio.to_thread(write_setting, self.home, "model", model)
+
+    def _worker_said(self, pool: str, pid: int, line: str) -> None:
+        logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)
+
+
+def describe(house: House) -> dict[str, Any]:
+    """What the start screen and ``rappd status`` tell, as one object."""
+    thinking = house.thinking.describe()
+    return {
+        "name": house.name,
+        "node": house.node,
+        "port": house.port,
+        "url": f"http://127.0.0.1:{house.port}/#k={house.operators.mint_key()}",
+        "provider": thinking.name,
+        "model": thinking.model,
+        "has_model": house.thinking.has_model,
+        "local_models": describe_local(house.thinking),
+        "agents": len(house.host.roster.serving()),
+        "unavailable": len(house.host.roster.unavailable()),
+        "agents_path": str(house.host.workspace.agents),
+        "home": str(house.home.root),
+        "machines": _machines(house),
+        "sandbox": house.supervisor.sandbox_report(),
+        "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
+    }
+
+
+def _machines(house: House) -> dict[str, Any]:
+    """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
+    machines = house.machines
+    announced = house.settings.on("peers.nearby")
+    return {"port": machines.port, "announced": announced, "peers": len(machines.book)}
+
+
+def thinking_settings(settings: Settings, home: Home) -> ProviderSettings:
+    """The settings that concern the model."""
+    return ProviderSettings(
+        provider_url=settings.text("provider.url"),
+        api_key=settings.text("provider.key"),
+        model=settings.text("provider.model"),
+        azure_endpoint=settings.text("azure.endpoint"),
+        azure_deployment=settings.text("azure.deployment"),
+        azure_key=settings.text("azure.key"),
+        azure_version=settings.text("azure.version"),
+        github_token=settings.text("github.token"),
+        github_model=settings.text("github.model"),
+        github_web=settings.text("github.url"),
+        github_api=settings.text("github.api"),
+        chosen_model=settings.text("model"),
+        price_in=settings.text("provider.price_in_per_million"),
+        price_out=settings.text("provider.price_out_per_million"),
+        fake=settings.on("llm_fake"),
+        local_servers=local_urls(settings),
+        use_local=settings.choice("provider.local") == "on",
+        accepted_local=settings.text("provider.local_server"),
+        state_dir=home.keys,
+    )

@@ -1,0 +1,150 @@
+"""``$RAPP_HOME``: where everything of this machine's daemon lies, readable by its owner alone."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from envelopes.identity.keys import IdentityKey
+from rappd.errors import Conflict
+from twins.workspace.workspace import write_atomically
+
+_SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
+
+
+@dataclass(slots=True, frozen=True)
+class Home:
+    """Paths under one home folder. Creating the object touches nothing."""
+
+    root: Path
+
+    @classmethod
+    def here(cls) -> Home:
+        """The home that ``RAPP_HOME`` names, or ``~/.rapp``."""
+        named = os.environ.get("RAPP_HOME", "").strip()
+        return cls(Path(named).expanduser().absolute() if named else Path.home() / ".rapp")
+
+    @property
+    def config(self) -> Path:
+        """Settings, without secrets."""
+        return self.root / "rappd.toml"
+
+    @property
+    def env_file(self) -> Path:
+        """The daemon's own secrets: model keys and tokens."""
+        return self.root / ".env"
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.root / "rappd.db"
+
+    @property
+    def keys(self) -> Path:
+        """Keys and sign-in tokens, 0700."""
+        return self.root / "keys"
+
+    @property
+    def approvals(self) -> Path:
+        """Which agent files, by SHA-256, may change structure."""
+        return self.root / "approved.json"
+
+    @property
+    def held(self) -> Path:
+        """Code from elsewhere that is kept and not run until it is approved."""
+        return self.root / "held.json"
+
+    @property
+    def signers(self) -> Path:
+        """Whose eggs are trusted."""
+        return self.root / "signers.json"
+
+    @property
+    def brainstem(self) -> Path:
+        """The host workspace."""
+        return self.root / "brainstem"
+
+    @property
+    def log(self) -> Path:
+        """What the daemon and its workers said."""
+        return self.root / "rappd.log"
+
+    @property
+    def process_file(self) -> Path:
+        """Held locked by the running daemon; says its process id and port."""
+        return self.root / "rappd.pid"
+
+    @property
+    def socket(self) -> Path:
+        """The control socket; a home with a very long name has it in the run-time folder."""
+        path = self.root / "rappd.sock"
+        if len(os.fsencode(path)) <= _SOCKET_PATH_LIMIT:
+            return path
+        run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0600, name from the home's path
+        return run / f"rappd-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
+
+    def create(self) -> None:
+        """Makes the folders, private to this account."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.root.stat().st_mode & 0o077 and self.root.stat().st_uid == os.getuid():
+            self.root.chmod(0o700)  # made by hand, or by an older tool
+        self.keys.mkdir(mode=0o700, exist_ok=True)
+        if self.keys.stat().st_mode & 0o077:
+            self.keys.chmod(0o700)
+
+    def identity(self) -> IdentityKey:
+        """The node's key, minted at the first start."""
+        path = self.keys / "identity.pem"
+        if path.exists():
+            return IdentityKey.from_pem(path.read_bytes())
+        key = IdentityKey.generate()
+        write_atomically(path, key.to_pem())
+        return key
+
+    def secret(self, name: str) -> bytes:
+        """32 random bytes kept under ``keys/<name>``, made when first asked for."""
+        path = self.keys / name
+        if not path.exists():
+            write_atomically(path, os.urandom(32))
+        return path.read_bytes()
+
+    def hold(self) -> HeldHome:
+        """Claims this home for one daemon. Raises ``Conflict`` when another has it."""
+        handle = os.open(self.process_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(handle, 200, 0).decode(errors="replace").split() or ["?"]
+            os.close(handle)
+            raise Conflict(
+                f"rappd already runs on this home (process {holder[0]}).", do="rappd open"
+            ) from error
+        return HeldHome(handle)
+
+
+class HeldHome:
+    """The claim on a home; it ends with the process or with ``release``."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def announce(self, port: int) -> None:
+        """Writes who holds the home and where it listens, for the command line."""
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"{os.getpid()} {port}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Gives the home free."""
+        os.ftruncate(self._handle, 0)
+        os.close(self._handle)
+
+
+def machine_name(configured: str = "") -> str:
+    """The name screens show for this machine: the configured one, else the host's, made simple."""
+    name = configured or socket.gethostname().split(".")[0]
+    simple = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name.lower())
+    return simple.strip("-_")[:40] or "machine"

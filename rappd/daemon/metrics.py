@@ -1,0 +1,69 @@
+"""Counters for Prometheus, read from the house when somebody asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from rappd.daemon.app import House
+
+
+def expose(house: House) -> tuple[bytes, str]:
+    """(text, content type) of every metric."""
+    registry = CollectorRegistry()
+    registry.register(_Collector(house))
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+class _Collector(Collector):
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    def collect(self) -> Iterable[Metric]:
+        house = self._house
+        yield _counter("rappd_turns", "Turns answered.", house.gate.passed)
+        yield _counter("rappd_turns_refused", "Turns answered with an error.", house.gate.refused)
+        yield _counter("rappd_agent_calls", "Agent calls.", house.gate.calls)
+        yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", house.gate.calls_failed)
+        yield _counter("rappd_model_rounds", "Rounds asked of the model.", house.thinking.meter.rounds)
+        yield _counter(
+            "rappd_model_tokens",
+            "Tokens the model counted.",
+            house.thinking.meter.input_tokens + house.thinking.meter.output_tokens,
+        )
+        yield _gauge("rappd_turns_running", "Turns under way.", house.live.running())
+        yield _gauge("rappd_agents", "Agents that answer now.", len(house.host.roster.serving()))
+        yield _gauge(
+            "rappd_agents_unavailable",
+            "Files with faults that serve nothing.",
+            len(house.host.roster.unavailable()),
+        )
+        workers = house.supervisor.stats()
+        yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
+        requests = sum(pool["requests"] for pool in workers["pools"].values())
+        yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
+        yield _counter(
+            "rappd_templates_started",
+            "Starts of the process that workers are forked from.",
+            workers["templates_started"],
+        )
+        yield _gauge("rappd_uptime_seconds", "Seconds since the start.", time.time() - house.started_at)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    family = CounterMetricFamily(name, text)
+    family.add_metric([], value)
+    return family
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    family = GaugeMetricFamily(name, text)
+    family.add_metric([], value)
+    return family

@@ -1,0 +1,161 @@
+"""The daemon's life: claim the home, listen, open the house, serve, close."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from aiohttp import web
+
+from agents.workers.privileges import protect_daemon
+from rappd.daemon.app import House
+from rappd.daemon.home import Home
+from rappd.daemon.ports import another, holder
+from rappd.doors.legacy import LegacyDoor
+from rappd.doors.loopback import app as loopback
+from rappd.doors.loopback.lane import ChatSite
+from rappd.doors.peers_door import PeersDoor
+from rappd.doors.request_timeout import TimedRunner
+from rappd.doors.twin_door import TwinDoors
+from rappd.errors import Conflict
+from rappd.settings.load import Settings
+
+OnReady = Callable[[House], None]
+
+_COLLECT_AFTER = (20_000, 20, 20)
+"""What a turn makes is freed by counting; looking for circles after every 700 objects cost a turn 6 %."""
+
+
+class PortTaken(Conflict):
+    """Another program listens on the port."""
+
+    code = "port_taken"
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"Port {port} is taken by {holder(port).name}.",
+            do=f"stop it, or `PORT={another(port)} rappd start`",
+        )
+
+
+def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
+    """Serves until SIGTERM or Ctrl-C. Raises ``Conflict`` when the home or the port is taken."""
+    with suppress(ImportError):
+        import uvloop
+
+        uvloop.run(_serve(home, settings, on_ready))
+        return
+    asyncio.run(_serve(home, settings, on_ready))
+
+
+async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
+    protect_daemon()
+    held = home.hold()
+    try:
+        port = settings.number("port")
+        sockets = _listen(port)
+        port = sockets[0].getsockname()[1]
+        house = await House.open(home, settings)
+        house.listen_on(port)
+        runner = await _open_doors(house, sockets)
+        house.tenants.doors = twin_doors = TwinDoors(house)
+        peers_door = PeersDoor(house)
+        house.legacy.door = legacy_door = LegacyDoor(house)
+        held.announce(port)
+        stopped = _stop_signal()
+        try:
+            await house.start()
+            peers_door.open()
+            house.spawn(house.legacy.reopen())
+            _notify("READY=1")
+            on_ready(house)
+            settle()
+            await stopped.wait()
+        finally:
+            _notify("STOPPING=1")
+            house.activity.close()
+            await peers_door.close()
+            await legacy_door.close()
+            await twin_doors.close_all()
+            await runner.cleanup()
+            await house.close()
+            home.socket.unlink(missing_ok=True)
+    finally:
+        held.release()
+
+
+def settle() -> None:
+    """What the start made lives as long as the daemon: it is not looked through for circles again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _listen(port: int) -> list[socket.socket]:
+    """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer
+    for ``localhost``."""
+    sockets: list[socket.socket] = []
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            listener = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(512)
+        except OSError as error:
+            listener.close()
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and family == socket.AF_INET6:
+                continue
+            for other in sockets:
+                other.close()
+            if error.errno == errno.EADDRINUSE:
+                raise PortTaken(port) from error
+            raise Conflict(
+                f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start"
+            ) from error
+        listener.setblocking(False)
+        sockets.append(listener)
+        port = sockets[0].getsockname()[1]
+    return sockets
+
+
+async def _open_doors(house: House, sockets: list[socket.socket]) -> TimedRunner:
+    runner = TimedRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
+    await runner.setup()
+    for listener in sockets:
+        await ChatSite(runner, listener, backlog=512).start()
+    house.home.socket.unlink(missing_ok=True)
+    before = os.umask(0o177)
+    try:
+        await web.UnixSite(runner, str(house.home.socket)).start()
+    finally:
+        os.umask(before)
+    return runner
+
+
+def _stop_signal() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+def _notify(state: str) -> None:
+    """Tells systemd (``Type=notify``), if it listens."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line, suppress(OSError):
+        line.connect("\0" + address[1:] if address.startswith("@") else address)
+        line.sendall(state.encode())

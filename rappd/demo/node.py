@@ -1,0 +1,133 @@
+"""One machine of the demonstration: a real daemon with a home and ports of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agents.runtime import programs
+from rappd.control_client import Daemon, Gone
+from rappd.daemon.home import Home
+from rappd.daemon.ports import aside
+from rappd.demo.interrupts import Interrupts
+from rappd.errors import NotRunning, RappdError
+
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+_ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV")
+
+
+class DemoMachine:
+    """Started, killed and started again; speaks through its own control socket, as the command line does."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.home = Home(folder / name)
+        self.daemon = Daemon(self.home)
+        self._door = aside(1)[0]
+        self._said = folder / f"{name}.txt"
+        self._process: programs.RunningProgram | None = None
+
+    @property
+    def door(self) -> str:
+        """Where other machines reach it."""
+        return f"127.0.0.1:{self._door}"
+
+    def write_agent(self, filename: str, source: str) -> None:
+        """Drops an agent file."""
+        agents = self.home.brainstem / "agents"
+        agents.mkdir(parents=True, exist_ok=True)
+        (agents / filename).write_text(source)
+
+    def start(self) -> None:
+        """Starts it; ``wait_awake`` returns when it answers."""
+        environment = programs.from_owner(*_ALLOWED)
+        environment |= {
+            "HOME": str(self.home.root.parent),
+            "RAPP_HOME": str(self.home.root),
+            "RAPPD_NAME": self.name,
+            "PORT": "0",
+            "RAPPD_PEERS_PORT": str(self._door),
+            "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+            "RAPPD_PEERS_LOOPBACK": "on",
+            "RAPPD_LOCAL_MODELS": "off",
+        }
+        with self._said.open("wb") as said:
+            self._process = programs.start(
+                programs.python("-m", "rappd", "start", "--quiet"), environment=environment, errors=said
+            )
+
+    def wait_awake(self) -> None:
+        """Returns when it answers. Raises ``RappdError`` when it does not."""
+        self.wait_for(self._answers, START_SECONDS, "to start")
+
+    def kill(self) -> None:
+        """As if its plug were pulled; nothing happens to one that does not run."""
+        if self._process is not None and self._process.exit_code() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def ask_to_stop(self) -> None:
+        """Asks it to end properly, if it runs."""
+        if self._process is not None and self._process.exit_code() is None:
+            self._process.terminate()
+
+    def ended(self, seconds: float) -> bool:
+        """Whether it is over, or was before so many seconds passed."""
+        return self._process is None or self._process.wait(max(0.0, seconds)) is not None
+
+    def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
+        """What the condition comes to. Raises ``RappdError`` when it stays nothing."""
+        until = time.monotonic() + seconds
+        while not (found := condition()):
+            if time.monotonic() > until:
+                raise RappdError(f"{self.name} takes too long {what}.", do="rappd doctor")
+            time.sleep(0.05)
+        return found
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.exit_code() is not None:
+            # The folder of the demonstration is gone when this is read: no file may be pointed to.
+            said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
+            raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
+        try:
+            door = self.daemon.get("/peers")["door"]
+        except (NotRunning, Gone):
+            return False
+        if door["open"]:
+            self._door = door["port"]  # another one, if that was taken meanwhile
+        return bool(door["open"])
+
+
+@contextmanager
+def awake(machines: Sequence[DemoMachine], interrupts: Interrupts) -> Iterator[None]:
+    """They run as long as the block lasts, and none afterwards, whatever ended it.
+
+    Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
+    """
+    try:
+        try:
+            for machine in machines:
+                with interrupts.held():  # one that was begun must be known, or nobody ends it
+                    machine.start()  # side by side: each takes seconds of one core
+            for machine in machines:
+                machine.wait_awake()
+            yield
+        finally:
+            _ask_to_stop(machines, interrupts)
+    finally:  # whatever interrupted that, and wherever
+        for machine in machines:
+            machine.kill()
+
+
+def _ask_to_stop(machines: Sequence[DemoMachine], interrupts: Interrupts) -> None:
+    for machine in machines:
+        machine.ask_to_stop()
+    until = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < until and not interrupts.hurried():
+        if all(machine.ended(0.05) for machine in machines):
+            break

@@ -1,0 +1,1 @@
+"""The dispatcher: every envelope from every listener, its context, and turn streams."""

@@ -1,0 +1,60 @@
+"""One record on its way through the gate: who called, what he may do, and who performs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from agents.providers.provider import Completion
+from agents.providers.usage import Usage
+from envelopes.envelope import Envelope
+from envelopes.identity.capabilities import covers
+
+Emit = Callable[[dict[str, Any]], None]
+Spend = Callable[[Envelope], Awaitable[None]]
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who stands behind a record, as the door found out. Nothing in the record can change it.
+
+    ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
+    fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
+    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``Problem``.
+    """
+
+    door: str
+    operator: bool = False
+    peer: str = ""
+    caps: tuple[str, ...] | None = None
+    spend: Spend | None = None
+
+    def may(self, capability: str) -> bool:
+        """Whether the caller has this capability. At this machine's own doors everybody may ask."""
+        return self.caps is None or covers(self.caps, capability)
+
+
+class Passage(msgspec.Struct):
+    """One record on its way through: who called, on which thread, and who listens for progress.
+
+    ``usage`` is what its agents' own model calls came to, once there was one.
+    """
+
+    envelope: Envelope
+    caller: Caller
+    workspace: str
+    emit: Emit | None = None
+    usage: Usage | None = None
+
+    def used(self, completion: Completion) -> None:
+        """Counts a model call that an agent made."""
+        self.usage = self.usage or Usage()
+        self.usage.add(completion)
+
+
+Handler = Callable[[Passage], Awaitable[dict[str, Any]]]
+"""Performs a HELP and returns the DONE's data; raises ``Problem`` to refuse."""
+
+Repeatable = Callable[[Envelope], bool]
+"""Whether a HELP that was cut off may be begun a second time."""

@@ -1,0 +1,326 @@
+"""The one gate: every record from every door, agent output included, passes here.
+
+    decode → canonical form → schema → authenticate → thread → capability → route
+           → perform → inject from and thread → transcript → encode
+
+Decoding, schema and encoding are the door's codec; this room does what lies between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
+
+from envelopes.codecs import emergence
+from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, new_session, thread_id
+from envelopes.problem import Problem
+from rappd.dispatch.context import Caller, Emit, Handler, Passage, Repeatable
+from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
+from rappd.errors import Conflict
+from rappd.store.changes import Taking
+from rappd.store.records import Record, ThreadInfo
+from rappd.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+Watcher = Callable[[Envelope, str], None]
+TellEarly = Callable[[Envelope, asyncio.Future[Any]], None]
+"""(a recorded DONE, what is done once that is on the disk, or raises ``StoreError``)"""
+
+
+class Gate:
+    """Routes records to handlers and writes both sides down."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.closing = False
+        self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
+        self._watchers: list[Watcher] = []
+        self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
+        self.passed = 0
+        self.refused = 0
+        self.calls = 0
+        self.calls_failed = 0
+
+    def route(
+        self, recipient: str, workspace: str, handler: Handler, *, repeatable: Repeatable = lambda _: False
+    ) -> None:
+        """Records to ``recipient`` go to ``handler`` and are kept under ``workspace``."""
+        self._handlers[recipient] = (workspace, handler, repeatable)
+
+    def unroute(self, recipient: str) -> None:
+        """Nobody answers for ``recipient`` any more."""
+        self._handlers.pop(recipient, None)
+
+    def watch(self, watcher: Watcher) -> None:
+        """``watcher(envelope, workspace)`` sees every record that was written down."""
+        self._watchers.append(watcher)
+
+    async def turn(
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        *,
+        session: Any = None,
+        fresh: bool = False,
+        named: bool = False,
+        emit: Emit | None = None,
+    ) -> Envelope:
+        """Takes a HELP in and gives its DONE or ERROR back, once the answer is durable.
+
+        ``fresh``: nobody used the session before. ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
+        answer, or joins the turn under way. The task may be cancelled; that too is recorded.
+        """
+        if not named:
+            return await self._perform(envelope, caller, session, fresh, False, emit)
+        key = (envelope.sender, envelope.id)
+        running = self._turns.get(key)
+        if running is not None:
+            return await asyncio.shield(running)
+        recorded = await self.recorded(*key)
+        if recorded is not None:
+            return recorded
+        if key in self._turns:  # another repeat came in while we looked
+            return await asyncio.shield(self._turns[key])
+        future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+        self._turns[key] = future
+        try:
+            reply = await self._perform(envelope, caller, session, fresh, True, emit)
+        except BaseException as error:
+            future.set_exception(error if isinstance(error, Exception) else Cancelled())
+            future.exception()  # nobody may be waiting
+            raise
+        else:
+            future.set_result(reply)
+            return reply
+        finally:
+            del self._turns[key]
+
+    def ask(self, outer: Passage, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+        """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or
+        ``stopped`` must follow."""
+        thread = outer.envelope.extensions[THREAD]
+        request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
+        self._write(request, outer.workspace)
+        self.calls += 1
+        return request
+
+    def answer(self, outer: Passage, request: Envelope, verb: str, data: dict[str, Any]) -> None:
+        """Writes down what ``request`` came to. Who it is from is the gate's to say."""
+        self.calls_failed += verb == ERROR
+        self._write(request.reply(verb, data), outer.workspace)
+
+    def stopped(self, outer: Passage, request: Envelope) -> None:
+        """Writes down that nobody waits for ``request`` any more."""
+        self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
+
+    async def written(self) -> None:
+        """Returns once all that was written down until now is committed: what is told to somebody stands
+        in the record. Raises ``StoreError``."""
+        await self._store.flush()
+
+    def begin(
+        self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
+    ) -> Envelope:
+        """Puts a record on the thread that its caller's session has, and makes that thread known. Without a
+        session it gets one of its own."""
+        if session is None:
+            session, fresh = new_session(), True
+        text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
+        thread = thread_id(workspace, envelope.sender, text)
+        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
+        return on_thread(envelope, thread)
+
+    async def once(
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        *,
+        emit: Emit | None = None,
+        begun: bool = False,
+        early: TellEarly | None = None,
+    ) -> Envelope:
+        """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
+        it counts.
+
+        So it is begun once and answered once, whatever is killed in between. (A power cut within the second
+        after its start may lose the start; what was acknowledged, never.) A repeat gets the recorded
+        answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
+        ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
+        Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
+        ``early`` is told a DONE that is written and not yet on the disk, where few others are under way.
+        """
+        with self._store.gathering.turn():
+            return await self._once(envelope, caller, emit, begun, early)
+
+    async def _once(
+        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool, early: TellEarly | None
+    ) -> Envelope:
+        workspace, handler, repeatable = self._routed(envelope.recipient)
+        outer, envelope, info = envelope, *placed(envelope, workspace)
+        key = (envelope.sender, envelope.id, envelope.verb)
+        records: list[Record | ThreadInfo] = [info, record_of(envelope, answers=False)]
+        taken, stopped = await self._taken(key, workspace, info.id, records, begun=begun)
+        if taken == "accepted":
+            return outer.reply(ACK, {"state": "accepted"})
+        if taken:
+            recorded = await self.recorded(envelope.sender, envelope.id)
+            if recorded is not None:
+                return recorded
+            if begun:
+                return outer.reply(ACK, {"state": taken})
+        for watcher in self._watchers:
+            watcher(envelope, workspace)
+        if taken and not repeatable(envelope):
+            reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
+            reply.data["do"] = "Ask again if it does no harm to do it twice."
+        elif stopped:
+            reply = envelope.refusal(499, "Stopped.", "stopped")
+        else:
+            try:
+                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+            except asyncio.CancelledError:
+                if self.closing:
+                    raise
+                reply = envelope.refusal(499, "Stopped.", "stopped")
+        reply, record = recordable(reply)
+        if early is None or reply.verb != DONE or not self._store.gathering.quiet:
+            await self._through(self._store.commit_reply(record, *key))
+        else:
+            written = self._store.commit_reply(record, *key, strict=False)
+            on_disk = self._store.on_disk()
+            on_disk.add_done_callback(asyncio.Future.exception)  # nobody waits for it where the commit fails
+            await self._through(written)
+            early(reply, on_disk)
+            await self._through(on_disk)
+        for watcher in self._watchers:
+            watcher(reply, workspace)
+        self.passed += 1
+        return reply
+
+    async def _taken(
+        self,
+        key: tuple[str, str, str],
+        workspace: str,
+        thread: str,
+        records: list[Record | ThreadInfo],
+        *,
+        begun: bool,
+    ) -> tuple[str, bool]:
+        """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
+        if begun:
+            began, stopped = await self._through(self._store.begin_accepted(*key, records, strict=False))
+            return ("" if began else "started"), stopped
+        taking = Taking(*key, "started", workspace, thread, b"", now(), records)
+        taken, stopped = await self._through(self._store.take(taking, strict=False))
+        return (taken.state if taken is not None else ""), stopped
+
+    async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
+        """What is on its way to the disk gets there, also when the task is cancelled: then True."""
+        try:
+            return await writing, False
+        except asyncio.CancelledError:
+            if self.closing or not writing.done():
+                raise
+            return writing.result(), True
+
+    async def recorded(self, sender: str, id: str) -> Envelope | None:
+        """The recorded answer to a turn, or a HELP, that its caller named."""
+        found = await self._store.answer_to(sender, id)
+        return emergence.from_object(orjson.loads(found)) if found is not None else None
+
+    def sent(self, envelope: Envelope, workspace: str) -> None:
+        """Writes down what goes to another machine. It is durable before anything is that follows from it."""
+        self._write(envelope, workspace, hasten=True)
+
+    async def note(
+        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False, answers: bool = False
+    ) -> None:
+        """Writes down what another machine answered, on a thread of this one.
+
+        ``late``: it may be the second time that it comes, and is written once. ``answers``: it may be the first.
+        (What came to who waited for it comes no other way, and needs no place in the index of answers.)
+        """
+        if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
+            return
+        await self._commit(on_thread(reply, thread), workspace, answers=late or answers)
+
+    async def accept(self, envelope: Envelope) -> Envelope | None:
+        """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
+        workspace, _, _ = self._routed(envelope.recipient)
+        key = (envelope.sender, envelope.id, envelope.verb)
+        body = emergence.encode(envelope)
+        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, now(), []))
+        if taken is None:
+            return None
+        recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
+        return (
+            emergence.from_object(orjson.loads(recorded))
+            if recorded
+            else envelope.reply(ACK, {"state": taken.state})
+        )
+
+    async def _perform(
+        self, envelope: Envelope, caller: Caller, session: Any, fresh: bool, named: bool, emit: Emit | None
+    ) -> Envelope:
+        workspace, handler, _ = self._routed(envelope.recipient)
+        title = envelope.data.get("user_input", "")
+        envelope = self.begin(envelope, workspace, session=session, title=title, fresh=fresh)
+        self._write(envelope, workspace)
+        with self._store.gathering.turn():
+            try:
+                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+            except asyncio.CancelledError:
+                self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
+                raise
+            await self._commit(reply, workspace, answers=named)
+        self.passed += 1
+        return reply
+
+    def _routed(self, recipient: str) -> tuple[str, Handler, Repeatable]:
+        routed = self._handlers.get(recipient)
+        if routed is None:  # between its door and here
+            raise Conflict("It was stopped before it could answer.", do="Ask again.")
+        return routed
+
+    async def _answer(self, passage: Passage, handler: Handler) -> Envelope:
+        """What a HELP comes to; only cancellation passes through."""
+        envelope = passage.envelope
+        try:
+            return envelope.reply(DONE, await handler(passage))
+        except Problem as problem:
+            self.refused += 1
+            reply = envelope.refusal(problem.status, str(problem), problem.code)
+            if problem.do:
+                reply.data["do"] = problem.do
+            return reply
+        except Exception:
+            log.exception("turn %s failed", envelope.id)
+            self.refused += 1
+            return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
+
+    def _write(self, envelope: Envelope, workspace: str, *, hasten: bool = False) -> None:
+        self._store.queue(record_of(envelope, answers=False), hasten=hasten)
+        for watcher in self._watchers:
+            watcher(envelope, workspace)
+
+    async def _commit(self, envelope: Envelope, workspace: str, *, answers: bool) -> None:
+        await self._store.commit(record_of(envelope, answers=answers))
+        for watcher in self._watchers:
+            watcher(envelope, workspace)
+
+
+class Cancelled(Problem):
+    """The turn was stopped by whoever started it."""
+
+    code = "stopped"
+    status = 499
+
+    def __init__(self) -> None:
+        super().__init__("Stopped.")

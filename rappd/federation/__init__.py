@@ -1,0 +1,1 @@
+"""Requests of other machines, and requests to them."""

@@ -1,0 +1,132 @@
+"""HELPs of other machines that are under way, and what the latest of them said while they were."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from envelopes.envelope import PEER_THREAD, THREAD, Envelope
+from rappd.dispatch.context import Caller, Emit
+from rappd.dispatch.dispatcher import TellEarly
+from rappd.dispatch.turn_stream import LiveTurn
+
+KEPT = 100
+KEPT_SECONDS = 300.0
+KEPT_BYTES = 1 << 20
+"""Of one that is over; longer ones are not kept, only their end is, in the record."""
+
+_Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Work:
+    """One HELP: its task, what it said so far, who asked whom. ``pushed``: its end goes to the asker's door."""
+
+    task: asyncio.Task[Envelope]
+    live: LiveTurn
+    caller: Caller
+    recipient: str
+    claimed: dict[str, Any] = field(default_factory=dict)
+    pushed: bool = False
+    early: tuple[Envelope, asyncio.Future[Any]] | None = None
+    """Its DONE, and what is done once that is on the disk."""
+    _woken_early: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell_early(self, reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
+        """What it comes to is known, and on its way to the disk."""
+        self.early = reply, on_disk
+        for wake in self._woken_early:
+            wake()
+
+    async def over_within(self, seconds: float, *, early: bool = False) -> None:
+        """Waits for the task's end, or with ``early`` until that is known, so long at most. (As ``asyncio.wait``
+        does, at a third of its price.)"""
+        if self.task.done() or (early and self.early is not None):
+            return
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def wake(_: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        self.task.add_done_callback(wake)
+        if early:
+            self._woken_early.append(wake)
+        late = loop.call_later(seconds, wake)
+        try:
+            await over
+        finally:
+            late.cancel()
+            self.task.remove_done_callback(wake)
+            if early:
+                self._woken_early.remove(wake)
+
+
+class UnderWay:
+    """By who asked and the envelope's id; a repeat finds the one that is under way."""
+
+    def __init__(self) -> None:
+        self._running: dict[_Key, Work] = {}
+        self._over: OrderedDict[_Key, tuple[float, Work]] = OrderedDict()
+
+    def start(
+        self,
+        inner: Envelope,
+        caller: Caller,
+        perform: Callable[[Emit, TellEarly], Coroutine[Any, Any, Envelope]],
+        ended: Callable[[], None],
+    ) -> Work:
+        """Runs ``perform(emit, early)`` on a task of its own, and ``ended()`` after it."""
+        key = (inner.sender, inner.id)
+        live = LiveTurn()
+        claimed = {THREAD: inner.extensions[THREAD]} if THREAD in inner.extensions else {}
+        if PEER_THREAD in inner.extensions:
+            claimed = {THREAD: inner.extensions[PEER_THREAD]}
+
+        def early(reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
+            work.tell_early(reply, on_disk)
+
+        task = asyncio.get_running_loop().create_task(perform(live.append, early))
+        work = self._running[key] = Work(task, live, caller, inner.recipient, claimed)
+
+        def done(task: asyncio.Task[Envelope]) -> None:
+            ended()
+            if self._running.get(key) is work:
+                del self._running[key]
+                self._keep(key, work)
+            live.finish()
+            if not task.cancelled():
+                task.exception()  # told to whoever waits
+
+        task.add_done_callback(done)
+        return work
+
+    def find(self, sender: str, id: str) -> Work | None:
+        """The one under way."""
+        return self._running.get((sender, id))
+
+    def lately(self, sender: str, id: str) -> Work | None:
+        """The one under way, or lately over and kept with all that it said."""
+        found = self._running.get((sender, id))
+        if found is None and (kept := self._over.get((sender, id))) is not None:
+            return kept[1]
+        return found
+
+    def tasks(self) -> list[asyncio.Task[Envelope]]:
+        """Of all that is under way."""
+        return [work.task for work in self._running.values()]
+
+    def _keep(self, key: _Key, work: Work) -> None:
+        now = time.monotonic()
+        while self._over and (
+            len(self._over) >= KEPT or now - next(iter(self._over.values()))[0] > KEPT_SECONDS
+        ):
+            self._over.popitem(last=False)
+        if work.live.events and sum(map(len, work.live.events)) <= KEPT_BYTES:
+            self._over[key] = (now, work)
+            self._over.move_to_end(key)

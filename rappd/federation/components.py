@@ -1,0 +1,128 @@
+"""What this daemon holds for other machines, as the rooms that make and use it see it. ``Machines`` fulfils it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from neighborhoods.peer_store import PeerBook
+from rappd.store.inbox_rows import InboxRows
+from rappd.store.outbox_rows import OutboxRows
+from rappd.store.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from envelopes.envelope import Envelope
+    from envelopes.identity.keys import IdentityKey
+    from neighborhoods.auth.tls import ServerTrust
+    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.discovery.address_resolver import Candidate, Ladder
+    from neighborhoods.discovery.discovered_nodes import Sightings
+    from neighborhoods.discovery.mdns_service import Nearby
+    from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.presence import Presence
+    from neighborhoods.pairing.service import Pairings
+    from neighborhoods.peer import Peer
+    from neighborhoods.storage import Outgoing
+    from neighborhoods.transport.peer_client import Carrier
+    from neighborhoods.transport.peer_connection import Answer
+    from rappd.daemon.home import Home
+    from rappd.dispatch.dispatcher import Gate
+    from rappd.federation.advertised_capabilities import Catalogue
+    from rappd.federation.inbound import Receiver
+    from rappd.federation.node_identity import Material
+    from rappd.federation.outgoing_eggs import OutgoingEggs
+    from rappd.federation.request_auth import Credentials
+    from rappd.settings.load import Settings
+    from rappd.store.store import Store
+    from rappd.tenants.tenants import Tenants
+
+
+class TakesEggs(Protocol):
+    """Keeps eggs that peers send."""
+
+    async def clear_up(self) -> None:
+        """Throws away what was half here when the daemon ended. Before anything comes in."""
+        ...
+
+    async def received(self, peer: Peer, id: str) -> dict[str, Any]:
+        """What became of an egg that a peer sent under that id. Raises ``NotFound`` when it has to send it,
+        and what ``take_in`` would raise before it."""
+        ...
+
+    async def take_in(
+        self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
+    ) -> dict[str, Any]:
+        """What a peer sends, whole or not at all."""
+        ...
+
+
+class Parts(ABC):
+    """The first are there from the beginning, the others once ``opening`` is through."""
+
+    home: Home
+    settings: Settings
+    identity: IdentityKey
+    name: str
+    id: str
+    port: int
+    store: Store
+    gate: Gate
+    tenants: Tenants
+    book: PeerBook
+    inbox_rows: InboxRows
+    outbox_rows: OutboxRows
+    token_rows: TokenRows
+    outgoing_eggs: OutgoingEggs
+    announced: dict[str, dict[str, Any]]
+    """What each peer last said in its HELLO, by fingerprint."""
+
+    material: Material
+    trust: ServerTrust
+    credentials: Credentials
+    catalogue: Catalogue
+    receiver: Receiver
+    carrier: Carrier
+    outbox: Outbox
+    sightings: Sightings
+    written: PeersFile
+    nearby: Nearby
+    ladder: Ladder
+    presence: Presence
+    pairings: Pairings
+
+    @abstractmethod
+    def requests(self, peer: Peer) -> Answer:
+        """Works on what a peer asks over a line."""
+
+    @abstractmethod
+    def heard(self, fingerprint: str, address: str) -> None:
+        """A sign of life that proved its key."""
+
+    @abstractmethod
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
+        """A peer said HELLO; what the reply has to bring."""
+
+    @abstractmethod
+    async def candidates(self, peer: Peer) -> list[Candidate]:
+        """Where a peer may be."""
+
+    @abstractmethod
+    async def probe(self, fingerprint: str) -> float:
+        """Says HELLO to a peer; milliseconds."""
+
+    @abstractmethod
+    async def push(self, fingerprint: str, reply: Envelope) -> None:
+        """An answer that its asker did not wait for."""
+
+    @abstractmethod
+    async def answered(self, fingerprint: str, reply: Envelope) -> bool:
+        """A DONE or ERROR came to this machine's own door."""
+
+    @abstractmethod
+    async def on_answer(self, row: Outgoing, reply: Envelope | None) -> None:
+        """Something of the outbox came to an end."""
+
+    @abstractmethod
+    def over(self, row: Outgoing) -> None:
+        """That end is on the disk."""

@@ -1,0 +1,46 @@
+"""Talking to a machine that is not trusted yet: its HELLO, and the steps of pairing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import orjson
+
+from envelopes.errors import BadCertificate
+from neighborhoods.auth.tls import client_context
+from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.transport.connector import CONNECT_SECONDS, certificate_at
+from neighborhoods.transport.http_client import session, whole
+
+ANSWER_SECONDS = 10.0
+LARGEST = 1 << 20
+
+
+async def say_hello(address: str, hello: bytes) -> tuple[dict[str, Any], bytes]:
+    """The data of the HELLO at an address, and the certificate that was shown. Raises ``PeerAway``."""
+    status, found, certificate = await post(address, "/envelopes", hello)
+    if status != 200 or not isinstance(found, dict) or found.get("verb") != "HELLO":
+        raise NotPaired(f"{address} is no machine of this kind.", do="Is rappd running there?")
+    data = found.get("data")
+    return data if isinstance(data, dict) else {}, certificate
+
+
+async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
+    """One request to whoever answers there: status, JSON and certificate. Raises ``PeerAway``."""
+    limits = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    try:
+        shown = await certificate_at(address)
+        context = client_context(shown)  # what follows goes to whoever showed that one
+        async with (
+            session(timeout=limits) as client,
+            client.post(f"https://{address}{path}", data=body, headers=headers, ssl=context) as got,
+        ):
+            return got.status, orjson.loads(await whole(got, LARGEST)), shown
+    except orjson.JSONDecodeError as error:
+        raise PeerAway(
+            f"{address} does not answer in JSON.", do="Is another program on that port?"
+        ) from error
+    except (aiohttp.ClientError, OSError, TimeoutError, BadCertificate) as error:
+        raise PeerAway(f"Nobody answers at {address}.", do="Is rappd running there?") from error

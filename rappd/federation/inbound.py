@@ -1,0 +1,377 @@
+"""What other machines ask of this one: each envelope checked, done once, answered on its id."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import (
+    ACK,
+    CAP,
+    DEADLINE,
+    HELLO,
+    HELP,
+    PATH,
+    PEER_THREAD,
+    STREAM,
+    THREAD,
+    Envelope,
+)
+from envelopes.identity.keys import agent_id
+from envelopes.problem import Problem
+from neighborhoods.transport.reply_types import Early, Streamed
+from rappd.dispatch.context import Caller, Emit
+from rappd.dispatch.dispatcher import Gate, TellEarly
+from rappd.federation.active_requests import UnderWay, Work
+from rappd.federation.addressing import Addressing
+from rappd.federation.advertised_capabilities import VERBS, Catalogue
+from rappd.federation.errors import (
+    Closing,
+    Looped,
+    Misdirected,
+    Stopped,
+    Stranger,
+    TooDeep,
+    WrongSender,
+)
+from rappd.tenants.tenant import HOST, Tenant
+from rappd.tenants.tenants import Tenants
+
+log = logging.getLogger(__name__)
+
+WAIT = 30.0
+LONGEST_WAIT = 300.0
+DEEPEST = 6
+
+Answered = Callable[[str, Envelope], Awaitable[bool]]
+"""(fingerprint, DONE or ERROR) -> whether somebody here waited for it."""
+Push = Callable[[str, Envelope], Awaitable[None]]
+"""Sees to it that a peer gets an answer that it did not wait for."""
+
+Greeted = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""(fingerprint, data of its HELLO): what a peer says it can do now; what the reply has to bring beside."""
+
+
+class Receiver:
+    """Takes envelopes in that a door has decoded and whose caller it has found out."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        tenants: Tenants,
+        catalogue: Catalogue,
+        fingerprint: str,
+        *,
+        answered: Answered,
+        push: Push,
+        greeted: Greeted,
+    ) -> None:
+        self._gate = gate
+        self._catalogue = catalogue
+        self._node = fingerprint[:16]
+        self._addressing = Addressing(tenants, self._node)
+        self._answered = answered
+        self._push = push
+        self._greeted = greeted
+        self._work = UnderWay()
+        self._later: set[asyncio.Task[None]] = set()
+
+    async def receive(
+        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None, early: bool = False
+    ) -> Envelope | None:
+        """The reply to one envelope; None where nothing is to be said back.
+
+        To a HELP it is ``Streamed`` when ``stream`` says so, or, where that is None, its own data. With ``early``
+        it may be ``Early``.
+        """
+        try:
+            self._check(envelope, caller)
+            match envelope.verb:
+                case "HELP":
+                    return await self._help(envelope, caller, stream, early)
+                case "HELLO":
+                    more = self._greeted(caller.peer, envelope.data)
+                    said = {**self._catalogue.hello(caller), **more}
+                    return self._from_here(envelope, envelope.reply(HELLO, said))
+                case "DONE" | "ERROR":
+                    waited = await self._answered(caller.peer, envelope)
+                    return self._from_here(
+                        envelope, envelope.reply(ACK, {"state": "done" if waited else "unknown"})
+                    )
+                case "CANCEL":
+                    return self._cancel(envelope, caller)
+                case "ACK" | "STREAM":
+                    return None  # they answer; an answer to them would be answered without end
+        except Problem as problem:
+            return self.refuse(envelope, problem)
+        told = f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)})."
+        return self._from_here(envelope, envelope.refusal(400, told, "unknown_verb"))
+
+    async def accept(self, envelope: Envelope, caller: Caller) -> Envelope:
+        """One of a batch: a HELP is kept and begun afterwards, everything else answered at once."""
+        if envelope.verb != HELP:
+            return await self.receive(envelope, caller) or envelope.reply(ACK, {"state": "done"})
+        try:
+            self._check(envelope, caller)
+            inner, tenant = await self._addressing.of(envelope, caller)
+            if self._work.find(envelope.sender, envelope.id) is not None:
+                return envelope.reply(ACK, {"state": "started"})
+            if not caller.peer or CAP in envelope.extensions:
+                # What it may do is not known any more after a crash: it begins now, and not later.
+                return await self._answered_within(0.0, envelope, inner, tenant, caller)
+            known = await self._gate.accept(inner)
+            if known is not None:
+                return self.outward(envelope, known)
+            work = self._start(inner, tenant, caller, begun=True)
+            work.pushed = True
+            self._spawn(self._push_when_done(work, envelope))
+            return envelope.reply(ACK, {"state": "accepted"})
+        except Problem as problem:
+            return self.refuse(envelope, problem)
+
+    async def resume(self, sender_of: Callable[[str], Caller | None], rows: list[tuple[str, bytes]]) -> None:
+        """After a start: what was accepted is begun, what was cut off is answered so.
+
+        ``rows``: (state, the recorded HELP); ``sender_of`` gives the caller for the end of an agent id,
+        or None when that machine is trusted no more: then it is answered by nobody.
+        """
+        for state, body in rows:
+            envelope = _as_it_came(emergence.decode(body))
+            caller = sender_of(envelope.sender.rpartition("_")[2])
+            if caller is None:
+                continue
+            try:
+                inner, tenant = await self._addressing.of(envelope, caller)
+            except Problem as problem:
+                await self._push(caller.peer, self.refuse(envelope, problem))
+                continue
+            work = self._start(inner, tenant, caller, begun=state == "accepted")
+            work.pushed = True
+            self._spawn(self._push_when_done(work, envelope))
+
+    def find(self, sender: str, id: str) -> Work | None:
+        """The work of that id, if it is under way."""
+        return self._work.find(sender, id)
+
+    async def pieces(
+        self, sender: str, id: str, after: int = 0
+    ) -> AsyncIterator[tuple[int, Envelope]] | None:
+        """A HELP of that sender as numbered STREAMs, from ``after`` on, and its end; None when it is unknown.
+
+        What was said on the way is kept for some minutes, the end for good.
+        """
+        work = self._work.lately(sender, id)
+        if work is not None:
+            asked = Envelope(id, sender, work.recipient, HELP, {}, work.claimed)
+            return self._pieces(work, asked, after=after)
+        reply = await self.recorded(sender, id)
+        return _alone(after + 1, reply) if reply is not None else None
+
+    async def recorded(self, sender: str, id: str) -> Envelope | None:
+        """The reply to a HELP of that sender, from the record, as it gets it."""
+        reply = await self._gate.recorded(sender, id)
+        if reply is None:
+            return None
+        return self.outward(Envelope(id, sender, reply.sender, HELP, {}, _claimed(reply)), reply)
+
+    def refuse(self, envelope: Envelope, problem: Problem) -> Envelope:
+        """The ERROR for an envelope that was understood."""
+        reply = envelope.refusal(problem.status, str(problem), problem.code)
+        if problem.do:
+            reply.data["do"] = problem.do
+        return self._from_here(envelope, reply)
+
+    async def close(self) -> None:
+        """Stops what is under way; after the next start it is answered as cut off."""
+        self._gate.closing = True
+        tasks: list[asyncio.Task[Any]] = [*self._work.tasks(), *self._later]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None, early: bool) -> Envelope:
+        inner, tenant = await self._addressing.of(envelope, caller)
+        wait = _wait(envelope)
+        if not (envelope.data.get("stream") is True if stream is None else stream):
+            return await self._answered_within(wait, envelope, inner, tenant, caller, early=early)
+        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
+        patience = None if stream and DEADLINE not in envelope.extensions else wait
+        begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
+        return Streamed(
+            begun.id,
+            begun.sender,
+            begun.recipient,
+            begun.verb,
+            begun.data,
+            begun.extensions,
+            pieces=lambda: self._pieces(work, envelope, wait=patience),
+        )
+
+    async def _answered_within(
+        self,
+        wait: float,
+        envelope: Envelope,
+        inner: Envelope,
+        tenant: Tenant,
+        caller: Caller,
+        *,
+        early: bool = False,
+    ) -> Envelope:
+        """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
+        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
+        await work.over_within(wait, early=early)
+        if work.task.done():
+            return self._end_of(work, envelope)
+        if early and work.early is not None:
+            reply, on_disk = work.early
+            told = self.outward(envelope, reply)
+            return Early(
+                told.id, told.sender, told.recipient, told.verb, told.data, told.extensions, on_disk=on_disk
+            )
+        return self._not_yet(work, envelope)
+
+    async def _pieces(
+        self, work: Work, asked: Envelope, *, after: int = 0, wait: float | None = None
+    ) -> AsyncIterator[tuple[int, Envelope]]:
+        until = None if wait is None else asyncio.get_running_loop().time() + wait
+        following = work.live.follow(after)
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    number, event = await anext(following)
+            except StopAsyncIteration:
+                break
+            except TimeoutError:
+                yield len(work.live.events) + 1, self._not_yet(work, asked)
+                return
+            yield number, self._from_here(asked, stream_envelope(asked, number, orjson.loads(event)))
+        await asyncio.wait({work.task})
+        yield len(work.live.events) + 1, self._end_of(work, asked)
+
+    def _not_yet(self, work: Work, envelope: Envelope) -> Envelope:
+        if not work.pushed and work.caller.peer:
+            work.pushed = True
+            self._spawn(self._push_when_done(work, envelope))
+        return self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
+
+    def _end_of(self, work: Work, envelope: Envelope) -> Envelope:
+        """What a work that is over came to."""
+        try:
+            return self.outward(envelope, work.task.result())
+        except asyncio.CancelledError:
+            if self._gate.closing:
+                return self.refuse(envelope, Closing("This machine is stopping.", do="Ask again soon."))
+            return self.refuse(envelope, Stopped("Stopped."))
+        except Problem as problem:
+            return self.refuse(envelope, problem)
+
+    def _start(self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False) -> Work:
+        tenant.under_way += 1
+
+        def ended() -> None:
+            tenant.under_way -= 1
+
+        return self._work.start(
+            inner,
+            caller,
+            lambda emit, early: self._perform(inner, caller, emit, early, begun=begun),
+            ended,
+        )
+
+    async def _perform(
+        self, inner: Envelope, caller: Caller, emit: Emit, early: TellEarly, *, begun: bool
+    ) -> Envelope:
+        if caller.spend is not None and not begun:
+            await caller.spend(inner)
+        return await self._gate.once(inner, caller, emit=emit, begun=begun, early=early)
+
+    async def _push_when_done(self, work: Work, envelope: Envelope) -> None:
+        await asyncio.wait({work.task})
+        if work.caller.peer and not (work.task.cancelled() and self._gate.closing):
+            await self._push(work.caller.peer, self._end_of(work, envelope))
+
+    def _cancel(self, envelope: Envelope, caller: Caller) -> Envelope:
+        work = self._work.find(envelope.sender, envelope.id)
+        if work is not None and work.caller.peer == caller.peer:
+            work.task.cancel()
+        return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if work else "unknown"}))
+
+    def _check(self, envelope: Envelope, caller: Caller) -> None:
+        """Who it says it is from, and where it came through."""
+        if not caller.peer and not caller.caps and envelope.verb != HELLO:
+            raise Stranger("Only paired machines may ask that.", do="rappd peers pair")
+        if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
+            log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
+            raise WrongSender("'from' is not the machine that sends this.", do="Send your own id.")
+        if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
+            raise Misdirected("'to' is not on this machine.", do="Send it to whom it is for.")
+        path = envelope.extensions.get(PATH) or []
+        if self._node in path:
+            raise Looped("This question came round again.", do="Ask another machine.")
+        if len(path) > DEEPEST:
+            raise TooDeep(f"This question went through {len(path)} machines.", do="Ask more directly.")
+
+    def outward(self, asked: Envelope, reply: Envelope) -> Envelope:
+        """A recorded reply as the caller gets it: on his thread, from whom he asked, without what is ours."""
+        extensions = {
+            key: value for key, value in reply.extensions.items() if key not in (THREAD, PEER_THREAD, PATH)
+        }
+        if THREAD in asked.extensions:
+            extensions[THREAD] = asked.extensions[THREAD]
+        data = reply.data
+        return self._from_here(
+            asked, Envelope(asked.id, reply.sender, asked.sender, reply.verb, data, extensions)
+        )
+
+    def _from_here(self, asked: Envelope, reply: Envelope) -> Envelope:
+        """``from`` is the gate's to say: whom it was to, or this machine when it was to everybody."""
+        sender = asked.recipient if asked.recipient != wire.BROADCAST else agent_id(HOST, self._node)
+        return Envelope(asked.id, sender, asked.sender, reply.verb, reply.data, reply.extensions)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._later.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._later.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("an answer to another machine failed", exc_info=error)
+
+
+async def _alone(number: int, reply: Envelope) -> AsyncIterator[tuple[int, Envelope]]:
+    yield number, reply
+
+
+def stream_envelope(asked: Envelope, number: int, event: dict[str, Any]) -> Envelope:
+    """One piece of progress as a STREAM."""
+    return asked.reply(STREAM, {"n": number, "event": event})
+
+
+def _as_it_came(recorded: Envelope) -> Envelope:
+    """A recorded HELP with its caller's thread in the place of this machine's."""
+    extensions = {
+        key: value for key, value in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
+    }
+    if PEER_THREAD in recorded.extensions:
+        extensions[THREAD] = recorded.extensions[PEER_THREAD]
+    return Envelope(
+        recorded.id, recorded.sender, recorded.recipient, recorded.verb, recorded.data, extensions
+    )
+
+
+def _claimed(reply: Envelope) -> dict[str, Any]:
+    claimed = reply.extensions.get(PEER_THREAD)
+    return {THREAD: claimed} if claimed else {}
+
+
+def _wait(envelope: Envelope) -> float:
+    wanted = envelope.extensions.get(DEADLINE)
+    if not isinstance(wanted, (int, float)) or isinstance(wanted, bool):
+        return WAIT
+    return min(max(0.0, float(wanted)), LONGEST_WAIT)

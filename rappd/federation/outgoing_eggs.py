@@ -1,0 +1,105 @@
+"""Eggs on their way to peers: ``eggs/.outgoing/<id>``, the bytes of a row of the outbox, while it waits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from envelopes.envelope import is_uuid
+from rappd.errors import Mistyped, NotFound
+from twins.installer.errors import from_disk
+
+MOST_BYTES = 8 << 30
+"""What a peer takes."""
+
+
+class OutgoingEggs:
+    """The folder of them (files 0600). An egg's file is there whole or not at all. Everything blocks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, id: str) -> Path:
+        """Where the bytes of a row are, or were."""
+        return self._folder / id
+
+    def stage(self, id: str, source: Path, recipient: str = "") -> Path:
+        """A copy of ``source``, sealed for ``recipient`` if one is given; on the disk when it returns.
+
+        Raises ``NotFound``, ``Mistyped`` for one that no peer takes, ``DiskFullError``, ``NotWritableError``,
+        ``BadEncryptionKeyError``.
+        """
+        try:
+            found = source.stat()
+        except OSError:
+            raise NotFound(f"There is no file {source}.", do="Look at the path.") from None
+        if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= MOST_BYTES:
+            raise Mistyped(
+                f"{source.name} is no file of up to {MOST_BYTES >> 30} GB.", do="Carry it by hand."
+            )
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = self.path(id)
+        if recipient:
+            from twins.eggs.encryption import seal_file
+
+            seal_file(source, target, recipient)
+        else:
+            _copy(source, target, found.st_size)
+        return target
+
+    def remove(self, id: str) -> None:
+        """Nobody waits for it any more."""
+        with contextlib.suppress(OSError):  # what resists goes at the next start
+            self.path(id).unlink(missing_ok=True)
+
+    def ids(self) -> list[str]:
+        """Whose bytes are here; what was half written when the daemon ended goes meanwhile.
+
+        Only while nothing is staged.
+        """
+        found = []
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if is_uuid(path.name):
+                found.append(path.name)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        return found
+
+    def keep_only(self, ids: Collection[str]) -> None:
+        """Removes what no row waits for: the daemon ended between the row's end and the file's."""
+        for id in self.ids():
+            if id not in ids:
+                self.remove(id)
+
+
+def _copy(source: Path, target: Path, size: int) -> None:
+    staged = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        try:
+            with source.open("rb") as given, os.fdopen(os.open(staged, flags, 0o600), "wb") as file:
+                shutil.copyfileobj(given, file, 1 << 20)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(target)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
+        on_disk(target.parent)
+    except OSError as error:
+        raise from_disk(error, source.name, needs=size) from error
+
+
+def on_disk(folder: Path) -> None:
+    """Waits until the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,253 @@
+"""Other machines within a turn: AskPeer, and peers' agents as tools where the owner offers them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Container
+from typing import Any
+
+from agents.brainstem.json_depth import too_deep
+from agents.contract.agent_contract import distinct, safe_tool_name
+from agents.library.ask_peer_agent import AskPeerAgent
+from agents.runtime.runner import AgentResult
+from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
+from envelopes.problem import Problem
+from neighborhoods.delivery.errors import Declined
+from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.peer import Peer
+from rappd.dispatch.context import Caller, Passage
+from rappd.errors import NotFound, Refused
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.remote_agents import OfferedAgent, names_told, offered_agents
+from rappd.federation.service import Machines
+from rappd.operations.calls import CallVerbs, call_data, trace_of, with_twin
+
+WAIT = 25.0
+"""Shorter than what one agent call may take."""
+MOST_TOOLS = 80
+"""Of all peers together: models take no more than some hundred tools."""
+MOST_NAMED = 50
+
+Tool = dict[str, Any]
+
+
+class Reaching:
+    """What a turn here may want of other machines; every call stands on the turn's own thread."""
+
+    def __init__(self, machines: Machines, calls: CallVerbs) -> None:
+        self._machines = machines
+        self._calls = calls
+        self._tool: Tool = {}
+        self._tool_of = self._offered_of = -1
+        self._offered: list[Peer] = []
+        self._known: dict[str, tuple[object, list[OfferedAgent]]] = {}
+
+    def allows(self, caller: Caller) -> bool:
+        """Whether turns of that caller may reach further machines: this machine's own, and its owner's.
+
+        A friend's may not: what peers let this machine do is not his.
+        """
+        if caller.caps is None:
+            return True
+        peer = self._machines.book.get(caller.peer) if caller.peer else None
+        return peer is not None and peer.whose == "mine"
+
+    async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
+        """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
+        if not self.allows(passage.caller):
+            raise Refused("Other machines are asked for this machine's owner only.", do="Ask them yourself.")
+        if operation == "peers.list":
+            return {"peers": [self._row(peer) for peer in self._machines.book.all()]}
+        if operation != "peers.ask":
+            raise NotFound(f'There is no operation "{operation[:40]}".')
+        text = {key: value for key, value in arguments.items() if isinstance(value, str)}
+        peer = self._machines.book.find(text.get("peer", ""))
+        given = arguments.get("arguments")
+        said = self._machines.announced.get(peer.fingerprint, {}).get("agents")
+        data = call_data(
+            text.get("text", ""),
+            text.get("agent", ""),
+            given if isinstance(given, dict) else {},
+            said if isinstance(said, list) and not text.get("twin") else [],
+        )
+        reply = await self._ask(
+            passage, peer, own_id(peer.fingerprint), with_twin(data, text.get("twin", ""))
+        )
+        if reply.verb == ACK:
+            return {"result": _at_it(peer)}
+        if reply.verb == ERROR:
+            told = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
+            code = reply.data.get("code")
+            answered, do = code if type(code) is int else 500, str(reply.data.get("do") or "")[:200]
+            raise Declined(f"{peer.name}: {told}", answered=answered, do=do)
+        return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
+
+    def guests(self, passage: Passage) -> PeerAgents | None:
+        """The agents of peers that the owner offers to the brainstem here; None when there are none."""
+        if not len(self._machines.book):
+            return None  # most turns of most machines: nothing is built for them
+        return PeerAgents(self, passage)
+
+    def offered(self) -> list[tuple[Peer, OfferedAgent]]:
+        """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
+        m = self._machines
+        if self._offered_of != m.book.version:
+            self._offered_of = m.book.version
+            self._offered = [peer for peer in m.book.all() if peer.offered]
+        peers = [peer for peer in self._offered if m.presence.presence(peer.fingerprint).state == "here"]
+        share = max(1, MOST_TOOLS // max(1, len(peers)))
+        return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
+
+    def ask_peer_tool(self) -> Tool:
+        """AskPeer as a tool that knows the peers' names, so that a model, or none, can tell who is meant."""
+        if self._tool_of != self._machines.book.version:
+            names = [peer.name for peer in self._machines.book.all()][:MOST_NAMED]
+            self._tool_of = self._machines.book.version
+            self._tool = _sharpened(names)
+        return self._tool
+
+    async def ask_agent(
+        self, passage: Passage, peer: Peer, agent: str, arguments: dict[str, Any]
+    ) -> AgentResult:
+        """One call of a peer's agent; what goes wrong is its result."""
+        started = time.monotonic()
+        slush = None
+        try:
+            now = self._machines.book.get(peer.fingerprint)
+            if now is None or not now.offered:  # since the turn began
+                raise NotPaired(f"{peer.name}'s agents may not be used any more.")
+            data = {"agent": agent, "args": arguments}
+            reply = await self._ask(passage, now, own_id(now.fingerprint), data, keep=False)
+        except Problem as problem:
+            return AgentResult(False, str(problem), None, time.monotonic() - started)
+        if reply.verb == DONE:
+            result = reply.data.get("result", reply.data.get("response", ""))
+            slush = reply.data.get("data_slush")
+        else:
+            result = _at_it(peer) if reply.verb == ACK else reply.data.get("msg", "It failed.")
+        return AgentResult(
+            reply.verb in (DONE, ACK),
+            result if isinstance(result, str) else str(result),
+            slush if isinstance(slush, dict) and not too_deep(slush) else None,
+            time.monotonic() - started,
+        )
+
+    async def _ask(
+        self, passage: Passage, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
+    ) -> Envelope:
+        m = self._machines
+        outer = passage.envelope.extensions
+        asked = m.gate.ask(passage, sender=m.id, recipient=to, data=data)
+        came, begun = outer.get(PATH), passage.envelope.id
+        path = tuple(came) if isinstance(came, list) else ()
+        trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
+        try:
+            reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
+        except PeerAway as problem:
+            m.gate.answer(passage, asked, ERROR, _told(problem))
+            if not keep:
+                raise
+            await self._calls.keep(peer, asked, path=path, trace=trace)
+            raise PeerAway(
+                f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
+            ) from problem
+        except Problem as problem:
+            m.gate.answer(passage, asked, ERROR, _told(problem))
+            raise
+        except asyncio.CancelledError:  # nobody waits for the turn any more
+            m.gate.stopped(passage, asked)
+            m.spawn(self._calls.cancel(peer.fingerprint, asked.id))
+            raise
+        if reply.verb == ACK:  # its end is written down when it comes
+            await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)
+        else:
+            m.gate.answer(passage, asked, reply.verb, reply.data)
+        return reply
+
+    def _agents_of(self, peer: Peer) -> list[OfferedAgent]:
+        """What a peer said last, checked once for each time that it says it."""
+        said = self._machines.announced.get(peer.fingerprint)
+        known = self._known.get(peer.fingerprint)
+        if known is None or known[0] is not said:
+            known = self._known[peer.fingerprint] = (said, offered_agents(said))
+        return known[1]
+
+    def _row(self, peer: Peer) -> dict[str, Any]:
+        m = self._machines
+        return {
+            "name": peer.name,
+            "presence": m.presence.presence(peer.fingerprint).state,
+            "agents": names_told(m.announced.get(peer.fingerprint)),
+        }
+
+
+class PeerAgents:
+    """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.RemoteTools``."""
+
+    def __init__(self, reaching: Reaching, passage: Passage) -> None:
+        self._reaching = reaching
+        self._passage = passage
+        self._agents: dict[str, tuple[Peer, OfferedAgent]] = {}
+
+    def tools(self, taken: Container[str]) -> list[Tool]:
+        """Tool definitions as peers announced them, tamed, under names that are free."""
+        self._agents = {}
+        for peer, agent in self._reaching.offered():
+            name = distinct(safe_tool_name(f"{agent.name}_on_{peer.name}"), _Both(taken, self._agents))
+            self._agents[name] = (peer, agent)
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "description": f"On the machine {peer.name}: {agent.description}",
+                    "parameters": agent.parameters,
+                },
+            }
+            for name, (peer, agent) in self._agents.items()
+        ]
+
+    def known_better(self) -> list[Tool]:
+        """AskPeer, whose definition here names the peers."""
+        return [self._reaching.ask_peer_tool()]
+
+    def holds(self, tool_name: str) -> bool:
+        """Whether that is one of them."""
+        return tool_name in self._agents
+
+    async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
+        """Asks the peer."""
+        peer, agent = self._agents[tool_name]
+        return await self._reaching.ask_agent(self._passage, peer, agent.name, arguments)
+
+
+class _Both(Container[str]):
+    def __init__(self, one: Container[str], other: Container[str]) -> None:
+        self._one, self._other = one, other
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._one or name in self._other
+
+
+def _sharpened(names: list[str]) -> Tool:
+    tool = AskPeerAgent()
+    parameters = tool.metadata["parameters"]
+    peer = {**parameters["properties"]["peer"], "enum": names}
+    properties = {**parameters["properties"], "peer": peer}
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": f"{tool.metadata['description']} Peers: {', '.join(names)}.",
+            "parameters": {**parameters, "properties": properties},
+        },
+    }
+
+
+def _at_it(peer: Peer) -> str:
+    return f"{peer.name} works on it still; its answer will stand in this conversation's record."
+
+
+def _told(problem: Problem) -> dict[str, Any]:
+    return {"code": problem.status, "msg": str(problem), "reason": problem.code}

@@ -1,0 +1,95 @@
+"""Rows of peers, found machines and pairings, as screens and ``--json`` have them. Times: seconds since 1970."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.discovered_nodes import Sighting
+from neighborhoods.discovery.peers_file import Entry
+from neighborhoods.pairing.service import Pairings
+from neighborhoods.pairing.session import Attempt
+from neighborhoods.peer import Peer
+
+if TYPE_CHECKING:
+    from rappd.federation.service import Machines
+
+
+def peer_row(m: Machines, peer: Peer, waiting: int) -> dict[str, Any]:
+    """A paired machine: here or away, and how it was reached."""
+    reading = m.presence.presence(peer.fingerprint)
+    said = m.announced.get(peer.fingerprint, {})
+    address = m.carrier.address(peer) or peer.address
+    return {
+        "name": peer.name,
+        "fingerprint": peer.fingerprint,
+        "short": peer.short,
+        "paired": True,
+        "legacy": False,
+        "whose": peer.whose,
+        "presence": reading.state,
+        "ms": round(reading.ms, 1) if reading.ms is not None else None,
+        "since": _seconds(reading.since),
+        "reached": m.ladder.reached_by(peer.fingerprint, address) or "",
+        "address": address,
+        "agents": len(said.get("capabilities", ())),
+        "waiting": waiting,
+        "trouble": m.troubles.get(peer.fingerprint) or m.outbox.trouble(peer.fingerprint),
+        "scopes": list(peer.scopes),
+        "offered": peer.offered,
+        "called": peer.called,
+        "paired_at": _seconds(peer.paired_at),
+        "seen_at": _seconds(peer.seen_at),
+    }
+
+
+def found_row(sighting: Sighting) -> dict[str, Any]:
+    """A machine that was announced nearby, and is not trusted."""
+    return {
+        "name": sighting.name,
+        "fingerprint": sighting.fingerprint,
+        "short": sighting.short,
+        "paired": False,
+        "legacy": False,
+        "presence": "found",
+        "reached": sighting.rung,
+        "address": join(sighting.addresses[0], sighting.port) if sighting.addresses else "",
+        "since": _seconds(sighting.at),
+    }
+
+
+def legacy_row(entry: Entry) -> dict[str, Any]:
+    """A published brainstem that was added by its address."""
+    return {
+        "name": entry.name or entry.host,
+        "fingerprint": "",
+        "short": "",
+        "paired": False,
+        "legacy": True,
+        "presence": "written down",
+        "reached": entry.rung,
+        "address": entry.url,
+    }
+
+
+def written_row(entry: Entry) -> dict[str, Any]:
+    """A machine whose address was written down, and that is neither trusted nor announced."""
+    return {
+        "name": entry.name,
+        "fingerprint": entry.fingerprint,
+        "short": entry.fingerprint[:4],
+        "paired": False,
+        "legacy": False,
+        "presence": "written down",
+        "reached": entry.rung,
+        "address": entry.address,
+    }
+
+
+def asking_row(attempt: Attempt, pairings: Pairings) -> dict[str, Any]:
+    """A pairing under way, or lately over."""
+    return attempt.row(pairings.now())
+
+
+def _seconds(microseconds: int) -> float | None:
+    return microseconds / 1e6 if microseconds else None

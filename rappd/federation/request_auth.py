@@ -1,0 +1,144 @@
+"""What a caller shows, and what it may do by that: certificate, token, passed-on capability, signature."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from functools import partial
+
+from msgspec.structs import replace
+
+from envelopes.envelope import CAP, HELP, SIG, Envelope
+from envelopes.errors import BadToken
+from envelopes.identity.capability_tokens import Grant
+from envelopes.identity.keys import IdentityKey
+from envelopes.identity.signatures import verify
+from neighborhoods.auth.authorization import Grants, effective
+from neighborhoods.auth.caller_auth import Bearer
+from neighborhoods.errors import UsedUp
+from neighborhoods.peer_store import PeerBook
+from neighborhoods.storage import IssuedToken
+from rappd.dispatch.context import Caller
+from rappd.store.inbox_rows import InboxRows
+from rappd.store.token_rows import TokenRows
+
+log = logging.getLogger(__name__)
+
+MOST_COUNTED = 4096
+WITHOUT_LIMIT = 1 << 53
+NOTED_EVERY = 60.0
+"""Seconds between two notes of when a token was last used."""
+
+STRANGER = Caller("federation", caps=())
+
+
+class Credentials:
+    """Asked for every request at the door for peers."""
+
+    def __init__(
+        self,
+        identity: IdentityKey,
+        book: PeerBook,
+        rows: TokenRows,
+        inbox: InboxRows,
+        revoked: dict[str, int],
+    ) -> None:
+        self._rows = rows
+        self._inbox = inbox
+        self.revoked = revoked
+        self._bearer = Bearer(identity.public, book.get, book.by_pin, revoked)
+        self._counting = asyncio.Lock()
+        self._counted: dict[tuple[str, str], None] = {}
+        self._used: dict[str, float] = {}
+        self._noting: set[asyncio.Task[bool]] = set()
+        self._grants = Grants(identity.public, revoked, book.was_revoked)
+
+    @classmethod
+    async def open(
+        cls, identity: IdentityKey, book: PeerBook, rows: TokenRows, inbox: InboxRows
+    ) -> Credentials:
+        """With what was taken back up to now."""
+        return cls(identity, book, rows, inbox, await rows.revoked())
+
+    def who(self, token: str, certificate: bytes | None) -> tuple[Caller, str]:
+        """The caller, and the name that its envelopes are from when they may not say so themselves.
+
+        Raises ``BadToken``, ``NotPaired``.
+        """
+        shown = self._bearer.who(token, certificate, time.time())
+        if shown is None:
+            return STRANGER, ""
+        if shown.peer is not None:
+            return Caller("federation", peer=shown.peer.fingerprint, caps=shown.peer.scopes), ""
+        self._was_used(shown.jti)
+        return Caller("federation", caps=shown.caps), f"{shown.name}_token-{shown.jti[:8]}"
+
+    async def armed(self, envelope: Envelope, caller: Caller) -> Caller:
+        """The caller with what its envelope shows beside: a signature, a capability that was passed on.
+
+        Its uses are counted by ``spend``, once it is clear that the HELP will be begun. Raises
+        ``BadSignature``, ``BadToken``.
+        """
+        signed, cap = envelope.extensions.get(SIG), envelope.extensions.get(CAP)
+        if signed is None and cap is None:
+            return caller
+        proven = caller.peer
+        if signed is not None:
+            signer = verify(envelope, time.time())
+            if proven and signer != proven:
+                raise BadToken("disagree")
+            proven = signer
+        if cap is None:
+            return caller
+        grant = self._grants.accept(cap, caller=proven, now=time.time())
+        spend = partial(self._spend, grant) if grant.uses else None
+        return replace(caller, peer=proven, caps=effective(caller.caps or (), [grant]), spend=spend)
+
+    async def _spend(self, grant: Grant, asked: Envelope) -> None:
+        """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUp``."""
+        key = (asked.sender, asked.id)
+        async with self._counting:
+            if key in self._counted or await self._inbox.find(*key, HELP) is not None:
+                return
+            for jti, limit in reversed(grant.uses.items()):
+                if not await self._rows.use(jti, limit, _now()):
+                    raise UsedUp("That permission was used as often as it may be.", do="Ask for a new one.")
+            self._counted[key] = None
+            while len(self._counted) > MOST_COUNTED:
+                del self._counted[next(iter(self._counted))]
+
+    async def issue(self, token: IssuedToken) -> None:
+        """Writes an issued token down."""
+        await self._rows.issue(token)
+
+    async def revoke(self, jti: str) -> None:
+        """Takes a token back, at once."""
+        at = _now()
+        await self._rows.revoke(jti, at)
+        self.revoked[jti] = at
+        self.forget(jti)
+
+    def forget(self, name: str) -> None:
+        """Drops what was verified by a ``jti`` or for a peer."""
+        self._bearer.forget(name)
+        self._grants.forget(name)
+
+    def _was_used(self, jti: str) -> None:
+        """Notes, once a minute at most, when an issued token was last shown."""
+        now = time.monotonic()
+        if now - self._used.get(jti, -NOTED_EVERY) < NOTED_EVERY:
+            return
+        self._used[jti] = now
+        task = asyncio.ensure_future(self._rows.use(jti, WITHOUT_LIMIT, _now()))
+        self._noting.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Task[bool]) -> None:
+        self._noting.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("when an access was used could not be noted: %s", error)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

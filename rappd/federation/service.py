@@ -1,0 +1,368 @@
+"""Other machines: everything this daemon holds for them, opened after the doors of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import ERROR, HELLO, Envelope, new_id
+from envelopes.identity.keys import IdentityKey
+from envelopes.problem import Problem
+from neighborhoods.delivery.pending_replies import WaitingCalls
+from neighborhoods.discovery.announcement import tame
+from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
+from neighborhoods.peer import Peer
+from neighborhoods.peer_store import PeerBook
+from neighborhoods.storage import EGG, WAITING
+from rappd.daemon.anchoring import Anchoring
+from rappd.daemon.home import Home
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Gate
+from rappd.errors import Conflict
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.components import Parts, TakesEggs
+from rappd.federation.crash_recovery import take_up
+from rappd.federation.handshake_client import say_hello
+from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.wiring import open_all
+from rappd.federation.witness import AnchorWitness
+from rappd.settings.load import Settings
+from rappd.store.inbox_rows import InboxRows
+from rappd.store.outbox_rows import OutboxRows
+from rappd.store.peer_rows import PeerRows
+from rappd.store.store import Store
+from rappd.store.token_rows import TokenRows
+from rappd.tenants.tenants import Tenants
+
+if TYPE_CHECKING:
+    from neighborhoods.discovery.address_resolver import Candidate
+    from neighborhoods.storage import Outgoing
+    from neighborhoods.transport.peer_connection import Answer
+
+log = logging.getLogger(__name__)
+
+DONE_KEPT_SECONDS = 8 * 86_400
+"""How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
+PROBE_SECONDS = 4.0
+"""Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
+PARTING_SECONDS = 1.0
+READY_SECONDS = 30.0
+TIDY_SECONDS = 6 * 3600.0
+
+
+class Machines(Parts):
+    """``ready`` is set once ``start`` is through. All calls come from the event loop."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        identity: IdentityKey,
+        name: str,
+        store: Store,
+        gate: Gate,
+        tenants: Tenants,
+        anchoring: Anchoring,
+    ) -> None:
+        self.home, self.settings, self.identity, self.name = home, settings, identity, name
+        self.store, self.gate, self.tenants = store, gate, tenants
+        self.id = own_id(identity.fingerprint)
+        self.port = 0
+        self.token_rows = TokenRows(store)
+        self.outbox_rows = OutboxRows(store)
+        self.inbox_rows = InboxRows(store)
+        self.book = PeerBook(PeerRows(store))
+        self.witness = AnchorWitness(anchoring, self.book)
+        self.waiting = WaitingCalls()
+        self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
+        self.announced: dict[str, dict[str, Any]] = {}
+        self.troubles: dict[str, str] = {}
+        """Why a peer that answers is not talked to, by fingerprint."""
+        self.eggs: TakesEggs | None = None
+        self.ready = asyncio.Event()
+        self._started = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(self, port: int) -> None:
+        """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
+        self.port = port
+        await open_all(self)
+        self._started = True
+        self.book.listen(self._peer_changed)
+        self._know_peers()
+        for peer in self.book.all():
+            self.presence.watch(peer.fingerprint, peer.seen_at)
+        try:
+            await self.witness.open()
+        except Problem as problem:
+            log.error("anchors of other machines cannot be read: %s", problem)
+        self.presence.start()
+        self.sightings.listen(self.presence.on_sighting)
+        if self.settings.on("peers.nearby"):
+            self.nearby.start()
+        await take_up(self)
+        await self._clear_up_eggs()
+        self.ready.set()
+        await self._catch_up()
+
+    async def available(self) -> Machines:
+        """Itself, once ``start`` is through. Raises ``Conflict`` when that takes too long."""
+        if self.ready.is_set():
+            return self
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self.ready.wait()
+        except TimeoutError:
+            raise Conflict("Other machines cannot be reached yet.", do="rappd logs") from None
+        return self
+
+    async def close(self) -> None:
+        """What was acknowledged is kept; what is under way goes on after the next start."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._started:
+            return
+        await self._hand_anchors()
+        await self.receiver.close()
+        await self.presence.close()
+        await self.nearby.close()
+        await self.outbox.stop()
+        await self.pairings.close()
+        await self.carrier.close()
+        await self.witness.close()
+
+    def caller(self, peer: Peer) -> Caller:
+        """A paired machine as the gate knows it."""
+        return Caller("federation", peer=peer.fingerprint, caps=peer.scopes)
+
+    def requests(self, peer: Peer) -> Answer:
+        """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""
+
+        async def answer(envelope: Envelope) -> Envelope | None:
+            now = self.book.get(peer.fingerprint)
+            if now is None or now.certificate != peer.certificate:
+                ended = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
+                return self.receiver.refuse(envelope, ended)
+            self.heard(peer.fingerprint, "")
+            armed = await self.credentials.armed(envelope, self.caller(now))
+            return await self.receiver.receive(envelope, armed, early=True)
+
+        return answer
+
+    def heard(self, fingerprint: str, address: str) -> None:
+        """A sign of life that proved its key."""
+        self.presence.heard_from(fingerprint)
+        if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
+            self.presence.hurry(fingerprint)  # it may trust this machine by now; what it can do is not known
+        self.outbox.heard_from(fingerprint)
+        if address and not self.book.was_seen(fingerprint, address):
+            self.spawn(self.book.seen(fingerprint, address))
+
+    async def candidates(self, peer: Peer) -> list[Candidate]:
+        """Where a peer may be."""
+        return await self.ladder.candidates(peer.fingerprint, peer.address)
+
+    def rappid(self) -> str:
+        """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
+        try:
+            found = orjson.loads(self.tenants.host.workspace.files.read("rappid.json", 1 << 20))
+            return str(found["rappid"])[:300]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+    async def probe(self, fingerprint: str) -> float:
+        """Says HELLO to a peer; milliseconds. Raises ``Problem`` when it is away, or refuses."""
+        peer = self.book.get(fingerprint)
+        if peer is None:
+            raise PeerAway("It is no peer any more.")
+        started = time.perf_counter()
+        offer = self.witness.offer(peer)
+        try:
+            reply = await self._say_hello(peer, offer, PROBE_SECONDS)
+        except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
+            self.troubles[fingerprint] = str(problem)
+            raise
+        self.troubles.pop(fingerprint, None)
+        if reply.verb != HELLO:
+            raise PeerAway(f"{peer.name} answered {reply.verb}.")
+        self.witness.offered(peer, offer)
+        self.told(fingerprint, reply.data)
+        return (time.perf_counter() - started) * 1000
+
+    async def ask_witnesses(self) -> list[dict[str, Any]]:
+        """The anchors of this machine that each machine of the same owner keeps."""
+
+        async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
+            reply = await self._say_hello(peer, more, PROBE_SECONDS)
+            if reply.verb != HELLO:
+                raise PeerAway(f"{peer.name} answered {reply.verb}.")
+            self.witness.offered(peer, more)
+            return reply.data
+
+        return await self.witness.ask(say)
+
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
+        """A peer said HELLO: what it can do is known anew."""
+        if "agents" in data:
+            self.told(fingerprint, {key: value for key, value in data.items() if key != "anchor"})
+        return self.witness.greeted(fingerprint, data)
+
+    def told(self, fingerprint: str, data: dict[str, Any]) -> None:
+        """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
+        peer, name = self.book.get(fingerprint), data.get("name")
+        if peer is None:
+            return
+        self.announced[fingerprint] = data
+        called = tame(name) if isinstance(name, str) else ""
+        if called not in ("", tame(peer.called)):
+            self.spawn(self.book.calls_itself(fingerprint, called))
+
+    def agents_changed(self) -> None:
+        """What this machine can do is another by now: peers on a line are told at once, others when they ask."""
+        if self.ready.is_set():
+            for peer in self.book.all():
+                if self.carrier.has_line(peer.fingerprint):
+                    self.presence.hurry(peer.fingerprint)
+
+    async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
+        """What whoever is at an address says of itself, and the certificate that it showed."""
+        hello = Envelope(new_id(), self.id, "broadcast", HELLO, {"capabilities": [], "name": self.name})
+        return await say_hello(address, encode(hello))
+
+    async def push(self, fingerprint: str, reply: Envelope) -> None:
+        """An answer that its asker did not wait for goes by the outbox."""
+        if self.book.get(fingerprint) is not None:
+            await self.outbox.put(fingerprint, reply, "an answer")
+
+    async def answered(self, fingerprint: str, reply: Envelope) -> bool:
+        """A DONE or ERROR came to this machine's own door."""
+        waited = self.waiting.answered(fingerprint, reply)
+        kept = await self.outbox.answered(fingerprint, reply)
+        return waited or kept
+
+    async def on_answer(self, row: Outgoing, reply: Envelope | None) -> None:
+        """Something of the outbox came to an end: it is written down on its thread, once."""
+        if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
+            return
+        told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
+        await self.gate.note(told, row.thread, late=True)
+
+    def over(self, row: Outgoing) -> None:
+        """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""
+        if row.verb == EGG:
+            self.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
+
+    def looks(self) -> object:
+        """Another value whenever a screen would show other machines differently: who is there, who asks."""
+        if not self.ready.is_set():
+            return ()
+        asking = tuple((one.id, one.state) for one in self.pairings.asking())
+        here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.book.all())
+        said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
+        found = hash(tuple((one.fingerprint, one.name) for one in self.sightings.machines()))
+        return self.book.version, asking, here, said, found
+
+    def spawn(self, work: Any) -> None:
+        """Runs ``work`` beside everything else; a failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
+        said = {**self.catalogue.hello(self.caller(peer)), **more}
+        hello = Envelope(new_id(), self.id, own_id(peer.fingerprint), HELLO, said)
+        return await self.carrier.probe(peer, encode(hello), wait=wait)
+
+    async def _hand_anchors(self) -> None:
+        """At a clean stop: those that are here get the newest anchor, if that takes no time."""
+
+        async def hand(peer: Peer, offer: dict[str, Any]) -> None:
+            with contextlib.suppress(Problem):
+                await self._say_hello(peer, offer, PARTING_SECONDS)
+
+        offers = [
+            (peer, offer)
+            for peer in self.book.all()
+            if self.presence.presence(peer.fingerprint).state == "here"
+            and (offer := self.witness.offer(peer, now=True))
+        ]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PARTING_SECONDS):
+                await asyncio.gather(*(hand(*one) for one in offers))
+
+    def _peer_changed(self, what: str, peer: Peer) -> None:
+        self._know_peers()
+        if what == "changed":
+            self.presence.hurry(peer.fingerprint)  # it may do other things now, and is told
+        elif what == "paired":
+            self.trust.pin(peer.certificate)
+            self.presence.watch(peer.fingerprint, peer.seen_at)
+            self.outbox.cleared(peer.fingerprint)
+        elif what == "revoked":
+            log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
+            self.spawn(self._unpin(peer.certificate))
+            self.credentials.forget(peer.fingerprint)
+            self.presence.forget(peer.fingerprint)
+            self.announced.pop(peer.fingerprint, None)
+            self.troubles.pop(peer.fingerprint, None)
+            self.spawn(self.carrier.part_from(peer.fingerprint))
+
+    def _know_peers(self) -> None:
+        peers = self.book.all()
+        self.ladder.remember({one.fingerprint: one.address for one in peers})
+        self.sightings.pin(one.fingerprint for one in peers)
+
+    async def _unpin(self, certificate: bytes) -> None:
+        await asyncio.to_thread(self.trust.unpin, certificate)
+        if self.book.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
+            await asyncio.to_thread(self.trust.pin, certificate)
+
+    async def _clear_up_eggs(self) -> None:
+        """What the end of the daemon left behind: bytes that no row waits for, and eggs that came half."""
+        try:
+            ids = await asyncio.to_thread(self.outgoing_eggs.ids)
+            rows = [row for id in ids for row in await self.outbox_rows.find_outgoing(id)]
+            waiting = {row.id for row in rows if row.state in WAITING}
+            await asyncio.to_thread(self.outgoing_eggs.keep_only, waiting)
+            if self.eggs is not None:
+                await self.eggs.clear_up()
+        except OSError as error:  # what is in the way is told, and stops nothing else
+            log.warning("left-over eggs could not be cleared up: %s", error)
+
+    async def _catch_up(self) -> None:
+        await self.tenants.host.ready.wait()
+        by_prefix = {peer.prefix: self.caller(peer) for peer in self.book.all()}
+        rows: list[tuple[str, bytes]] = [
+            (row.state, row.body) for row in await self.inbox_rows.unfinished() if row.body
+        ]
+        await self.receiver.resume(by_prefix.get, rows)
+        await self.outbox.resume()
+        self.spawn(self._tidy())
+
+    async def _tidy(self) -> None:
+        """Forgets, now and then, what nobody asks for any more."""
+        while True:
+            at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
+            await self.inbox_rows.forget_before(at)
+            await self.outbox_rows.forget_before(at)
+            await asyncio.sleep(TIDY_SECONDS)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work for another machine failed", exc_info=error)
+
+
+def _unanswered(row: Outgoing) -> dict[str, Any]:
+    """Why a row of the outbox ended without an answer."""
+    if row.state == "dropped":
+        return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
+    return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}

@@ -1,0 +1,82 @@
+"""Makes the parts that serve other machines and ties them together; what is heavy is imported here, after the start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from rappd.federation.components import Parts
+
+_MOST_PAIRING_SECONDS = 600
+
+
+async def open_all(m: Parts) -> None:
+    """Sets every part; the book is read already. The door for peers opens afterwards."""
+    await asyncio.to_thread(_import)
+    from neighborhoods.auth.tls import ServerTrust
+    from neighborhoods.delivery.egg_sender import EggSender
+    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.discovery.address_resolver import Ladder
+    from neighborhoods.discovery.discovered_nodes import Sightings
+    from neighborhoods.discovery.mdns_service import Nearby
+    from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.presence import Presence
+    from neighborhoods.pairing.service import Pairings
+    from neighborhoods.transport.connector import Ways
+    from neighborhoods.transport.peer_client import Carrier
+    from rappd.federation.advertised_capabilities import Catalogue
+    from rappd.federation.inbound import Receiver
+    from rappd.federation.node_identity import material
+    from rappd.federation.pairing_adapter import pairing_parts
+    from rappd.federation.request_auth import Credentials
+
+    m.material = await asyncio.to_thread(material, m.home, m.identity)
+    pins = [peer.certificate for peer in m.book.all()]
+    m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
+    m.credentials = await Credentials.open(m.identity, m.book, m.token_rows, m.inbox_rows)
+    introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
+    m.catalogue = Catalogue(m.tenants, m.name, introduction)
+    m.receiver = Receiver(
+        m.gate,
+        m.tenants,
+        m.catalogue,
+        m.identity.fingerprint,
+        answered=m.answered,
+        push=m.push,
+        greeted=m.greeted,
+    )
+    m.sightings = Sightings()
+    trial = m.settings.on("peers.loopback")
+    m.written = PeersFile(
+        m.home.root / "peers.json", environment=os.environ.get("BRAINSTEM_PEERS", ""), allow_loopback=trial
+    )
+    m.nearby = Nearby(
+        m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
+    )
+    m.ladder = Ladder(m.sightings, m.written, m.nearby)
+    m.presence = Presence(m.probe)
+    m.carrier = Carrier(
+        Ways(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
+    )
+    m.outbox = Outbox(
+        m.outbox_rows,
+        m.carrier,
+        clock=lambda: time.time_ns() // 1000,
+        book=m.book.get,
+        on_answer=m.on_answer,
+        on_over=m.over,
+        eggs=EggSender(m.carrier, m.outgoing_eggs.path),
+        verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
+    )
+    m.pairings = Pairings(
+        m.identity,
+        lambda: introduction,
+        *pairing_parts(m.book, m.ladder),
+        known=lambda name: None,
+        within=min(max(1, m.settings.number("peers.pairing_seconds")), _MOST_PAIRING_SECONDS),
+    )
+
+
+def _import() -> None:
+    """In a thread, so that nobody waits for it."""

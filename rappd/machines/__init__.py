@@ -1,1 +1,0 @@
-"""Other machines, as this daemon lives with them: what it takes in, what it sends, whom it trusts."""

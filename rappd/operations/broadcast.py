@@ -1,0 +1,151 @@
+"""Asking several machines at once: the first that gets it done, or all within a time; and HELLO to all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, new_id
+from neighborhoods.delivery.broadcast import Heard, first_done, gather_all, hello_all
+from neighborhoods.errors import PeerAway
+from neighborhoods.peer import Peer
+from rappd.errors import Mistyped, NotFound
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.service import PROBE_SECONDS, Machines
+from rappd.operations.calls import LONGEST_WAIT, CallVerbs, call_data, failed
+from rappd.tenants.tenant import HOST
+
+MOST_AT_ONCE = 100
+EVERYBODY = "all"
+_SPARE_SECONDS = 15.0  # so that who is asked does not say "later" before nobody waits any more
+
+Which = Literal["first", "all"]
+
+
+class BroadcastVerbs:
+    """``rappd call --first``, ``rappd call --all`` and ``rappd peers hello``."""
+
+    def __init__(self, machines: Machines, calls: CallVerbs) -> None:
+        self._machines = machines
+        self._calls = calls
+
+    async def call(
+        self,
+        which: Which,
+        selectors: Sequence[str],
+        *,
+        text: str = "",
+        agent: str = "",
+        args: dict[str, Any] | None = None,
+        twin: str = "",
+        wait: float = 30.0,
+    ) -> dict[str, Any]:
+        """``{"calls": [as of a single call], "winner": a name or None}``, in the order asked.
+
+        ``state``: done, failed (it said so), away, late (``wait`` passed), stopped (another was faster). Who
+        is late or not needed is told to stop. Nothing of it is queued: what comes late is worth nothing.
+        """
+        m = await self._ready()
+        peers = self._peers(selectors)
+        wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
+        asked = {
+            peer.fingerprint: self._calls.begin(
+                peer, call_data(text, agent, args, [] if twin else self._announced(peer)), twin=twin
+            )
+            for peer in peers
+        }
+        started = time.monotonic()
+
+        async def ask(peer: Peer) -> Envelope:
+            return await self._calls.ask(peer, asked[peer.fingerprint], wait=wait + _SPARE_SECONDS)
+
+        async def cancel(peer: Peer) -> None:
+            await self._calls.cancel(peer.fingerprint, asked[peer.fingerprint].id)
+
+        if which == "first":
+            outcome = await first_done(peers, ask, cancel, wait)
+            winner, heard = outcome.winner, outcome.heard
+        else:
+            winner, heard = None, await gather_all(peers, ask, wait, cancel=cancel)
+        rows = [self._settled(one, asked[one.peer.fingerprint], started) for one in heard]
+        calls = [row for row, _ in rows]
+        await asyncio.gather(*(m.gate.note(end, end.thread, workspace=HOST) for _, end in rows))
+        return {"calls": calls, "winner": winner.peer.name if winner else None}
+
+    async def hello(self) -> dict[str, Any]:
+        """Says HELLO to every peer; ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``."""
+        m = await self._ready()
+
+        async def say(peer: Peer) -> Envelope:
+            said = m.catalogue.hello(m.caller(peer))
+            hello = Envelope(new_id(), m.id, own_id(peer.fingerprint), HELLO, said)
+            reply = await m.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+            if reply.verb == HELLO:
+                m.told(peer.fingerprint, reply.data)
+            return reply
+
+        heard = await hello_all(m.book.all(), say, within=PROBE_SECONDS + 1)
+        return {"hello": [_hello_row(one) for one in heard]}
+
+    async def _ready(self) -> Machines:
+        async with asyncio.timeout(30):
+            await self._machines.ready.wait()
+        return self._machines
+
+    def _peers(self, selectors: Sequence[str]) -> list[Peer]:
+        """Whom that means, each once. Raises ``NoSuchPeer``, ``NotFound``, ``Mistyped``."""
+        book = self._machines.book
+        if list(selectors) == [EVERYBODY] and book.named(EVERYBODY) is None:
+            found = book.all()
+            if not found:
+                raise NotFound("No machine is paired with this one.", do="rappd peers pair NAME")
+        else:
+            found = list({peer.fingerprint: peer for peer in map(book.find, selectors)}.values())
+        if not found:
+            raise Mistyped("Whom?", do='rappd call --first PEER,PEER "…"')
+        if len(found) > MOST_AT_ONCE:
+            raise Mistyped(f"{len(found)} machines at once are too many.", do=f"At most {MOST_AT_ONCE}.")
+        return found
+
+    def _announced(self, peer: Peer) -> list[Any]:
+        agents = self._machines.announced.get(peer.fingerprint, {}).get("agents")
+        return agents if isinstance(agents, list) else []
+
+    def _settled(self, heard: Heard, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
+        """What came of one: its row, and what is written down on its thread."""
+        end, state = heard.reply, "done"
+        if heard.outcome == "not_needed":
+            state, end = "stopped", asked.refusal(499, "Stopped: another was faster.", "stopped")
+        elif heard.outcome == "late" or (end is not None and end.verb == ACK):
+            state, end = "late", asked.refusal(499, "Stopped: it took too long.", "late")
+        elif end is None:
+            away = heard.outcome == "failed" and isinstance(heard.problem, PeerAway)
+            state = "away" if away else "failed"
+            end = failed(asked, heard.problem or PeerAway(heard.trouble))
+        elif end.verb == ERROR:
+            state = "failed"
+        row = self._calls.row(heard.peer, asked, state, started, reply=end)["call"]
+        return {**row, "seconds": round(heard.seconds, 3)}, replace(
+            end, id=asked.id, extensions={**end.extensions, THREAD: asked.thread}
+        )
+
+
+def _hello_row(heard: Heard) -> dict[str, Any]:
+    reply = heard.reply if heard.outcome == "answered" else None
+    agents = reply.data.get("agents") if reply is not None else None
+    return {
+        "name": heard.peer.name,
+        "fingerprint": heard.peer.fingerprint,
+        "short": heard.peer.short,
+        "answered": reply is not None,
+        "ms": round(heard.seconds * 1000, 1) if reply is not None else None,
+        "agents": len(agents) if isinstance(agents, list) else 0,
+        "trouble": ""
+        if reply is not None
+        else (heard.trouble or f"{heard.peer.name} did not answer in time."),
+    }

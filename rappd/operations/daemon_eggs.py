@@ -1,0 +1,235 @@
+"""Eggs while the daemon runs: what is packed or hatched sleeps or is told, and other turns go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from envelopes.problem import Problem
+from rappd.errors import Mistyped, NotFound
+from rappd.operations.egg_download import fetch_egg
+from rappd.operations.egg_packing import Order, Progress
+from rappd.operations.eggs import EggVerbs
+from rappd.operations.pending_eggs import WaitingEggs
+from rappd.operations.sealed_eggs import unsealed
+from rappd.store.store import Store
+from rappd.tenants.tenants import Tenants
+
+log = logging.getLogger(__name__)
+
+Tell = Callable[[], Awaitable[None]]
+"""Looks at the host's agent files anew and tells whoever watches."""
+
+
+class LivingEggs:
+    """``EggVerbs`` for the event loop: each verb runs in a thread, around twins that are awake.
+
+    An egg that is planned or hatched is first copied to ``waiting``. A hatching goes on to its end when
+    whoever asked for it leaves: he may be an agent of the very twin that has to sleep for it.
+    """
+
+    def __init__(self, verbs: EggVerbs, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
+        self.verbs = verbs
+        self.waiting = WaitingEggs(tenants.places.eggs / ".waiting")
+        self._tenants = tenants
+        self._store = store
+        self._refresh_host = refresh_host
+        self._hatching = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        """Returns when what is under way has come to its end."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def pack(self, order: Order, progress: Progress | None = None) -> dict[str, Any]:
+        """See ``EggVerbs.pack``; what was said up to now is in it."""
+        if order.into:
+            order = replace(order, into=str(whole_path(order.into)))
+        await self._store.flush()
+        return await asyncio.to_thread(self.verbs.pack, order, progress=progress)
+
+    async def plan(
+        self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
+    ) -> dict[str, Any]:
+        """See ``EggVerbs.plan``; ``id`` names the copy that was planned, and waits."""
+        async with self._taken_in(path, expect_sha256) as kept:
+            planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=overwrite)
+        return {"id": self.waiting.id_of(kept), **planned}
+
+    async def hatch(
+        self,
+        path: Path,
+        *,
+        overwrite: Iterable[str] = (),
+        approved: str = "",
+        source: str = "",
+        expect_sha256: str = "",
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """See ``EggVerbs.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
+
+        async def hatch() -> dict[str, Any]:
+            async with (
+                self._taken_in(path, expect_sha256) as kept,
+                self._resting(await asyncio.to_thread(self.verbs.key_of, kept)),
+            ):
+                done = await asyncio.to_thread(
+                    self.verbs.hatch,
+                    kept,
+                    overwrite=overwrite,
+                    approved=approved,
+                    source=source or path.name,
+                    progress=progress,
+                )
+            await asyncio.to_thread(self.waiting.discard, kept)
+            return done
+
+        return await self._to_the_end(hatch())
+
+    async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
+        """See ``EggVerbs.rollback``; a twin that is awake, and still lives here, is woken again."""
+
+        async def rollback() -> dict[str, Any]:
+            async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
+                return await asyncio.to_thread(self.verbs.rollback, receipt, even_if_changed=even_if_changed)
+
+        return await self._to_the_end(rollback())
+
+    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A verb by its name, for agents: ``eggs.<verb>`` of ``utils.host``."""
+        text = {key: value for key, value in given.items() if isinstance(value, str)}
+        match verb:
+            case "pack":
+                return await self.pack(
+                    Order(
+                        twin=text.get("twin", ""),
+                        form=text.get("form", ""),
+                        item=text.get("item", ""),
+                        into=text.get("into", ""),
+                        exclude_memory=given.get("exclude_memory") is True,
+                    )
+                )
+            case "receipts":
+                return await asyncio.to_thread(self.verbs.receipts)
+            case "rollback":
+                return await self._rollback_once_answered(text.get("receipt", ""))
+            case "inspect" | "plan" | "hatch":
+                return await self._with_egg(verb, text, given.get("overwrite"))
+        raise NotFound(f'There is no operation "eggs.{verb[:40]}".')
+
+    async def _with_egg(self, verb: str, text: Mapping[str, str], overwrite: Any) -> dict[str, Any]:
+        expected = text.get("expect_sha256", "")
+        url = text.get("url", "")
+        chosen = [one for one in overwrite if isinstance(one, str)] if isinstance(overwrite, list) else []
+        if url:
+            path = await fetch_egg(url, self.waiting, expect_sha256=expected)
+        else:
+            path = whole_path(text.get("path", ""))
+        try:
+            if verb == "inspect":
+                return await asyncio.to_thread(self.verbs.inspect, path)
+            if verb == "plan":
+                return await self.plan(path, chosen, expect_sha256=expected)
+            return await self._hatch_once_answered(
+                path,
+                overwrite=chosen,
+                approved=text.get("approved", ""),
+                source=text.get("source") or url or path.name,
+                expect_sha256=expected,
+            )
+        except Problem:
+            if url:
+                await asyncio.to_thread(self.waiting.discard, path)
+            raise
+
+    async def _hatch_once_answered(self, path: Path, *, expect_sha256: str, **how: Any) -> dict[str, Any]:
+        """``hatch``; but it may be an agent of the very twin that asks, and a twin that is talking answers
+        first. Then nothing is known of a receipt yet."""
+        async with self._taken_in(path, expect_sha256) as kept:
+            key = await asyncio.to_thread(self.verbs.key_of, kept)
+            if not key or not self._tenants.is_answering(key):
+                return await self.hatch(kept, **how)
+            planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=how["overwrite"])
+        name = planned["plan"]["egg"]["name"]
+        what = f"the hatching of {name} ({self.waiting.id_of(kept)[:12]})"
+        self._tenants.once_answered(key, what, partial(self.hatch, kept, **how))
+        return {
+            "hatched": {"key": key, "name": name, "receipt": ""},
+            "message": f"{name} hatches as soon as it has answered. Then: rappd egg hatchings",
+        }
+
+    async def _rollback_once_answered(self, receipt: str) -> dict[str, Any]:
+        key = await asyncio.to_thread(self.verbs.key_of_hatching, receipt)
+        if not key or not self._tenants.is_answering(key):
+            return await self.rollback(receipt)
+        self._tenants.once_answered(key, f"the rollback of {receipt}", partial(self.rollback, receipt))
+        return {"message": f"{receipt} is taken back as soon as the twin has answered."}
+
+    async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        task = asyncio.ensure_future(self._alone(work))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()):  # whoever asked may have left
+            log.info("an egg: %s", error)
+
+    async def _alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        async with self._hatching:
+            done = await work
+        await self._refresh_host()
+        return done
+
+    @asynccontextmanager
+    async def _taken_in(self, path: Path, expect_sha256: str) -> AsyncIterator[Path]:
+        """A copy of an egg; when the block fails, it is gone again. One that waits already stays."""
+        egg = await asyncio.to_thread(unsealed, path, self.verbs.home, self.waiting)
+        kept = await asyncio.to_thread(self.waiting.take_in, egg, expect_sha256=expect_sha256)
+        try:
+            yield kept
+        except BaseException:
+            if kept != path:
+                await asyncio.to_thread(self.waiting.discard, kept)
+            raise
+
+    @asynccontextmanager
+    async def _resting(self, key: str) -> AsyncIterator[None]:
+        """Nothing of a twin runs meanwhile. ``key`` "" is nobody."""
+        if not key:
+            yield
+            return
+        was_awake = self._tenants.presence(key).awake
+        try:
+            async with self._tenants.apart(key):
+                await self._tenants.stop(key, hold_port=was_awake)
+                yield
+        finally:
+            if was_awake:
+                await self._wake_again(key)
+
+    async def _wake_again(self, key: str) -> None:
+        """Wakes a twin on the port that was held for it, if it still lives here."""
+        try:
+            if (self._tenants.places.active(key) / "rappid.json").exists():
+                await self._tenants.boot(key)
+        except Problem as problem:  # hatched is hatched; that it sleeps is seen in the list
+            log.warning("%s sleeps on: %s", key, problem)
+        finally:
+            self._tenants.let_go_port(key)
+
+
+def whole_path(text: str) -> Path:
+    """A path on this machine that does not depend on where one stands. Raises ``Mistyped``."""
+    path = Path.home() / text[2:] if text.startswith("~/") else Path(text)
+    if "\0" in text or not path.is_absolute():
+        raise Mistyped("Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg.")
+    return path

@@ -1,0 +1,101 @@
+"""Eggs from the web: fetched whole into a file of the home, compared with the hash that is known of them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import aiohttp
+import orjson
+
+from rappd.errors import Mistyped, RappdError
+from rappd.operations.pending_eggs import WaitingEggs, new_file
+from twins.errors import BadEggError
+from twins.installer.errors import from_disk
+
+MAX_BYTES = 2 << 30
+_CHUNK = 1 << 20
+_TIMES = aiohttp.ClientTimeout(total=900, connect=15, sock_read=30)
+_SIDECAR_BYTES = 1 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class EggUnreachable(RappdError):
+    """The address of an egg does not answer, or answers something else."""
+
+    code = "unreachable"
+    status = 502
+
+
+async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") -> Path:
+    """The file that ``url`` (http or https) gives, among the eggs that wait. It is only as trusted as what
+    signs it.
+
+    ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
+    (the published hub's shape). Raises ``EggUnreachable``, ``BadEggError`` on another hash, ``Mistyped``,
+    ``DiskFullError``.
+    """
+    if not re.match(r"https?://[^\s]+$", url):
+        raise Mistyped(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
+    wanted = expect_sha256.lower()
+    if wanted and not _SHA256.fullmatch(wanted):
+        raise Mistyped("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
+    part = await asyncio.to_thread(waiting.part)
+    try:
+        async with aiohttp.ClientSession(timeout=_TIMES, trust_env=True) as session:
+            if not wanted and re.search(r"/eggs/[^/?#]+\.egg$", url):
+                wanted = await _beside(session, url)
+            digest = await _download(session, url, part)
+        if wanted and digest != wanted:
+            raise BadEggError("The egg at that address is not the one that is expected; nothing was written.",
+                         do="Ask whoever offers it.")  # fmt: skip
+        return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise EggUnreachable(
+            f"{url[:120]} does not answer.", do="Check the address and the network."
+        ) from error
+    except OSError as error:
+        raise from_disk(error, _name(url)) from error
+    finally:
+        await asyncio.to_thread(part.unlink, missing_ok=True)
+
+
+async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str:
+    digest, size = hashlib.sha256(), 0
+    async with session.get(url) as response:
+        if response.status != 200:
+            raise EggUnreachable(f"{url[:120]} answered {response.status}.", do="Check the address.")
+        with await asyncio.to_thread(new_file, part) as file:
+            async for chunk in response.content.iter_chunked(_CHUNK):
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise BadEggError(f"The egg has more than {MAX_BYTES >> 30} GB.", do="Fetch it by hand.")
+                await asyncio.to_thread(file.write, chunk)
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+async def _beside(session: aiohttp.ClientSession, url: str) -> str:
+    """The SHA-256 that the entry beside the egg tells; "" when there is none."""
+    raw = bytearray()
+    async with session.get(url.removesuffix(".egg") + ".json") as response:
+        if response.status != 200:
+            return ""
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            raw += chunk
+            if len(raw) > _SIDECAR_BYTES:
+                return ""
+    try:
+        found = orjson.loads(bytes(raw))
+    except orjson.JSONDecodeError:
+        return ""
+    told = found.get("sha256") if isinstance(found, dict) else None
+    digest = told.lower() if isinstance(told, str) else ""
+    return digest if _SHA256.fullmatch(digest) else ""
+
+
+def _name(url: str) -> str:
+    return unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2] or "an egg"

@@ -1,0 +1,107 @@
+"""Merging, the Dream Catcher's way: two eggs of one being into one, documents into one, deltas into a state."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envelopes.identity.keys import IdentityKey
+from twins.cartridges.json_documents import MAX_BYTES, Document, parse
+from twins.eggs.parsed_egg import Destination
+from twins.eggs.readers.detect import open_egg
+from twins.eggs.writers.formats import EggFormat, EggMaker
+from twins.errors import BadCartridgeError, NoSuchFileError
+from twins.installer.signers import Signers
+
+if TYPE_CHECKING:
+    from twins.merge.deltas import MergedState
+
+
+def merge_eggs(
+    base: Path | None,
+    ours: Path,
+    theirs: Path,
+    into: Path,
+    *,
+    key: IdentityKey,
+    signers: Signers,
+    maker: EggMaker,
+    allow: frozenset[str] = frozenset(),
+    overwrite: bool = False,
+    at: datetime | None = None,
+) -> dict[str, Any]:
+    """Writes the egg of both lives ``into`` a file and answers ``{"merged": {…report, path, sha256, …}}``.
+
+    Signed by ``key`` unless it holds code that neither this house nor a trusted signer has signed: then it is
+    whole, unsigned, and its code is read before it runs. Raises ``TwinConflictError`` for two beings, ``BadEggError``,
+    ``SecretsFoundError``; nothing is written then.
+    """
+    from twins.eggs.writers.pack import pack  # brings the archive writer along
+    from twins.merge.egg_merge import merge
+
+    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    trusted = [key.fingerprint, *(one.fingerprint for one in signers.listing())]
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        eggs = [None if path is None else held.enter_context(open_egg(path)) for path in (base, ours, theirs)]
+        staged = Path(held.enter_context(tempfile.TemporaryDirectory(dir=into.parent, prefix=".merging-")))
+        assert eggs[1] is not None
+        assert eggs[2] is not None
+        merged = merge(eggs[0], eggs[1], eggs[2], staged, at=moment, trusted=trusted)
+        signed = not merged.report.foreign_code
+        done = pack(
+            merged.workspace,
+            into,
+            form=EggFormat.TWIN if eggs[1].destination is Destination.TWIN else EggFormat.BRAINSTEM,
+            at=moment,
+            key=key if signed else None,
+            maker=maker,
+            conversations=merged.conversations,
+            allow=allow,
+            overwrite=overwrite,
+        )
+    return {
+        "merged": {
+            **merged.report.as_json(),
+            "path": str(done.path),
+            "size": done.size,
+            "sha256": done.sha256,
+            "files": done.files,
+            "signed": signed,
+        }
+    }
+
+
+def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Document, list[dict[str, Any]]]:
+    """Two versions of a JSON document as one, and its contradictions ``{"at", "lost"}``: the value not taken.
+
+    Raises ``BadCartridgeError`` for what is no object, ``TwinConflictError`` for two beings.
+    """
+    from twins.merge.json_merge import merge
+
+    joined = merge(None if base is None else _document(base), _document(ours), _document(theirs))
+    return joined.document, [{"at": at, "lost": lost} for at, lost in joined.contradictions]
+
+
+def add_deltas(state: Path, deltas: Sequence[Path]) -> MergedState:
+    """The state with the deltas in it, and what of them is not. Raises ``BadCartridgeError``."""
+    from twins.merge.deltas import add
+
+    return add(_document(state), [_document(path) for path in deltas])
+
+
+def _document(path: Path) -> Document:
+    try:
+        with path.open("rb") as file:
+            octets = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise NoSuchFileError(f'There is no file "{path}".', do="Look at the path.") from error
+    except OSError as error:
+        raise BadCartridgeError(
+            f"{path.name} cannot be read: {error.strerror}.", do="Look at the file."
+        ) from error
+    return parse(octets, name=path.name)

@@ -1,0 +1,121 @@
+"""Eggs between machines: packed for a peer, sent to it by the outbox, and what arrived from one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from envelopes.codecs import emergence
+from envelopes.envelope import Envelope, new_id
+from neighborhoods.errors import PeerFailed, PeerRefused
+from neighborhoods.peer import Peer
+from neighborhoods.storage import EGG, Outgoing
+from rappd.errors import NotFound
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.service import Machines
+from rappd.operations.daemon_eggs import LivingEggs
+from rappd.operations.egg_packing import Order
+from rappd.operations.received_eggs import ArrivedEggs
+from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
+from rappd.store.egg_rows import EggRows
+from twins.workspace.bonds import record_event
+
+TURN_SECONDS = 20.0
+"""So long who sends an egg waits for its turn behind others to the same machine."""
+
+
+class EggPassing(ArrivedEggs):
+    """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
+
+    def __init__(self, machines: Machines, eggs: LivingEggs) -> None:
+        super().__init__(machines.home, eggs, EggRows(machines.store))
+        self._machines = machines
+
+    async def pack_for(self, order: Order, selector: str) -> dict[str, Any]:
+        """Packs what ``order`` says and seals it for a peer; only that machine can open the result.
+
+        For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
+        """
+        await self._machines.available()
+        peer = self._machines.book.find(selector)
+        await asyncio.to_thread(self._note_handover, order, peer)
+        wanted = order.into
+        done = await self._eggs.pack(replace(order, into=wanted.removesuffix(SUFFIX)))
+        plain = Path(done["packed"]["path"])
+        sealed = await asyncio.to_thread(sealed_for, plain, peer.sealing_key)
+        await asyncio.to_thread(plain.unlink)
+        size = (await asyncio.to_thread(sealed.stat)).st_size
+        packed = {**done["packed"], "path": str(sealed), "size": size, "for": peer.name}
+        return {"packed": packed, "message": f"{packed['name']} is packed for {peer.name}: {sealed}."}
+
+    async def send(self, path: Path, selector: str) -> dict[str, Any]:
+        """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.
+
+        ``{"sent": {"state", …}}``: done, the peer has it; queued, it goes by itself, and ``why`` says what it
+        waits for. Raises ``BadEggError`` and its kin for what is none, ``PeerFailed`` when the peer does not take
+        it, ``PeerRefused`` when nothing can go there; then nothing waits.
+        """
+        m = self._machines
+        await m.available()
+        peer = m.book.find(selector)
+        if not await asyncio.to_thread(path.is_file):
+            raise NotFound(f"There is no file {path}.", do="Look at the path.")
+        sealed = await asyncio.to_thread(is_sealed_file, path)
+        if not sealed:  # what waits for days should not turn out to be no egg then
+            await asyncio.to_thread(self._eggs.verbs.inspect, path)
+        name = path.name.removesuffix(SUFFIX)
+        note = Envelope(new_id(), m.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
+        row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
+        return await self._told(peer, name, await m.outbox.try_now(row, within=TURN_SECONDS))
+
+    async def _queue(self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str) -> Outgoing:
+        """The row of the outbox; its bytes are on the disk before it."""
+        m = self._machines
+        seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
+        try:
+            await asyncio.to_thread(m.outgoing_eggs.stage, note.id, path, recipient)
+            await m.outbox.put(peer.fingerprint, note, name[:120], seconds)
+            row = await m.outbox_rows.by_id(peer.fingerprint, note.id)
+        except BaseException:
+            await asyncio.to_thread(m.outgoing_eggs.remove, note.id)
+            raise
+        assert row is not None
+        return row
+
+    async def _told(self, peer: Peer, name: str, row: Outgoing) -> dict[str, Any]:
+        m = self._machines
+        if row.state == "failed":
+            raise PeerFailed(
+                row.trouble or f"{peer.name} did not take the egg.", do="Ask its owner; nothing waits."
+            )
+        if row.state in ("queued", "delivered") and m.outbox.stopped(peer.fingerprint, eggs=True):
+            await m.outbox.drop(row.id)
+            raise PeerRefused(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
+        sent: dict[str, Any] = {
+            "peer": peer.name,
+            "name": name,
+            "state": "done" if row.state == "done" else "queued",
+            "outbox": row.id,
+            "id": "",
+        }
+        if row.state == "done":
+            arrived = emergence.decode(row.answer, max_bytes=len(row.answer)).data["arrived"]
+            sent |= {"id": str(arrived.get("id", ""))[:64], "size": arrived.get("size", 0)}
+        else:
+            sent |= {"why": row.trouble, "expires": row.expires_at / 1e6}
+        return {"sent": sent}
+
+    def _note_handover(self, order: Order, peer: Peer) -> None:
+        m = self._machines
+        if order.item:
+            return  # one agent has no life of its own to write into
+        workspace = m.tenants.host.workspace
+        if order.twin:
+            from twins.lifecycle.lookup import find_active
+
+            workspace = find_active(m.tenants.places, order.twin).workspace
+        note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"
+        record_event(workspace, "launch", note=note)

@@ -1,0 +1,63 @@
+"""What the verbs on eggs answer: a plan, a hatching, an egg laid out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rappd.daemon.home import Home
+from rappd.operations.signer_trust import standing
+from twins.eggs.parsed_egg import ParsedEgg, Role
+from twins.installer.installer import HatchResult
+from twins.installer.planning import Action, Plan
+
+
+def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
+    """What an egg is, and what whoever signed it is to this home."""
+    from twins.eggs.readers.inspect import inspect
+
+    egg = inspect(opened)["egg"]
+    found = standing(home, egg["signer"])
+    return {"egg": {**egg, "standing": found["standing"], "signer_name": found["name"]}}
+
+
+def planned(plan: Plan) -> dict[str, Any]:
+    """The plan for a screen, with what only the egg itself tells besides."""
+    opened, body = plan.opened, plan.as_json()
+    return {
+        **body,
+        "egg": {**body["egg"], "file": opened.file, "packed_on": host_of(opened)},
+        "seal": {**body["seal"], "listed": opened.seal.listed},
+    }
+
+
+def hatched(done: HatchResult, opened: ParsedEgg) -> dict[str, Any]:
+    key = done.receipt.key if done.receipt else opened.key
+    return {
+        "hatched": {**done.as_json(), "key": key, "name": opened.name},
+        "message": _hatched_text(done, opened.name),
+    }
+
+
+def _hatched_text(done: HatchResult, name: str) -> str:
+    if done.receipt is None:
+        return done.answer or f"{name} is here already; nothing had to be written."
+    plan = done.plan
+    stayed = sum(not row.same for row in plan.of(Action.KEEP))
+    text = f"{name} hatched: {len(plan.placed)} files" + (f", {stayed} of yours stayed." if stayed else ".")
+    if plan.quarantined:
+        what = "files" if any(row.role is Role.ENV for row in plan.quarantined) else "code files"
+        text += f" {len(plan.quarantined)} {what} are quarantined until you approve them."
+    return f"{text} Undo: rappd egg rollback {done.receipt.id}"
+
+
+def host_of(opened: ParsedEgg) -> str:
+    """The machine that packed an egg, as its signed manifest says."""
+    host = opened.manifest.get("host")
+    return " ".join(host.split())[:60] if isinstance(host, str) and opened.seal.signer else ""
+
+
+def extracted(opened: ParsedEgg, into: Path) -> dict[str, Any]:
+    from twins.eggs.extracting import lay_out
+
+    return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}

@@ -1,0 +1,228 @@
+"""Eggs that peers sent: received whole or not at all, looked at, and kept until their owner hatches them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from neighborhoods.peer import Peer
+from rappd.daemon.home import Home
+from rappd.daemon.rate_limit import TooMany
+from rappd.errors import Mistyped, NotFound
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.outgoing_eggs import MOST_BYTES, on_disk
+from rappd.operations.daemon_eggs import LivingEggs
+from rappd.operations.pending_eggs import WaitingEggs, new_file
+from rappd.operations.sealed_eggs import unsealed
+from rappd.store.egg_rows import EggRows
+from twins.installer.errors import from_disk
+from twins.workspace.workspace import write_atomically
+
+log = logging.getLogger(__name__)
+
+MOST_OF_ONE_PEER = 20
+"""Eggs that wait, and that come in."""
+KEEP_SECONDS = 30 * 86_400.0
+SILENT_SECONDS = 60.0
+"""An egg of which nothing comes for so long comes no more."""
+_NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
+
+
+class ArrivedEggs:
+    """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
+
+    def __init__(self, home: Home, eggs: LivingEggs, rows: EggRows) -> None:
+        self._home = home
+        self._eggs = eggs
+        self._answers = rows
+        self._folder = home.root / "eggs" / ".arrived"
+        self._kept = WaitingEggs(self._folder, keep_seconds=KEEP_SECONDS)
+        self._coming: dict[tuple[str, str], _Coming] = {}
+        self._counting = asyncio.Lock()
+
+    async def clear_up(self) -> None:
+        """Throws away what was half here when the daemon ended. Before anything comes in."""
+        await asyncio.to_thread(self._clear_up)
+
+    async def received(self, peer: Peer, id: str) -> dict[str, Any]:
+        """What became of an egg that a peer sent under that id.
+
+        Raises ``NotFound`` when it has to send it, ``TooMany`` when there is no room for it.
+        """
+        if (known := await self._answer(peer, id)) is not None:
+            return known
+        async with self._counting:
+            await self._make_sure_of_room(peer)
+        raise NotFound("No such egg of yours arrived.", do="Send it.")
+
+    async def take_in(
+        self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
+    ) -> dict[str, Any]:
+        """What a peer sends: received whole, opened if it is sealed, looked at, and kept for the owner.
+
+        The same ``id`` brings the same egg: what came of it before is answered, and one that is still coming
+        gives way, for its connection is dead. Raises ``TooMany`` when too much of that peer waits or comes in,
+        ``BadEggError`` and its kin for what is none.
+        """
+        coming = _Coming()
+        key = (peer.fingerprint, id or coming.name)
+        while self._coming.get(key) is not coming:
+            while (other := self._coming.get(key)) is not None:
+                other.give_up()
+                await other.ended.wait()
+            if (known := await self._answer(peer, id)) is not None:
+                return known
+            async with self._counting:
+                if key not in self._coming:  # a third may have been faster
+                    await self._make_sure_of_room(peer)
+                    self._coming[key] = coming
+        try:
+            answer = await self._keep(peer, name, body, coming)
+            if id:
+                await self._answers.keep(own_id(peer.fingerprint), id, orjson.dumps(answer))
+            return answer
+        finally:
+            del self._coming[key]
+            coming.ended.set()
+
+    async def arrived(self) -> dict[str, Any]:
+        """Eggs that peers sent and nobody hatched or threw away yet, the latest first."""
+        return {"arrived": await asyncio.to_thread(self._rows)}
+
+    async def discard(self, ident: str) -> dict[str, Any]:
+        """Throws one away."""
+        row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(ident)), None)
+        if row is None or len(ident) < 4:
+            raise NotFound("No such egg arrived.", do="rappd egg arrived")
+        await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
+        return {"discarded": row}
+
+    async def _answer(self, peer: Peer, id: str) -> dict[str, Any] | None:
+        found = await self._answers.answer(own_id(peer.fingerprint), id) if id else None
+        return orjson.loads(found) if found else None
+
+    async def _make_sure_of_room(self, peer: Peer) -> None:
+        rows = await asyncio.to_thread(self._rows)
+        waiting = sum(row["peer"] == peer.fingerprint for row in rows)
+        coming = sum(fingerprint == peer.fingerprint for fingerprint, _ in self._coming)
+        if waiting + coming >= MOST_OF_ONE_PEER:
+            raise TooMany("Too many eggs wait there already.", do="Its owner has to look at them first.")
+
+    async def _keep(
+        self, peer: Peer, name: str, body: AsyncIterator[bytes], coming: _Coming
+    ) -> dict[str, Any]:
+        part = await asyncio.to_thread(self._kept.part)
+        try:
+            digest = await coming.receive(part, body)
+            kept = await asyncio.to_thread(self._kept.keep, part, digest, name or "an egg")
+        finally:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+        try:
+            return await asyncio.to_thread(self._look_at, kept, peer)
+        except BaseException:
+            await asyncio.to_thread(self._kept.discard, kept)
+            raise
+
+    def _look_at(self, kept: Path, peer: Peer) -> dict[str, Any]:
+        egg = unsealed(kept, self._home, self._kept)
+        if egg != kept:
+            self._kept.discard(kept)
+        try:
+            found = self._eggs.verbs.inspect(egg)
+        except BaseException:
+            self._kept.discard(egg)
+            raise
+        row = {
+            "id": egg.parent.name,
+            "name": egg.name,
+            "path": str(egg),
+            "size": egg.stat().st_size,
+            "peer": peer.fingerprint,
+            "from": peer.name,
+            "at": time.time(),
+            "egg": found.get("egg", {}),
+        }
+        write_atomically(egg.parent / _NOTE, orjson.dumps(row, default=str))
+        for folder in (egg.parent, self._folder):  # whoever sent it throws its bytes away now
+            on_disk(folder)
+        log.info("%s sent %s; it waits to be hatched", peer.name, egg.name)
+        return {"arrived": {"id": row["id"], "name": row["name"], "size": row["size"]}}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        found = []
+        for note in self._folder.glob(f"*/{_NOTE}"):
+            try:
+                row = orjson.loads(note.read_bytes())
+            except (OSError, orjson.JSONDecodeError):
+                continue
+            if Path(row["path"]).is_file():
+                found.append(row)
+        return sorted(found, key=lambda row: -row["at"])
+
+    def _clear_up(self) -> None:
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if not path.is_dir():
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            elif not (path / _NOTE).exists():
+                shutil.rmtree(path, ignore_errors=True)
+
+
+class _Coming:
+    """An egg that is coming in."""
+
+    def __init__(self) -> None:
+        self.name = os.urandom(8).hex()
+        self.ended = asyncio.Event()
+        self._limit: asyncio.Timeout | None = None
+
+    def give_up(self) -> None:
+        """Waits for its bytes no longer; what came whole is kept all the same."""
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def receive(self, part: Path, body: AsyncIterator[bytes]) -> str:
+        """Writes what comes to a new file, which is on the disk then; its SHA-256.
+
+        Raises ``Mistyped`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
+        """
+        digest, size = hashlib.sha256(), 0
+        loop = asyncio.get_running_loop()
+        try:
+            with await asyncio.to_thread(new_file, part) as file:
+                async with asyncio.timeout(SILENT_SECONDS) as self._limit:
+                    async for chunk in body:
+                        size += len(chunk)
+                        if size > MOST_BYTES:
+                            raise Mistyped(
+                                f"The egg has more than {MOST_BYTES >> 30} GB.", do="Carry it by hand."
+                            )
+                        digest.update(chunk)
+                        await asyncio.to_thread(file.write, chunk)
+                        self._limit.reschedule(loop.time() + SILENT_SECONDS)
+                self._limit = None
+                await asyncio.to_thread(_flush, file.fileno(), file.flush)
+        except TimeoutError:
+            raise Mistyped("The egg came no further.", do="Send it again.") from None
+        except OSError as error:
+            raise from_disk(error, "The egg", needs=size) from error
+        finally:
+            self._limit = None
+        if not size:
+            raise Mistyped("No file was sent.", do="The body is the egg.")
+        return digest.hexdigest()
+
+
+def _flush(handle: int, flush: Any) -> None:
+    flush()
+    os.fsync(handle)

@@ -1,0 +1,95 @@
+"""Whoever runs twins, as the operations need it; and those who stand in while no daemon runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from rappd.errors import NotRunning
+from rappd.tenants.autostart import Wakes
+from twins.workspace.listing import Presence
+
+
+class Living(Protocol):
+    """Whoever runs twins. With the daemon down, nobody is awake (``Asleep``)."""
+
+    def presence(self, key: str) -> Presence:
+        """What is known of a twin now."""
+        ...
+
+    def awake(self) -> dict[str, int]:
+        """Ports of the twins that have one, by key."""
+        ...
+
+    async def boot(self, selector: str) -> int:
+        """Gives a twin a port."""
+        ...
+
+    async def stop(self, key: str) -> None:
+        """Ends it."""
+        ...
+
+    async def let_sleep(self, key: str) -> bool:
+        """Ends it once it has answered whoever talks with it; whether it has ended already."""
+        ...
+
+    def is_answering(self, key: str) -> bool:
+        """Whether somebody is talking with it, among them perhaps the very agent that asks."""
+        ...
+
+    def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
+        """Begins ``work``, its ``what``, when it has answered whoever is talking with it."""
+        ...
+
+    def apart(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Nothing of it begins to run until the block is left."""
+        ...
+
+    def resting(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Nothing of it runs meanwhile; one that was awake is woken again."""
+        ...
+
+    def renamed(self, key: str, name: str) -> None:
+        """Tells what people call it from now on."""
+        ...
+
+
+class Asleep:
+    """Twins while no daemon runs: one that was awake when it ended can only be kept from waking again."""
+
+    def __init__(self, wakes: Wakes) -> None:
+        self._wakes = wakes
+        self._ports = wakes.all()
+
+    def presence(self, key: str) -> Presence:
+        return Presence(port=self._ports.get(key) or None)
+
+    def awake(self) -> dict[str, int]:
+        return {}
+
+    async def boot(self, selector: str) -> int:
+        raise NotRunning("rappd isn't running here.", do="rappd start")
+
+    async def stop(self, key: str) -> None:
+        await asyncio.to_thread(self._wakes.forget, key)
+
+    async def let_sleep(self, key: str) -> bool:
+        await self.stop(key)
+        return True
+
+    def is_answering(self, key: str) -> bool:
+        return False
+
+    def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
+        raise NotRunning("rappd isn't running here.", do="rappd start")
+
+    @asynccontextmanager
+    async def apart(self, key: str) -> AsyncIterator[None]:
+        yield
+
+    resting = apart
+
+    def renamed(self, key: str, name: str) -> None:
+        return None

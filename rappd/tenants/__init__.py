@@ -1,0 +1,1 @@
+"""Tenants: one workspace with its brainstem, workers and services; agent administration."""

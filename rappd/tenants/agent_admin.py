@@ -1,0 +1,254 @@
+"""Structural operations on a tenant's agents: the one place behind page, command line and LearnNew."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.contract.agent_contract import Description, is_molt_of
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from rappd.errors import Mistyped, NotFound
+from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
+from rappd.tenants.quarantined_files import HeldFile, held_files, named
+from twins.errors import BadFileError
+from twins.workspace.agent_files import sha256
+from twins.workspace.workspace_env import FILE as ENV_FILE
+from twins.workspace.workspace_env import masked
+
+if TYPE_CHECKING:
+    from rappd.tenants.tenant import Tenant
+
+YOURS = "yours"
+
+
+class Structure:
+    """Agent files in, out, molted and restored. Each change is checked in a worker before it counts."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
+        self._lock = asyncio.Lock()
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """A named operation for ``utils.host``: agents.list|source|write|remove|generations|restore."""
+        text = {key: value for key, value in arguments.items() if isinstance(value, str)}
+        name = text.get("filename", "")
+        match operation:
+            case "agents.list":
+                return {"agents": listing(self._tenant.roster)}
+            case "agents.source":
+                return await self.source(name or text.get("name", ""))
+            case "agents.write":
+                return await self.write(
+                    name,
+                    text.get("source", "").encode(),
+                    reason=text.get("reason", ""),
+                    molt=bool(arguments.get("molt")),
+                    replace=bool(arguments.get("molt") or arguments.get("replace")),
+                )
+            case "agents.remove":
+                return await self.remove(name)
+            case "agents.generations":
+                return {"generations": await in_file_pool(self._generations, name)}
+            case "agents.restore":
+                number = arguments.get("generation")
+                if not isinstance(number, int):
+                    raise Mistyped(
+                        "Which generation? A number is needed.", do="Ask for the generations first."
+                    )
+                return await self.restore(name, number)
+        raise NotFound(f'There is no operation "{operation[:40]}".')
+
+    async def write(
+        self,
+        filename: str,
+        content: bytes,
+        *,
+        reason: str = "",
+        molt: bool = False,
+        replace: bool = True,
+        by_operator: bool = False,
+    ) -> dict[str, Any]:
+        """Stages a file, loads it in a worker, and only then moves it into place.
+
+        A molt must keep name and parameters of what it replaces (RAPP v1 §11); a file that does not
+        load is refused and nothing changes. What the operator brings in himself is approved by that, should
+        these very bytes be quarantined there. Returns ``{file, agents, try, message}``.
+        """
+        files = self._tenant.files
+        async with self._lock:
+            name, staged = await in_file_pool(files.stage, filename, content)
+            try:
+                outcome = await self._tenant.describe(
+                    await in_file_pool(_reference, self._tenant.workspace.files, name, staged)
+                )
+                _refuse_unloadable(name, outcome)
+                before = self._state(name)
+                if before is not None and not replace:
+                    raise BadFileError(f"{name} exists already.", do="Choose another name, or molt it.")
+                if molt:
+                    self._check_molt(name, outcome)
+                await in_file_pool(files.place, name, staged, reason=reason)
+                if by_operator:
+                    release = self._tenant.held.release
+                    await in_file_pool(lambda: release(files.path(name), sha256(content)))
+            finally:
+                await in_file_pool(files.discard, staged)
+            await self._tenant.roster.forget(YOURS, name)
+            await self._tenant.refresh()
+        return self._report(name)
+
+    async def remove(self, filename: str) -> dict[str, Any]:
+        """Takes a file out; the answer's ``undo`` brings it back."""
+        async with self._lock:
+            token = await in_file_pool(self._tenant.files.remove, filename)
+            await self._tenant.refresh()
+        return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
+
+    async def undo(self, token: str) -> dict[str, Any]:
+        """Brings a removed file back."""
+        async with self._lock:
+            name = await in_file_pool(self._tenant.files.undo, token)
+            await self._tenant.refresh()
+        return self._report(name)
+
+    async def restore(self, filename: str, number: int) -> dict[str, Any]:
+        """Puts an earlier generation back in service."""
+        async with self._lock:
+            await in_file_pool(self._tenant.files.restore, filename, number)
+            await self._tenant.refresh()
+        return self._report(filename)
+
+    async def approve(self, name: str) -> dict[str, Any]:
+        """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
+
+        ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``).
+        """
+        waiting = await in_file_pool(self._waiting, name)
+        if waiting is not None:
+            filename = waiting.path.removeprefix("agents/")
+            await in_file_pool(self._tenant.held.release, waiting.file, waiting.sha256)
+            if filename == ENV_FILE:
+                await self._tenant.reload_variables()
+                text = f"{filename} is approved; agents have its variables from their next call on."
+                return {
+                    "status": "ok",
+                    "file": filename,
+                    "sha256": waiting.sha256,
+                    "message": text,
+                    "agents": [],
+                }
+            await self._tenant.roster.forget(YOURS, filename)
+            await self._tenant.refresh()
+            report = self._report(filename)
+            return {
+                **report,
+                "status": "ok",
+                "sha256": waiting.sha256,
+                "message": f"{filename} is approved, and runs.",
+            }
+        state = self._state(name)
+        filename = name if state is None else state.file.rel
+        content = await in_file_pool(self._tenant.files.read, filename)
+        await in_file_pool(self._tenant.files.approve, filename, sha256(content))
+        await self._tenant.roster.forget(YOURS, filename)
+        await self._tenant.refresh()
+        return {
+            "status": "ok",
+            "message": f"{filename} is approved.",
+            "file": filename,
+            "sha256": sha256(content),
+        }
+
+    async def held(self) -> list[dict[str, Any]]:
+        """What is quarantined in this workspace: agents, services, senses."""
+        files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
+        return [{**one._asdict(), "file": str(one.file)} for one in files]
+
+    def _waiting(self, name: str) -> HeldFile | None:
+        return named(held_files(self._tenant.held, self._tenant.workspace), name)
+
+    async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
+        """The text of an agent's file, by file name or agent name; of quarantined services and senses, too.
+
+        Of a quarantined ``.env`` the names alone, unless ``with_values``.
+        """
+        state = self._state(name)
+        if state is not None:
+            file, origin = state.file.rel, state.origin
+            content = await in_file_pool(state.file.content)
+        elif (waiting := await in_file_pool(self._waiting, name)) is not None:
+            file, origin = waiting.path, YOURS
+            content = await in_file_pool(self._tenant.workspace.files.read, waiting.file)
+        else:
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        is_masked = file == ENV_FILE and not with_values
+        return {
+            "file": file,
+            "source": masked(content) if is_masked else content.decode("utf-8", "replace"),
+            "agents": [agent.name for agent in state.agents] if state else [],
+            "origin": origin,
+            "sha256": sha256(content),
+        }
+
+    def _state(self, name: str) -> Any:
+        states = self._tenant.roster.states()
+        for state in reversed(states):
+            if state.file.rel == name or any(agent.name == name for agent in state.agents):
+                return state
+        return None
+
+    def _check_molt(self, name: str, outcome: dict[str, Any]) -> None:
+        state = self._state(name)
+        if state is None or not state.agents:
+            raise NotFound(f"{name} is no agent that could molt.", do="rappd agents list")
+        after = {item["name"]: item for item in outcome["agents"]}
+        for agent in state.agents:
+            if agent.name not in after:
+                raise BadFileError(
+                    f"The new {name} has lost {agent.name}.", do="A molt keeps names and parameters."
+                )
+            reasons = is_molt_of(agent.described(), Description(**after[agent.name]))
+            if reasons:
+                raise BadFileError(
+                    f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
+                )
+
+    def _generations(self, filename: str) -> list[dict[str, Any]]:
+        return [
+            {"generation": kept.number, "at": kept.at, "sha256": kept.sha256, "reason": kept.reason}
+            for kept in self._tenant.files.generations(filename)
+        ]
+
+    def _report(self, name: str) -> dict[str, Any]:
+        change = next(iter(self._tenant.roster.outcome(YOURS, name)), None)
+        if change is not None and change.failure is not None:
+            return {"status": "quarantined", "file": name, "message": failure_text(change), "agents": []}
+        state = self._state(name)
+        agents = [agent.name for agent in state.agents] if state else []
+        example = example_for(state.agents[0]) if state and state.agents else ""
+        return {
+            "status": "ok",
+            "file": name,
+            "agents": agents,
+            "try": example,
+            "message": ready_text(agents, example),
+        }
+
+
+def _reference(files: SafeTree, name: str, staged: Path) -> dict[str, Any]:
+    found = files.stat_file(staged)
+    return {"rel": name, "path": str(staged), "stamp": [found.st_mtime_ns, found.st_size, found.st_ino]}
+
+
+def _refuse_unloadable(name: str, outcome: dict[str, Any]) -> None:
+    failure = outcome.get("failure")
+    if failure and not failure.get("missing_module"):
+        line = f" line {failure['line']}" if failure.get("line") else ""
+        raise BadFileError(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
+    if not failure and not outcome.get("agents"):
+        rejected = outcome.get("quarantined") or [{"reason": "it holds no agent"}]
+        raise BadFileError(
+            f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform."
+        )

@@ -1,0 +1,34 @@
+"""Which twins wake with the next start, and on which port: ``ports/<key>.port``, written while they are awake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rappd.daemon.home import Home
+from twins.workspace.workspace import write_atomically
+
+
+class Wakes:
+    """The files of one home. Every method blocks; a twin without a file sleeps until it is booted."""
+
+    def __init__(self, home: Home) -> None:
+        self._folder = home.root / "ports"
+
+    def remember(self, key: str, port: int) -> None:
+        """It wakes with the next start, on that port if it is free then."""
+        write_atomically(self._file(key), f"{port}\n".encode())
+
+    def forget(self, key: str) -> None:
+        """It sleeps on."""
+        self._file(key).unlink(missing_ok=True)
+
+    def all(self) -> dict[str, int]:
+        """The port of each, 0 where what is written is none."""
+        found = {}
+        for path in sorted(self._folder.glob("*.port")):
+            text = path.read_text(errors="replace").strip()
+            found[path.stem] = int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
+        return found
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{key}.port"

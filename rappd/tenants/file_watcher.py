@@ -1,0 +1,117 @@
+"""Watches agent folders: a saved file is live within a moment, without anybody asking."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_open import UnsafeFileError
+
+if TYPE_CHECKING:
+    from asyncinotify import Event, Inotify
+
+    from rappd.daemon.app import House
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+_POLLS = 60  # then the system is asked again
+_LOOK_AGAIN_SECONDS = 0.5
+_LOOK_ANYWAY_SECONDS = 10.0
+_QUIET_SECONDS = 0.015
+_STORM_SECONDS = 0.06  # whoever saves for longer than this is not waited for
+_LITTER = (".tmp", ".pyc", "__pycache__")
+
+
+async def watch(house: House) -> None:
+    """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation.
+
+    After a change, and once after the watch begins, it looks again half a second later: a file may be
+    saved while the watch over its folder is only being set up. Where the system tells of no changes
+    (only Linux does), it looks every second.
+    """
+    workspace = house.host.workspace
+    folders = (workspace.agents, workspace.sources)
+    while True:
+        try:
+            await _heed(house, folders)
+        except ModuleNotFoundError:  # there is nothing like it on this system
+            await _poll(house, folders)
+        except OSError as error:  # no inotify left, or the folder itself went away
+            log.warning("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
+            await _poll(house, folders)
+
+
+async def _heed(house: House, folders: tuple[Path, ...]) -> None:
+    with await asyncio.to_thread(_watch_over) as found:
+        wait = _LOOK_AGAIN_SECONDS
+        while True:
+            await in_file_pool(_place, found, house.host.workspace.files, folders)
+            changed = await _changed(found, wait)
+            house.tell(await house.host.refresh())
+            wait = _LOOK_AGAIN_SECONDS if changed else _LOOK_ANYWAY_SECONDS
+
+
+def _watch_over() -> Inotify:
+    from asyncinotify import Inotify  # its import costs what the start must not
+
+    found = Inotify()
+    os.set_blocking(found.fd, False)  # its own flag for that was seen to do nothing
+    return found
+
+
+def _place(found: Inotify, files: SafeTree, folders: tuple[Path, ...]) -> None:
+    """Every folder is watched by itself; one that is watched already stays so."""
+    from asyncinotify import Mask
+
+    what = Mask.CLOSE_WRITE | Mask.CREATE | Mask.DELETE | Mask.MOVE | Mask.ATTRIB
+    for folder in folders:
+        with suppress(UnsafeFileError):
+            files.make_folder(folder)
+        for inner in ("", *reversed(files.folders(folder, _is_watched))):
+            try:
+                found.add_watch(folder / inner, what | Mask.DELETE_SELF | Mask.ONLYDIR | Mask.DONT_FOLLOW)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it went away meanwhile, which its parent tells
+
+
+def _is_watched(name: str) -> bool:
+    return not name.startswith(".") and not name.endswith(_LITTER)
+
+
+async def _changed(found: Inotify, within: float) -> bool:
+    """Whether anything that concerns agents changes within so many seconds; it has come to rest by then."""
+    try:
+        async with asyncio.timeout(within):
+            while not _concerns_agents(await found.get()):
+                pass
+    except TimeoutError:
+        return False
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + _STORM_SECONDS
+    while (left := ends - loop.time()) > 0:
+        try:
+            async with asyncio.timeout(min(left, _QUIET_SECONDS)):
+                await found.get()
+        except TimeoutError:
+            break
+    return True
+
+
+def _concerns_agents(event: Event) -> bool:
+    return event.name is None or not event.name.name.endswith(_LITTER)
+
+
+async def _poll(house: House, folders: tuple[Path, ...]) -> None:
+    for _ in range(_POLLS):
+        await asyncio.sleep(POLL_SECONDS)
+        for folder in folders:
+            with suppress(UnsafeFileError):
+                await in_file_pool(house.host.workspace.files.make_folder, folder)
+        house.tell(await house.host.refresh())

@@ -1,0 +1,320 @@
+"""A tenant: one workspace with its brainstem, its workers and its services, behind the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from agents.brainstem.senses import Senses
+from agents.brainstem.soul import Soul
+from agents.brainstem.turn import Brainstem, RemoteTools
+from agents.contract.agent import Agent, Change, is_structural
+from agents.errors import AgentError
+from agents.providers.selection import ProviderSelector
+from agents.runtime.registry import AgentRegistry
+from agents.runtime.runner import AgentRunner, WorkerPools
+from agents.runtime.service_index import ServiceIndex
+from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceReply, read_service
+from agents.storage.file_pool import in_file_pool
+from agents.workers.supervisor import WorkerSupervisor
+from envelopes.identity.keys import agent_id
+from rappd.daemon.pending_notices import Unheard
+from rappd.dispatch.context import Caller, Passage
+from rappd.dispatch.dispatcher import Gate
+from rappd.errors import NotFound, Refused
+from rappd.settings.load import Settings
+from rappd.tenants.agent_admin import Structure
+from rappd.tenants.quarantine import Quarantine
+from rappd.tenants.request_handler import Turns
+from rappd.tenants.tenant_config import (
+    LIBRARY,
+    OF_BUDDIES,
+    YOURS,
+    Modes,
+    PackageSettings,
+    folders_of,
+    pool_config,
+    trusted_plan,
+)
+from rappd.tenants.worker_callbacks import Callbacks
+from twins.cartridges.buddy_store import is_buddy
+from twins.installer.code_origins import CodeOrigins
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.agent_files import AgentFiles, sha256
+from twins.workspace.sources import Sources
+from twins.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+HOST = "brainstem"
+"""What the host's tenant goes by; every other is a twin's key."""
+
+Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+_LOOK_SECONDS = 0.5
+_GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
+
+
+class Others(Protocol):
+    """Other machines, as turns of a tenant reach them."""
+
+    async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
+        """``peers.list`` or ``peers.ask``. Raises ``Problem``."""
+        ...
+
+    def allows(self, caller: Caller) -> bool:
+        """Whether a caller may have other machines asked in this one's name."""
+        ...
+
+    def guests(self, passage: Passage) -> RemoteTools | None:
+        """Agents of other machines that the turn may use."""
+        ...
+
+
+class Tenant:
+    """Answers HELP records for one workspace. ``id`` is what the wire calls it."""
+
+    def __init__(
+        self,
+        name: str,
+        workspace: Workspace,
+        *,
+        node: str,
+        settings: Settings,
+        supervisor: WorkerSupervisor,
+        thinking: ProviderSelector,
+        gate: Gate,
+        private_root: Path,
+        approvals: Path,
+        held: QuarantineList,
+        title: str = "",
+        address: str = "",
+        watched: bool = True,
+        house_performs: Perform | None = None,
+        others: Others | None = None,
+        unheard: Unheard | None = None,
+    ) -> None:
+        """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
+        wire does. Where nobody watches the files, every turn looks at them first.
+        """
+        self.name = name
+        self.title = title or name
+        self.id = agent_id(address or name, node)
+        self.under_way = 0
+        self._house_performs = house_performs
+        self._looked = 0.0
+        self._glanced = 0.0
+        self._watched = watched
+        self.workspace = workspace
+        self.modes = Modes.from_settings(settings)
+        self.files = AgentFiles(workspace, approvals=approvals)
+        self.sources = Sources(workspace)
+        self.held = held
+        self._quarantine = Quarantine(held, workspace)
+        self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
+        self.node = node
+        self._gate = gate
+        self._install_lock = asyncio.Lock()
+        self._packages = PackageSettings.from_settings(settings, private_root=private_root)
+        self._private_root = private_root
+        self._plan = partial(pool_config, workspace, settings, private_root, os.environ, self._quarantine)
+        self._pools = WorkerPools(supervisor, name, self._plan(), trusted=trusted_plan)
+        self._pools.request_context = self._quarantine.standing
+        self._origins = CodeOrigins(private_root)
+        self.roster = AgentRegistry(
+            pools=self._pools,
+            folders=lambda: folders_of(workspace, self.sources),
+            kept=workspace.kept / "good",
+            deps=workspace.deps,
+            trusted=self._trusts,
+            held=self._quarantine,
+            files=workspace.files,
+            origins=self._origins,
+            installer=self._install,
+        )
+        self.senses = Senses(workspace.senses, held=self._quarantine.reason, files=workspace.files)
+        self.runner = AgentRunner(self._pools, self.modes)
+        self.brainstem = Brainstem(
+            soul=Soul(workspace.soul, workspace.files),
+            senses=self.senses,
+            roster=self.roster,
+            runner=self.runner,
+            thinking=thinking,
+            modes=self.modes,
+        )
+        self.structure = Structure(self)
+        self.callbacks = Callbacks(self, thinking, settings)
+        self.turns = Turns(self, gate)
+        self.ready = asyncio.Event()
+        self.others = others
+        self.unheard = unheard or Unheard()
+        gate.route(self.id, name, self.handle, repeatable=self.turns.may_begin_again)
+
+    async def start(self) -> list[Change]:
+        """Describes the agents. Turns that come earlier wait for it."""
+        changes = await self.roster.refresh()
+        self.ready.set()
+        return changes
+
+    async def reload_variables(self) -> None:
+        """Reads the workspace's ``.env`` anew; where it changed, later calls get workers that have it."""
+        await self._pools.use(await asyncio.to_thread(self._plan))
+
+    async def refresh(self) -> list[Change]:
+        """Looks at the agent files again; returns what changed."""
+        self._looked = time.monotonic()
+        self._glanced = 0.0
+        return await self.roster.refresh()
+
+    async def close(self) -> None:
+        """Takes no more records, and ends the workers with what they do."""
+        self._gate.unroute(self.id)
+        await self._pools.close()
+
+    def apply(self, settings: Settings) -> None:
+        """Takes changed live settings over."""
+        fresh = Modes.from_settings(settings)
+        self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
+        self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
+        self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
+        self.callbacks.apply(settings)
+
+    async def handle(self, passage: Passage) -> dict[str, Any]:
+        """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
+        self.under_way += 1
+        try:
+            if not self.ready.is_set():
+                await self.ready.wait()
+            if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
+                await self.refresh()
+            await self._glance()
+            return await self.turns.perform(passage)
+        finally:
+            self.under_way -= 1
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
+        this workspace, all others on the house."""
+        if operation.startswith("agents.") or self._house_performs is None:
+            return await self.structure.perform(operation, arguments)
+        return await self._house_performs(operation, arguments)
+
+    def is_of_buddies(self, agent: Agent) -> bool:
+        """Whether an agent is the shipped one that a buddy has, and this workspace a buddy's."""
+        return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
+
+    async def service(self, method: str, name: str, path: str, body: Any) -> ServiceReply | None:
+        """Hands a request to a service in the worker; None when there is no such service."""
+        file, why, origin = await in_file_pool(self._find_service, name)
+        if file is None:
+            return None
+        if why:
+            whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
+            raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}")
+        found = await self._pools.pool(origin).request(
+            "service",
+            {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
+            timeout=self.modes.call_seconds,
+            on_callback=self.callbacks.for_service(),
+        )
+        return ServiceReply.from_json(found)
+
+    async def service_faults(self) -> list[ServiceFault]:
+        """Service files that cannot be used as they are."""
+        return await asyncio.to_thread(self._services.faults)
+
+    async def workers_answer(self) -> bool:
+        """Whether a worker can be had, and answers."""
+        try:
+            await self._pools.pool(YOURS).request("describe", {"files": []}, timeout=10.0)
+        except AgentError:
+            return False
+        return True
+
+    async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
+        """What one file holds, without taking it into the roster."""
+        await asyncio.to_thread(self._quarantine.look)
+        async with self._pools.apart() as pool:
+            found = await pool.request("describe", {"files": [agent_file]}, timeout=20.0)
+        outcome: dict[str, Any] = found["files"][0]
+        return outcome
+
+    async def run_agent(
+        self, name: str, arguments: dict[str, Any], *, caller: Caller | None = None
+    ) -> dict[str, Any]:
+        """Runs one agent by itself, as a recorded HELP and its answer: ``{ok, result, seconds, thread}``."""
+        caller = caller or Caller("control", operator=True)
+        agent = self.roster.named(name)
+        if agent is None or (is_structural(agent.name) and not caller.operator):
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        await asyncio.to_thread(self._quarantine.look)
+        ran, thread = await self.turns.alone(agent, arguments, caller)
+        return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
+
+    async def test_agent(self, name: str) -> list[dict[str, Any]]:
+        """Runs the contract tests over one serving agent, in a worker."""
+        agent = self.roster.named(name)
+        if agent is None:
+            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+        await asyncio.to_thread(self._quarantine.look)
+        found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
+        tests: list[dict[str, Any]] = found["tests"]
+        return tests
+
+    async def _glance(self) -> None:
+        """Sees what changed on disk of senses and of what is held."""
+        now = time.monotonic()
+        if now - self._glanced > _GLANCE_SECONDS:
+            self._glanced = now
+            if await in_file_pool(self._glance_at_disk):
+                await self.refresh()
+
+    def _glance_at_disk(self) -> bool:
+        """Whether agents have to be looked at, too."""
+        self.senses.look()
+        return not self.roster.goes_by(self._quarantine.look())
+
+    def _find_service(self, name: str) -> tuple[Path | None, str, str]:
+        """The file of a service, why it is held, and the origin of its code."""
+        self._quarantine.look()
+        self._origins.look()
+        file = self._services.find(name)
+        if file is None:
+            return None, "", YOURS
+        try:
+            content = read_service(file, self.workspace.files)
+        except FileNotFoundError:
+            return None, "", YOURS
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ServiceFailedError(
+                f"{file.name} cannot be read: {reason}", do="Put a plain file there."
+            ) from error
+        digest = sha256(content)
+        return file, self._quarantine.reason(file, digest), self._origins.egg_of(file, digest) or YOURS
+
+    def _trusts(self, origin: str, digest: str) -> bool:
+        return origin == LIBRARY or self.files.is_approved(digest)
+
+    async def _install(self, requirements: list[str]) -> str:
+        async with self._install_lock:
+            from agents.packages import dependencies  # rarely needed, and every start would pay for it
+
+            if not self._packages.allowed:
+                return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"
+            log.info("installing %s for %s", ", ".join(requirements), self.name)
+            report = await asyncio.to_thread(
+                dependencies.install,
+                requirements,
+                self.workspace.deps,
+                timeout=180.0,
+                source=self._packages.source(),
+            )
+            self._pools.retire()
+            return f"{report.problem}; install it: {report.command}" if report.problem else ""

@@ -1,0 +1,139 @@
+"""What a workspace's brainstem works with: the folders of its agents, its workers, its switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import agents.library
+from agents.contract.agent import Folder
+from agents.workers.config import Limits, PoolConfig, ReadOnlyPath
+from agents.workers.sandbox import MOUNT_NAMESPACE
+from rappd.settings.load import Settings, check, worker_environment
+from rappd.tenants.quarantine import Quarantine
+from rappd.tenants.workspace_variables import worker_variables
+from twins.cartridges.buddy_store import is_buddy
+from twins.workspace.sources import Sources
+from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
+
+if TYPE_CHECKING:
+    from agents.packages import dependencies
+
+LIBRARY = "shipped"
+YOURS = "yours"
+OF_BUDDIES = frozenset({"buddy_agent.py"})
+"""Shipped agents that only a buddy has."""
+
+
+class Modes(msgspec.Struct):
+    """The switches of one tenant's turns, and what one agent call may take."""
+
+    voice: bool
+    twin: bool
+    rounds: int
+    call_seconds: float
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Modes:
+        """The values in force."""
+        return cls(
+            settings.on("voice_mode"),
+            settings.on("twin_mode"),
+            max(1, settings.number("brainstem.rounds")),
+            float(max(1, settings.number("agents.timeout"))),
+        )
+
+
+class PackageSettings(msgspec.Struct, frozen=True):
+    """Settings for the packages that agents declare: ``allowed``, and where they come from."""
+
+    allowed: bool
+    index: str
+    sandbox: str
+    private_root: Path
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, private_root: Path) -> PackageSettings:
+        """The values in force."""
+        allowed = settings.on("agents.install_packages")
+        return cls(allowed, settings.text("agents.package_index"), sandbox_wish(settings), private_root)
+
+    def source(self) -> dependencies.PackageSource:
+        """The same for the installer."""
+        from agents.packages import dependencies  # rarely needed, and every start would pay for it
+
+        return dependencies.PackageSource(self.index, self.sandbox, (self.private_root,))
+
+
+def pool_config(
+    workspace: Workspace,
+    settings: Settings,
+    private_root: Path,
+    environment: Mapping[str, str],
+    quarantine: Quarantine,
+) -> PoolConfig:
+    """The plan by which the workers of a workspace are started. Reads its ``.env``, unless that is held."""
+    return PoolConfig(
+        workspace=workspace.root,
+        settings={
+            "workspace": str(workspace.root),
+            "agents_dir": str(workspace.agents),
+            "data_dir": str(workspace.data),
+            "deps_dir": str(workspace.deps),
+        },
+        env=worker_environment(environment, worker_variables(workspace, quarantine)),
+        private_root=private_root,
+        read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
+        limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
+        max_workers=max(1, settings.number("agents.workers")),
+    )
+
+
+def trusted_plan(plan: PoolConfig) -> PoolConfig:
+    """The same for workers of trusted agents. Modules of the workspace's packages, which every agent can
+    write, never take the place of the standard library's there."""
+    return replace(plan, trusted=True, settings={**plan.settings, "deps_last": True})
+
+
+def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
+    """The paths that decide which code of a workspace runs, what its model is told, and what a restore brings back."""
+    folders = (
+        *(workspace.agents, workspace.services, workspace.organs, workspace.senses, workspace.rapps),
+        *(workspace.root / "utils", workspace.sources, workspace.kept, workspace.data / "soul_history"),
+    )
+    return (
+        *(ReadOnlyPath(folder, folder=True) for folder in folders),
+        ReadOnlyPath(workspace.soul, content=DEFAULT_SOUL),
+        *(ReadOnlyPath(workspace.root / name, content=text.decode()) for name, text in PLACEHOLDERS.items()),
+        *(ReadOnlyPath(workspace.root / name) for name in ("rappid.json", "voice.zip")),
+    )
+
+
+def sandbox_wish(settings: Settings) -> str:
+    """The kind of sandbox that ``agents.sandbox`` asks for. Raises ``Mistyped`` for any other text."""
+    value = settings.value("agents.sandbox")
+    wish = check(value.setting, value.text)
+    return MOUNT_NAMESPACE if wish == "namespace" else wish
+
+
+def origin_of(source: str) -> str:
+    """The origin of what comes from a connected source, by the source's name."""
+    return f"source {source}"
+
+
+def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
+    """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
+    others = frozenset() if is_buddy(workspace) else OF_BUDDIES
+    files = workspace.files
+    return [
+        Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
+        *(
+            Folder(origin_of(source.name), source.folder, source.enabled, files=files)
+            for source in sources.all()
+        ),
+        Folder(YOURS, workspace.agents, files=files),
+    ]

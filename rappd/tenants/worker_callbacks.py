@@ -1,0 +1,152 @@
+"""What worker code may ask of the daemon: a model turn, metered; for trusted agents, named structural
+operations, all of them logged; and for a buddy's own agent, what the buddy does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from agents.contract.agent import Agent
+from agents.errors import AgentError
+from agents.providers.provider import Completion, ModelRequest
+from agents.providers.selection import ProviderSelector
+from agents.runtime.runner import OnCallback
+from agents.storage.file_pool import in_file_pool
+from envelopes.problem import Problem
+from rappd.settings.load import Settings
+
+if TYPE_CHECKING:
+    from rappd.tenants.tenant import Tenant
+
+log = logging.getLogger(__name__)
+
+Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
+Used = Callable[[Completion], None]
+
+
+class CallbackDeniedError(AgentError):
+    """Worker code asked for something that it may not have."""
+
+    code = "callback_refused"
+    status = 403
+
+
+class Callbacks:
+    """Answers callbacks of one tenant's workers."""
+
+    def __init__(self, tenant: Tenant, thinking: ProviderSelector, settings: Settings) -> None:
+        self._thinking = thinking
+        self._tenant = tenant
+        self._model_calls = settings.number("agents.model_calls")
+
+    def apply(self, settings: Settings) -> None:
+        """Takes changed live settings over."""
+        self._model_calls = settings.number("agents.model_calls")
+
+    def for_agent(
+        self, agent: Agent, *, operator: bool, used: Used, reach: Reach | None = None
+    ) -> OnCallback:
+        """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn.
+
+        ``used`` is told of every model call.
+        """
+        turns = 0
+
+        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+            nonlocal turns
+            if operation == "llm":
+                turns += 1
+                if turns > self._model_calls:
+                    raise CallbackDeniedError(
+                        f"{agent.name} used its {self._model_calls} model calls.",
+                        do="Raise agents.model_calls.",
+                    )
+                return await self._model_turn(agent.name, arguments, used)
+            if operation == "llm_status":
+                return self._status()
+            if operation == "host":
+                return await self._host(agent, operator, arguments, reach)
+            raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
+
+        return answer
+
+    def for_service(self) -> OnCallback:
+        """Services get no callbacks: they answer whoever reaches the door."""
+
+        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+            raise CallbackDeniedError("Services may not ask the daemon for anything.")
+
+        return answer
+
+    def _status(self) -> dict[str, Any]:
+        described = self._thinking.describe()
+        return {
+            "available": self._thinking.has_model,
+            "provider": described.name,
+            "model": described.model,
+            "reason": "" if self._thinking.has_model else described.do,
+        }
+
+    async def _model_turn(self, name: str, arguments: dict[str, Any], used: Used) -> dict[str, Any]:
+        found = arguments.get("messages")
+        messages = [dict(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        system = "\n\n".join(
+            str(item.get("content", "")) for item in messages if item.get("role") == "system"
+        )
+        rest = [item for item in messages if item.get("role") != "system"]
+
+        async def prompt() -> str:
+            return system
+
+        tools = arguments.get("tools")
+        request = ModelRequest(
+            rest, tools if isinstance(tools, list) else [], prompt, model=str(arguments.get("model") or "")
+        )
+        completion = await self._thinking.model_turn(request)
+        used(completion)
+        log.info("%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens)
+        return {
+            "text": completion.text,
+            "model": completion.model,
+            "tool_calls": [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in completion.tool_calls
+            ],
+        }
+
+    async def _host(
+        self, agent: Agent, operator: bool, arguments: dict[str, Any], reach: Reach | None
+    ) -> Any:
+        operation = str(arguments.pop("operation", ""))
+        if operation.startswith("buddy.") and await in_file_pool(self._tenant.is_of_buddies, agent):
+            # Its own life and nobody else's: no more than the workspace's code could write there itself.
+            return await self._perform(operation, {**arguments, "twin": self._tenant.name})
+        if not agent.trusted:
+            log.warning("security: %s asked for %s and is not approved", agent.file.rel, operation)
+            raise CallbackDeniedError(
+                f"{agent.name} may not change this machine's agents.",
+                do=f"rappd agents approve {agent.file.rel}",
+            )
+        if operation.startswith("peers.") and reach is not None:
+            # No structure changes by it; what the other machine allows is for that one to say.
+            try:
+                return await reach(operation, arguments)
+            except Problem as problem:  # the agent is told the text alone
+                advice = f" — {problem.do}" if problem.do else "."
+                raise CallbackDeniedError(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
+        if not operator:
+            log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
+            raise CallbackDeniedError("Only this machine's operator can do that.", do="rappd open")
+        log.info("%s: %s", agent.name, operation)
+        return await self._perform(operation, arguments)
+
+    async def _perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        try:
+            return await self._tenant.perform(operation, arguments)
+        except Problem as problem:
+            raise CallbackDeniedError(str(problem), do=problem.do) from problem

@@ -1,0 +1,124 @@
+"""Machines with real certificates, and doors of theirs on loopback that behave as a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from envelopes.envelope import HELP, Envelope, new_id
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from neighborhoods.auth.tls import ServerTrust, TlsFiles
+from neighborhoods.peer import MINE, Peer
+from neighborhoods.transport.connector import Ways
+from neighborhoods.transport.peer_client import Carrier
+from neighborhoods.transport.peer_connection import Answer
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every test here runs on both event loops."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+class Machine:
+    """A key, its certificate, and who it trusts."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.key = IdentityKey.generate()
+        made = make_certificate(self.key, now=datetime.now(UTC))
+        self.files = TlsFiles(folder / f"{name}.pem", folder / f"{name}-key.pem")
+        self.files.certificate.write_bytes(made.certificate_pem)
+        self.files.key.write_bytes(made.key_pem)
+        self.certificate = made.certificate_der
+        self.trust = ServerTrust(self.files)
+        self.address = ""
+        self.prefix = self.key.fingerprint[:16]
+        self.id = f"brainstem_{self.prefix}"
+        self.runner: web.AppRunner | None = None
+
+    def peer(self) -> Peer:
+        return Peer(
+            fingerprint=self.key.fingerprint,
+            name=self.name,
+            whose="mine",
+            public_key=self.key.public,
+            certificate=self.certificate,
+            sealing_key="",
+            scopes=MINE,
+            paired_at=1,
+        )
+
+    def help(self, other: Machine, **data: Any) -> Envelope:
+        return Envelope(new_id(), self.id, other.id, HELP, data)
+
+    async def serve(self, **handlers: Handler) -> None:
+        """Handlers by what they are for: ``line``, ``batch``, ``fetch``."""
+        app = web.Application()
+        for path, method, name in (
+            ("/line", "GET", "line"),
+            ("/envelopes/batch", "POST", "batch"),
+            ("/envelopes/{id}", "GET", "fetch"),
+            ("/elsewhere", "POST", "elsewhere"),
+        ):
+            if name in handlers:
+                app.router.add_route(method, path, handlers[name])
+        await self.close()
+        self.runner = web.AppRunner(app, shutdown_timeout=0.2)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, "127.0.0.1", 0, ssl_context=self.trust.context)
+        await site.start()
+        self.address = f"127.0.0.1:{self.runner.addresses[0][1]}"
+
+    async def close(self) -> None:
+        if self.runner is not None:
+            await self.runner.cleanup()
+
+
+class Place:
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+
+async def nothing(envelope: Envelope) -> Envelope | None:
+    return None
+
+
+@pytest.fixture
+async def desk_and_pi(tmp_path: Path) -> AsyncIterator[tuple[Machine, Machine]]:
+    """Two machines; pi trusts desk."""
+    desk, pi = Machine(tmp_path, "desk"), Machine(tmp_path, "pi")
+    pi.trust.pin(desk.certificate)
+    yield desk, pi
+    await desk.close()
+    await pi.close()
+
+
+@pytest.fixture
+async def carrier_of() -> AsyncIterator[Callable[..., Carrier]]:
+    """Makes a machine's carrier, which finds every machine where it now is."""
+    made: list[Carrier] = []
+
+    def make(own: Machine, *others: Machine, answer: Answer = nothing) -> Carrier:
+        places = {one.key.fingerprint: one for one in others}
+
+        async def candidates(peer: Peer) -> list[Place]:
+            return [Place(places[peer.fingerprint].address)]
+
+        made.append(
+            Carrier(Ways(candidates, own.files), own.files, lambda peer: answer, lambda key, address: None)
+        )
+        return made[-1]
+
+    yield make
+    for carrier in made:
+        await carrier.close()

@@ -1,0 +1,237 @@
+"""What a peer's door may answer, and what a caller believes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from envelopes.codecs.emergence import as_object, decode, encode
+from envelopes.envelope import DONE, ERROR, Envelope
+from neighborhoods.delivery.errors import Retriable
+from neighborhoods.errors import KeyChanged, NeighborhoodError, NotPaired, PeerAway, PeerFailed, PeerRefused
+from neighborhoods.transport.peer_client import Carrier
+from tests.neighborhoods.transport.conftest import Machine
+
+Pair = tuple[Machine, Machine]
+Make = Callable[..., Carrier]
+
+
+def answering(reply: Callable[[Envelope], Envelope]) -> Any:
+    """A door's line that answers every frame."""
+
+    async def line(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=("rappd.1",))
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(encode(reply(decode(message.data.encode()))).decode())
+        return socket
+
+    return line
+
+
+async def batch_of(request: web.Request) -> list[Envelope]:
+    return [decode(orjson.dumps(one)) for one in orjson.loads(await request.read())]
+
+
+def json_of(envelopes: list[Envelope]) -> bytes:
+    return orjson.dumps([as_object(one) for one in envelopes])
+
+
+async def test_a_question_and_its_answer(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    await pi.serve(line=answering(lambda asked: asked.reply(DONE, {"result": 4})))
+    asked = desk.help(pi)
+    reply = await carrier_of(desk, pi).send(pi.peer(), encode(asked), wait=10)
+    assert (reply.id, reply.verb, reply.data) == (asked.id, DONE, {"result": 4})
+
+
+@pytest.mark.parametrize("name", ["brainstem_0000000000000000", "pi", "unknown"])
+async def test_an_answer_in_another_name_is_none(desk_and_pi: Pair, carrier_of: Make, name: str) -> None:
+    desk, pi = desk_and_pi
+
+    def lie(asked: Envelope) -> Envelope:
+        return Envelope(asked.id, name, asked.sender, DONE, {"result": "mine"})
+
+    async def batch(request: web.Request) -> web.Response:
+        return web.Response(body=json_of([lie(one) for one in await batch_of(request)]))
+
+    async def fetch(request: web.Request) -> web.Response:
+        asked = Envelope(request.match_info["id"], desk.id, pi.id, "HELP", {})
+        return web.Response(body=encode(lie(asked)))
+
+    await pi.serve(line=answering(lie), batch=batch, fetch=fetch)
+    carrier, asked = carrier_of(desk, pi), desk.help(pi)
+    with pytest.raises(PeerFailed):
+        await carrier.send(pi.peer(), encode(asked), wait=10)
+    with pytest.raises(PeerFailed):
+        await carrier.send_batch(pi.peer(), [encode(asked)])
+    with pytest.raises(PeerFailed):
+        await carrier.fetch(pi.peer(), asked.id)
+
+
+async def test_a_long_answer_comes_whole(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+
+    async def batch(request: web.Request) -> web.StreamResponse:
+        found = [one.reply(DONE, {"result": "x" * 200_000}) for one in await batch_of(request)]
+        body = json_of(found)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for start in range(0, len(body), 50_000):
+            await response.write(body[start : start + 50_000])
+            await asyncio.sleep(0.01)
+        await response.write_eof()
+        return response
+
+    await pi.serve(batch=batch)
+    replies = await carrier_of(desk, pi).send_batch(pi.peer(), [encode(desk.help(pi)) for _ in range(10)])
+    assert [len(one.data["result"]) for one in replies] == [200_000] * 10
+
+
+async def test_nothing_leads_elsewhere_and_nothing_swells(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    reached: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        reached.append(request.path)
+        return web.Response(body=json_of([]))
+
+    async def redirected(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect("/elsewhere")
+
+    async def packed(request: web.Request) -> web.Response:
+        return web.Response(body=gzip.compress(b" " * 1_000_000), headers={"Content-Encoding": "gzip"})
+
+    asked = encode(desk.help(pi))
+    carrier = carrier_of(desk, pi)
+    await pi.serve(batch=redirected, line=redirected, elsewhere=elsewhere)
+    for call in (carrier.send_batch(pi.peer(), [asked]), carrier.send(pi.peer(), asked, wait=5)):
+        with pytest.raises(NeighborhoodError):
+            await call
+    await pi.serve(batch=packed)
+    with pytest.raises(NeighborhoodError):
+        await carrier.send_batch(pi.peer(), [asked])
+    assert reached == []
+
+
+async def test_statuses_of_a_batch(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    told = iter((401, 429, 503, 413, 200))
+
+    async def batch(request: web.Request) -> web.Response:
+        return web.Response(status=next(told), body=b"no envelopes")
+
+    await pi.serve(batch=batch)
+    carrier = carrier_of(desk, pi)
+    for error in (NotPaired, Retriable, Retriable, PeerRefused, PeerFailed):
+        with pytest.raises(error):
+            await carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
+
+
+async def test_errors_on_a_line(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    told: dict[str, Any] = {}
+    await pi.serve(line=answering(lambda asked: asked.reply(ERROR, told)))
+    carrier = carrier_of(desk, pi)
+    told.update(code=404, msg="no", reason="not_found")
+    assert (await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)).data["code"] == 404
+    told.update(code=503, msg="later", reason="busy")
+    with pytest.raises(Retriable):
+        await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)
+    told.update(code=401, msg="who", reason="not_paired")
+    with pytest.raises(NotPaired) as refused:
+        await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)
+    assert refused.value.status == 403  # to the owner here it is no missing sign-in
+
+
+async def test_another_key_at_the_address_gets_nothing(
+    desk_and_pi: Pair, carrier_of: Make, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk, pi = desk_and_pi
+    other = Machine(tmp_path, "other")
+    other.trust.pin(desk.certificate)
+    asked: list[str] = []
+
+    async def batch(request: web.Request) -> web.Response:
+        asked.append("x")
+        return web.Response(body=b"[]")
+
+    await other.serve(batch=batch)
+    pi.address = other.address
+    carrier = carrier_of(desk, pi)
+    for _ in range(3):
+        with pytest.raises(KeyChanged):
+            await carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
+    await other.close()
+    assert asked == []
+    assert len([text for text in caplog.messages if "another key" in text]) == 1  # however often it is tried
+
+
+async def test_who_is_not_trusted_any_more_is_told_so(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+
+    async def batch(request: web.Request) -> web.Response:
+        return web.Response(body=json_of([one.reply(DONE, {}) for one in await batch_of(request)]))
+
+    await pi.serve(batch=batch)
+    pi.trust.unpin(desk.certificate)
+    with pytest.raises((PeerRefused, PeerAway)):
+        await carrier_of(desk, pi).send_batch(pi.peer(), [encode(desk.help(pi))])
+
+
+async def test_a_connection_that_breaks_once_is_no_broken_trust(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    tries = 0
+
+    async def batch(request: web.Request) -> web.Response:
+        nonlocal tries
+        tries += 1
+        found = await batch_of(request)
+        if tries == 1:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(body=json_of([one.reply(DONE, {}) for one in found]))
+
+    await pi.serve(batch=batch)
+    assert (await carrier_of(desk, pi).send_batch(pi.peer(), [encode(desk.help(pi))]))[0].verb == DONE
+    assert tries == 2
+
+
+async def test_nobody_there(desk_and_pi: Pair, carrier_of: Make) -> None:
+    desk, pi = desk_and_pi
+    pi.address = "127.0.0.1:9"
+    with pytest.raises(PeerAway):
+        await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=5)
+
+
+async def test_an_early_answer_in_the_name_of_another_is_told_to_nobody(
+    desk_and_pi: Pair, carrier_of: Make
+) -> None:
+    desk, pi = desk_and_pi
+    name = ""
+
+    async def line(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=("rappd.3",))
+        await socket.prepare(request)
+        async for message in socket:
+            asked = decode(message.data.encode())
+            await socket.send_bytes(
+                encode(Envelope(asked.id, name or pi.id, asked.sender, DONE, {"result": 4}))
+            )
+            await socket.send_bytes(asked.id.encode())
+        return socket
+
+    await pi.serve(line=line)
+    carrier, came = carrier_of(desk, pi), list[Envelope]()
+    reply = await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
+    assert (reply.data, came) == ({"result": 4}, [reply])
+    name = "brainstem_0000000000000000"
+    with pytest.raises(PeerFailed):
+        await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
+    assert came == [reply]
