@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class AgentError(Problem):
+class AgentError(ReportableError):
     """Root of this package's errors."""
 
     code = "agent"

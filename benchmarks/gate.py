@@ -33,11 +33,11 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
     from envelopes.identity.keys import IdentityKey, agent_id
     from envelopes.identity.signatures import sign, verify
     from rappd.dispatch.context import Caller
-    from rappd.dispatch.dispatcher import Gate
+    from rappd.dispatch.dispatcher import Dispatcher
     from rappd.store.store import Store
 
     store = await Store.open(folder / "rappd.db")
-    gate = Gate(store)
+    gate = Dispatcher(store)
     key, peer = IdentityKey.generate(), IdentityKey.generate()
     own, theirs = agent_id("brainstem", key.fingerprint), agent_id("brainstem", peer.fingerprint)
 

@@ -60,7 +60,7 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
-    from rappd.daemon.app import House
+    from rappd.daemon.app import Daemon
     from rappd.daemon.home import Home
     from rappd.daemon.server import settle
     from rappd.settings.load import Settings
@@ -75,7 +75,7 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         )  # fmt: skip
         home = Home(folder / "caller")
         home.create()
-        house = await House.open(home, Settings.load(home))
+        house = await Daemon.open(home, Settings.load(home))
         house.listen_on(1)
         from rappd.doors.federation.app import serve
         from rappd.doors.peers_door import listen

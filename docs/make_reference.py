@@ -24,7 +24,7 @@ import click
 from aiohttp import web
 
 import rappd.doors
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
 
@@ -292,11 +292,11 @@ def main(arguments: list[str]) -> None:
         (folder / name).write_text(make(), encoding="utf-8")
 
 
-def _problems() -> Iterator[type[Problem]]:
+def _problems() -> Iterator[type[ReportableError]]:
     for floor in FLOORS:
         for _ in _modules(importlib.import_module(floor)):
             continue  # importing is what makes the classes known
-    pending: list[type[Problem]] = [Problem]
+    pending: list[type[ReportableError]] = [ReportableError]
     while pending:
         cls = pending.pop()
         pending += cls.__subclasses__()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class EnvelopeError(Problem):
+class EnvelopeError(ReportableError):
     """Root of this package's errors."""
 
     code = "envelope"
@@ -13,7 +13,7 @@ class EnvelopeError(Problem):
     exit_code = 5
 
 
-class Malformed(EnvelopeError):
+class MalformedError(EnvelopeError):
     """Bytes or fields that are not a record; the message names the offending key."""
 
     code = "malformed"
@@ -27,40 +27,40 @@ class Malformed(EnvelopeError):
         self.sender = ""
 
 
-class BadSignature(EnvelopeError):
+class BadSignatureError(EnvelopeError):
     """A record whose signature is missing, too old, of another key, or not over this record."""
 
     code = "bad_signature"
     status = 401
 
 
-class BadKey(EnvelopeError):
+class BadKeyError(EnvelopeError):
     """Key material that cannot be read."""
 
     code = "bad_key"
     status = 500
 
 
-class BadCertificate(EnvelopeError):
+class BadCertificateError(EnvelopeError):
     """A certificate that no machine vouches for, or that cannot be read."""
 
     code = "bad_certificate"
 
 
-class BadIntroduction(EnvelopeError):
+class BadNodeCardError(EnvelopeError):
     """What a machine says of itself has another shape, or its key does not stand behind it."""
 
     code = "bad_introduction"
 
 
-class BadCapability(EnvelopeError):
+class BadCapabilityError(EnvelopeError):
     """A text that names no capability, or more than whoever passes it on has."""
 
     code = "bad_capability"
     exit_code = 2
 
 
-class BadToken(EnvelopeError):
+class BadTokenError(EnvelopeError):
     """What a caller presents does not hold; ``reason`` is a slug that is never renamed.
 
     ``malformed algorithm signature issuer audience expired not_yet revoked binding disagree`` for any,

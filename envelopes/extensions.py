@@ -19,7 +19,7 @@ from envelopes.envelope import (
     USAGE_TOKENS,
     is_uuid,
 )
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 PREFIX = "_x_"
 LONGEST_WAIT = 3600
@@ -36,15 +36,17 @@ _HEX128 = re.compile(r"[0-9a-f]{128}")
 
 
 def check_extensions(extensions: Mapping[str, Any]) -> None:
-    """Raises ``Malformed`` for a key that does not start with ``_x_``, or a known one of another shape."""
+    """Raises ``MalformedError`` for a key that does not start with ``_x_``, or a known one of another shape."""
     for key, value in extensions.items():
         if not key.startswith(PREFIX):
-            raise Malformed(
+            raise MalformedError(
                 f"The envelope has an unknown key '{shown(key)}'.", do="Extensions start with _x_.", key=key
             )
         known = _KNOWN.get(key)
         if known is not None and not known[0](value):
-            raise Malformed(f"'{key}' is not {known[1]}.", do="Send it like that, or leave it out.", key=key)
+            raise MalformedError(
+                f"'{key}' is not {known[1]}.", do="Send it like that, or leave it out.", key=key
+            )
 
 
 def is_signature(value: object) -> bool:

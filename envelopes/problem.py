@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
-class Problem(Exception):
+class ReportableError(Exception):
     """What happened, and what to do next.
 
     Each package derives one root from this, and each leaf names its ``code`` (a slug that is

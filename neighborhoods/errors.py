@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class NeighborhoodError(Problem):
+class NeighborhoodError(ReportableError):
     """Root of this package's errors."""
 
     code = "neighborhood"
 
 
-class NoSuchPeer(NeighborhoodError):
+class NoSuchPeerError(NeighborhoodError):
     """No peer, and nothing found, goes by that name."""
 
     code = "no_peer"
@@ -19,7 +19,7 @@ class NoSuchPeer(NeighborhoodError):
     exit_code = 4
 
 
-class NotPaired(NeighborhoodError):
+class NotPairedError(NeighborhoodError):
     """Whoever asks, or is asked, is not trusted here."""
 
     code = "not_paired"
@@ -27,13 +27,13 @@ class NotPaired(NeighborhoodError):
     exit_code = 5
 
 
-class NotTrustedThere(NotPaired):
+class NotTrustedThereError(NotPairedError):
     """A peer trusts this machine no more. At its owner's own door that is no missing sign-in."""
 
     status = 403
 
 
-class PeerAway(NeighborhoodError):
+class PeerOfflineError(NeighborhoodError):
     """No way that is known leads to it now. ``maybe_sent``: it may have got what was sent all the same."""
 
     code = "away"
@@ -45,7 +45,7 @@ class PeerAway(NeighborhoodError):
         self.maybe_sent = maybe_sent
 
 
-class KeyChanged(NeighborhoodError):
+class KeyChangedError(NeighborhoodError):
     """Another key answers where a trusted one was. Nothing was sent."""
 
     code = "key_changed"
@@ -53,7 +53,7 @@ class KeyChanged(NeighborhoodError):
     exit_code = 5
 
 
-class PeerRefused(NeighborhoodError):
+class PeerRefusedError(NeighborhoodError):
     """The other machine understood, and said no."""
 
     code = "peer_refused"
@@ -61,7 +61,7 @@ class PeerRefused(NeighborhoodError):
     exit_code = 5
 
 
-class PeerFailed(NeighborhoodError):
+class PeerFailedError(NeighborhoodError):
     """The other machine took the work and could not do it."""
 
     code = "peer_failed"
@@ -69,7 +69,7 @@ class PeerFailed(NeighborhoodError):
     exit_code = 1
 
 
-class PairingStopped(NeighborhoodError):
+class PairingStoppedError(NeighborhoodError):
     """A pairing ended without trust: the words differ, somebody said no, or time ran out."""
 
     code = "pairing_stopped"
@@ -77,7 +77,7 @@ class PairingStopped(NeighborhoodError):
     exit_code = 5
 
 
-class PeerConflict(NeighborhoodError):
+class PeerConflictError(NeighborhoodError):
     """A name is taken, or a peer is not in the state that the request takes for granted."""
 
     code = "peer_conflict"
@@ -85,7 +85,7 @@ class PeerConflict(NeighborhoodError):
     exit_code = 9
 
 
-class BadPeersFile(NeighborhoodError):
+class BadPeersFileError(NeighborhoodError):
     """``peers.json`` or ``BRAINSTEM_PEERS`` holds something that is no address."""
 
     code = "bad_peers_file"
@@ -93,7 +93,7 @@ class BadPeersFile(NeighborhoodError):
     exit_code = 5
 
 
-class UsedUp(NeighborhoodError):
+class UsedUpError(NeighborhoodError):
     """A permission that may be used a number of times was used that often."""
 
     code = "used_up"

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from envelopes.identity.node_card import Introduction
-from neighborhoods.errors import KeyChanged, NoSuchPeer, PeerConflict
+from envelopes.identity.node_card import NodeCard
+from neighborhoods.errors import KeyChangedError, NoSuchPeerError, PeerConflictError
 from neighborhoods.peer import FRIEND, MINE, Peer, Whose
-from neighborhoods.storage import PeerRecords
+from neighborhoods.storage import PeerStorage
 
 Heard = Callable[[str, Peer], None]
 """(what happened: "paired", "changed", "renamed itself" or "revoked"; the peer as it now is, or last was)."""
@@ -24,10 +24,10 @@ NAME_SECONDS = 60.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
-class PeerBook:
+class PeerStore:
     """All peers in memory; each change is on the disk before it counts. Calls come from the event loop."""
 
-    def __init__(self, records: PeerRecords) -> None:
+    def __init__(self, records: PeerStorage) -> None:
         self._records = records
         self._by_key: dict[str, Peer] = {}
         self._by_pin: dict[bytes, Peer] = {}
@@ -74,7 +74,7 @@ class PeerBook:
         return peer.fingerprint if peer else None
 
     def find(self, selector: str) -> Peer:
-        """A peer by its name, ``name_4f2a`` or the beginning of its key (4 hex or more). ``NoSuchPeer``."""
+        """A peer by its name, ``name_4f2a`` or the beginning of its key (4 hex or more). ``NoSuchPeerError``."""
         wanted = selector.strip().lower()
         peer = self._by_name.get(wanted) or self._by_key.get(wanted)
         if peer is not None:
@@ -90,28 +90,28 @@ class PeerBook:
         import difflib
 
         near = difflib.get_close_matches(wanted, self._by_name, 1)
-        raise NoSuchPeer(
+        raise NoSuchPeerError(
             f'No peer "{selector[:60]}".', do=f"did you mean `{near[0]}`?" if near else "rappd peers list"
         )
 
-    async def pair(self, introduction: Introduction, whose: Whose, address: str, *, name: str = "") -> Peer:
+    async def pair(self, introduction: NodeCard, whose: Whose, address: str, *, name: str = "") -> Peer:
         """Trusts a machine as it introduced itself. Its name here is free, or gets four hex of its key.
 
-        Raises ``KeyChanged`` when the operator named it himself and another key has that name, and
-        ``PeerConflict`` for a key whose agent ids could not be told from those of another peer.
+        Raises ``KeyChangedError`` when the operator named it himself and another key has that name, and
+        ``PeerConflictError`` for a key whose agent ids could not be told from those of another peer.
         """
         async with self._changing:
             return await self._pair(introduction, whose, address, name)
 
-    async def _pair(self, introduction: Introduction, whose: Whose, address: str, name: str) -> Peer:
+    async def _pair(self, introduction: NodeCard, whose: Whose, address: str, name: str) -> Peer:
         alike = self.by_prefix(introduction.fingerprint[:16])
         if alike is not None and alike.fingerprint != introduction.fingerprint:
-            raise PeerConflict(
+            raise PeerConflictError(
                 f"Its key begins like {alike.name}'s.", do=f"rappd peers revoke {alike.name}, or keep away"
             )
         known = self._by_key.get(introduction.fingerprint)
         if name and self.named(_proper(name)) not in (None, introduction.fingerprint):
-            raise KeyChanged(
+            raise KeyChangedError(
                 f"{name}'s key has changed; nothing was sent.",
                 do=f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away",
             )
@@ -135,12 +135,12 @@ class PeerBook:
         return peer
 
     async def rename(self, selector: str, name: str) -> Peer:
-        """Calls a peer something else here. Raises ``PeerConflict`` for a name that is taken or is none."""
+        """Calls a peer something else here. Raises ``PeerConflictError`` for a name that is taken or is none."""
         async with self._changing:
             peer = self.find(selector)
             wanted = _proper(name)
             if self.named(wanted) not in (None, peer.fingerprint):
-                raise PeerConflict(f"Another peer is called {wanted}.", do="Choose another name.")
+                raise PeerConflictError(f"Another peer is called {wanted}.", do="Choose another name.")
             return await self._keep(replace(peer, name=wanted))
 
     async def set_scopes(self, selector: str, scopes: tuple[str, ...]) -> Peer:
@@ -219,7 +219,7 @@ class PeerBook:
         for heard in self._listeners:
             heard(what, peer)
 
-    def _free(self, introduction: Introduction) -> str:
+    def _free(self, introduction: NodeCard) -> str:
         wanted = simple_name(introduction.name)
         for digits in range(0, 40, 4):
             free = f"{wanted[: 39 - digits]}_{introduction.fingerprint[:digits]}" if digits else wanted
@@ -237,7 +237,7 @@ def simple_name(text: str) -> str:
 def _proper(name: str) -> str:
     wanted = name.strip().lower()
     if not _NAME.fullmatch(wanted):
-        raise PeerConflict(
+        raise PeerConflictError(
             f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
         )
     return wanted

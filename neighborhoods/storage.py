@@ -18,7 +18,7 @@ EGG = "EGG"
 """The verb of a row that stands for an egg: its body is a note, which stays here; its bytes are a file."""
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class OutgoingEnvelope(msgspec.Struct, frozen=True):
     """One envelope that waits for a peer. ``number`` counts up and keeps the order.
 
     ``body`` is the encoded envelope, ``what`` a short text for screens, ``answer`` the encoded DONE or
@@ -53,7 +53,7 @@ class IssuedToken(msgspec.Struct, frozen=True):
     used_at: int = 0
 
 
-class PeerRecords(Protocol):
+class PeerStorage(Protocol):
     """The table of peers."""
 
     async def peers(self) -> list[Peer]:
@@ -77,10 +77,10 @@ class PeerRecords(Protocol):
         ...
 
 
-class OutboxRecords(Protocol):
+class OutboxStorage(Protocol):
     """The table of what waits for peers."""
 
-    async def put(self, item: Outgoing) -> int:
+    async def put(self, item: OutgoingEnvelope) -> int:
         """Adds one (its ``number`` is ignored) and returns its number. The same (peer, id, verb) is kept
         as it is, and its number returned."""
         ...
@@ -98,26 +98,26 @@ class OutboxRecords(Protocol):
         """Changes rows together. Rows that are done, failed, expired or dropped stay as they are."""
         ...
 
-    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
         """What may be sent to a peer now, in order: queued, and delivered without a word since. Either eggs,
         or everything else."""
         ...
 
     async def outgoing(
         self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
-    ) -> list[Outgoing]:
+    ) -> list[OutgoingEnvelope]:
         """Rows without their bodies' fate changed, the oldest first. ``eggs``: only these, or none of them."""
         ...
 
-    async def find_outgoing(self, prefix: str) -> list[Outgoing]:
+    async def find_outgoing(self, prefix: str) -> list[OutgoingEnvelope]:
         """Rows whose envelope's id begins so."""
         ...
 
-    async def by_id(self, peer: str, id: str) -> Outgoing | None:
+    async def by_id(self, peer: str, id: str) -> OutgoingEnvelope | None:
         """The row of an envelope."""
         ...
 
-    async def expire(self, at: int) -> list[Outgoing]:
+    async def expire(self, at: int) -> list[OutgoingEnvelope]:
         """Marks what ran out of time as expired and returns those rows."""
         ...
 
@@ -126,7 +126,7 @@ class OutboxRecords(Protocol):
         ...
 
 
-class TokenRecords(Protocol):
+class TokenStorage(Protocol):
     """The table of issued tokens, revoked names of tokens, and uses of capability tokens."""
 
     async def issue(self, token: IssuedToken) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.daemon.home import Home
-from rappd.errors import NotRunning, NotYet, RappdError
+from rappd.errors import NotReadyError, NotRunningError, RappdError
 
 _EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
 _UNFIT = (
@@ -28,7 +28,7 @@ _AGAIN = (0.05, 0.2, 0.5)
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
-class Answered(Problem):
+class ErrorResponse(ReportableError):
     """The daemon refused; it said why."""
 
     def __init__(self, body: dict[str, Any], status: int) -> None:
@@ -53,7 +53,7 @@ class Answered(Problem):
         return 6 if self.code in _UNSAID else _EXIT.get(self._status, 1)
 
 
-class Gone(RappdError):
+class ConnectionLostError(RappdError):
     """The connection ended before the answer came."""
 
     code = "gone"
@@ -62,11 +62,11 @@ class Gone(RappdError):
         super().__init__("rappd ended before it answered.", do="rappd status, then ask again")
 
 
-class Daemon:
+class ControlClient:
     """One conversation with the daemon of ``home``.
 
-    Everything raises ``NotRunning`` when none answers, ``Answered`` when it refuses, ``Gone`` when it
-    ends meanwhile, and ``NotYet`` when it stays silent for ``timeout`` seconds.
+    Everything raises ``NotRunningError`` when none answers, ``ErrorResponse`` when it refuses, ``ConnectionLostError`` when it
+    ends meanwhile, and ``NotReadyError`` when it stays silent for ``timeout`` seconds.
     """
 
     def __init__(self, home: Home, *, timeout: float = 60.0) -> None:
@@ -77,9 +77,9 @@ class Daemon:
         """Whether somebody listens."""
         try:
             self._connect().close()
-        except NotRunning:
+        except NotRunningError:
             return False
-        except NotYet:
+        except NotReadyError:
             return True
         return True
 
@@ -108,7 +108,7 @@ class Daemon:
         return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
 
     def events(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
-        """Server-sent events as they come; ``Gone`` when the stream breaks off."""
+        """Server-sent events as they come; ``ConnectionLostError`` when the stream breaks off."""
         with self._asking("POST", path, json.dumps(body).encode()) as response:
             begun = b""
             while piece := response.read1(_PIECE):  # its lines end quietly where a stream breaks off
@@ -123,7 +123,7 @@ class Daemon:
         # A question may be asked of the next daemon as well; of anything else nobody knows whether it was done.
         # One that is dying takes callers in for a moment, and lets go of them.
         for pause in _AGAIN if method == "GET" else ():
-            with suppress(Gone):
+            with suppress(ConnectionLostError):
                 return self._answer(method, path, body, kind)
             time.sleep(pause)
         return self._answer(method, path, body, kind)
@@ -142,36 +142,38 @@ class Daemon:
                 connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
             response = connection.getresponse()
             if response.status >= 400:
-                raise Answered(_parsed(response.read()), response.status)
+                raise ErrorResponse(_parsed(response.read()), response.status)
             yield response
         except TimeoutError as error:
-            raise NotYet(f"rappd did not answer within {self._timeout:g} s.", do="rappd logs") from error
+            raise NotReadyError(
+                f"rappd did not answer within {self._timeout:g} s.", do="rappd logs"
+            ) from error
         except (ConnectionError, http.client.HTTPException) as error:
-            raise Gone from error
+            raise ConnectionLostError from error
         finally:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
         until = time.monotonic() + self._timeout
         while True:
-            connection = _Unix(str(self._home.socket), self._timeout)
+            connection = _UnixConnection(str(self._home.socket), self._timeout)
             try:
                 connection.connect()
             except BlockingIOError as error:  # it has more callers than it has taken in yet
                 connection.close()
                 if time.monotonic() > until:
-                    raise NotYet(
+                    raise NotReadyError(
                         f"rappd did not answer within {self._timeout:g} s.", do="rappd logs"
                     ) from error
                 time.sleep(_BUSY_PAUSE)
             except OSError as error:
                 connection.close()
-                raise NotRunning("rappd isn't running here.", do="rappd start") from error
+                raise NotRunningError("rappd isn't running here.", do="rappd start") from error
             else:
                 return connection
 
 
-class _Unix(http.client.HTTPConnection):
+class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
         self._path = path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class RappdError(Problem):
+class RappdError(ReportableError):
     """Root of this package's errors."""
 
     code = "rappd"
@@ -18,7 +18,7 @@ class StoreError(RappdError):
     status = 503
 
 
-class Mistyped(RappdError):
+class UsageProblemError(RappdError):
     """The request is not one: an unknown word, a missing or malformed value."""
 
     code = "mistyped"
@@ -26,13 +26,13 @@ class Mistyped(RappdError):
     exit_code = 2
 
 
-class Ambiguous(Mistyped):
+class AmbiguousError(UsageProblemError):
     """A shortened name or id that fits more than one thing."""
 
     code = "ambiguous"
 
 
-class NotRunning(RappdError):
+class NotRunningError(RappdError):
     """No daemon answers at this home's control socket."""
 
     code = "not_running"
@@ -40,7 +40,7 @@ class NotRunning(RappdError):
     exit_code = 3
 
 
-class NotFound(RappdError):
+class NotFoundError(RappdError):
     """No such thing."""
 
     code = "not_found"
@@ -48,7 +48,7 @@ class NotFound(RappdError):
     exit_code = 4
 
 
-class Refused(RappdError):
+class RefusedError(RappdError):
     """Understood, and not allowed."""
 
     code = "refused"
@@ -56,13 +56,13 @@ class Refused(RappdError):
     exit_code = 5
 
 
-class AgentFailed(RappdError):
+class AgentFailedError(RappdError):
     """An agent ran and failed; the text is its own."""
 
     code = "agent"
 
 
-class NeedsYes(RappdError):
+class ConfirmationNeededError(RappdError):
     """Needs a person's yes (``--yes`` where nobody can be asked)."""
 
     code = "needs_yes"
@@ -70,7 +70,7 @@ class NeedsYes(RappdError):
     exit_code = 6
 
 
-class NotYet(RappdError):
+class NotReadyError(RappdError):
     """Queued, timed out or expired: not done, and not failed for good."""
 
     code = "not_yet"
@@ -78,7 +78,7 @@ class NotYet(RappdError):
     exit_code = 8
 
 
-class Conflict(RappdError):
+class ConflictError(RappdError):
     """The thing is not in the state that the request takes for granted."""
 
     code = "conflict"

@@ -24,7 +24,7 @@ _SPACE, _CLOSE, _DOT, _OPEN_ENTRY = Words(" "), Words(")"), Words(" . "), Words(
 
 
 def printed(value: Any, most: int) -> str:
-    """As a program writes it, strings in quotes. Raises ``TooLong`` beyond ``most`` characters.
+    """As a program writes it, strings in quotes. Raises ``ResponseTooLongError`` beyond ``most`` characters.
 
     The work is bounded by ``most`` too, however often a value shares its parts.
     """

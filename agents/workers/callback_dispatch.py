@@ -7,7 +7,7 @@ import logging
 from typing import Any, Protocol
 
 from agents.workers.call import Call
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ async def _perform(worker: Asker, call: Call, operation: str, arguments: dict[st
     except asyncio.CancelledError:
         worker.reply(False, {"message": "the request is over", "code": "callback"})
         raise
-    except Problem as problem:
+    except ReportableError as problem:
         worker.reply(False, {"message": str(problem), "code": problem.code})
     except Exception:  # noqa: BLE001 - the worker must be answered, and only the log may hold the details
         _log.exception("callback %s failed", operation)

@@ -39,7 +39,7 @@ def main(control: int) -> None:
 
     First comes ``{daemon, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready:
     {sandbox report}, missing: {module: why}, adopts, helper}``. Then ``{spawn}`` with its descriptors (see
-    ``birth.Order``) is answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and
+    ``birth.PackRequest``) is answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and
     ``{sweep}`` by nothing. Every end of a worker is told: ``{gone: pid, status, cpu, why}``, where ``why`` is
     why it was ended here.
     """

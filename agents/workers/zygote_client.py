@@ -111,7 +111,7 @@ class ZygoteClient:
             ) from None
 
     def spawn(self, fds: Sequence[int], ordered: SpawnListener) -> None:
-        """Order one worker; ``fds`` are those of ``birth.Order``, and may be closed afterwards. Raises OSError
+        """Order one worker; ``fds`` are those of ``birth.PackRequest``, and may be closed afterwards. Raises OSError
         when there is no descriptor left."""
         if self.ended:
             ordered.on_exit(None, 0.0)

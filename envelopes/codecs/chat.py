@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from envelopes.envelope import DONE, HELP, Envelope, is_uuid, new_id
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
 """The same string in every implementation, intentionally invalid hex (RAPP v1 §0.1): never fix it."""
@@ -46,26 +46,26 @@ class ChatRequest(msgspec.Struct):
 
 
 def decode_request(raw: bytes) -> ChatRequest:
-    """The request in ``raw``, whatever its Content-Type said. Raises ``Malformed`` (400)."""
+    """The request in ``raw``, whatever its Content-Type said. Raises ``MalformedError`` (400)."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, dict):
-        raise Malformed("Request body must be a JSON object", do='Send {"user_input": "…"}.')
+        raise MalformedError("Request body must be a JSON object", do='Send {"user_input": "…"}.')
     text = body.get("user_input")
     if text is not None and not isinstance(text, str):
-        raise Malformed("user_input must be a string", do='Send {"user_input": "…"}.')
+        raise MalformedError("user_input must be a string", do='Send {"user_input": "…"}.')
     twin_chat = _twin_chat(body.get("twin_chat_envelope"))
     text = (text or "").strip() or said_in(twin_chat)
     if not text:
-        raise Malformed("user_input is required", do='Send {"user_input": "…"}.')
+        raise MalformedError("user_input is required", do='Send {"user_input": "…"}.')
     guid = body.get("user_guid") or DEFAULT_USER_GUID
     if not isinstance(guid, str):
-        raise Malformed("user_guid must be a string", do="Send a GUID, or leave it out.")
+        raise MalformedError("user_guid must be a string", do="Send a GUID, or leave it out.")
     turn = body.get("turn_id")
     if turn is not None and not is_uuid(turn):
-        raise Malformed("turn_id must be a UUID", do="Send a UUIDv4, or leave it out.")
+        raise MalformedError("turn_id must be a UUID", do="Send a UUIDv4, or leave it out.")
     return ChatRequest(
         text,
         _history(body.get("conversation_history")),
@@ -144,7 +144,7 @@ def _twin_chat(found: object) -> dict[str, Any] | None:
         return None
     kind = found.get("kind")
     if isinstance(kind, str) and kind.strip().lower() == "console":
-        raise Malformed("A console message must be sealed", do="Send kind say.")
+        raise MalformedError("A console message must be sealed", do="Send kind say.")
     kept = {key: found[key] for key in _TWIN_CHAT_TEXTS if isinstance(found.get(key), str)}
     return {
         **{key: text[:MOST_OF_A_CLAIM] for key, text in kept.items()},
@@ -158,12 +158,14 @@ def _history(found: object) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for index, message in enumerate(found):
         if not isinstance(message, dict):
-            raise Malformed(f"conversation_history[{index}] must be an object", do="Send {role, content}.")
+            raise MalformedError(
+                f"conversation_history[{index}] must be an object", do="Send {role, content}."
+            )
         role = message.get("role")
         if not isinstance(role, str) or role not in ROLES:
             continue
         content = message.get("content")
         if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
-            raise Malformed(f"conversation_history[{index}].content must be a string", do="Send text.")
+            raise MalformedError(f"conversation_history[{index}].content must be a string", do="Send text.")
         kept.append(message)
     return kept

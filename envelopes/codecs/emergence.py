@@ -8,7 +8,7 @@ import orjson
 
 from envelopes.codecs.json_scan import deeper_than
 from envelopes.envelope import Envelope, is_uuid
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 from envelopes.extensions import shown
 
 CONTENT_TYPE = "application/json; charset=utf-8"
@@ -21,13 +21,15 @@ _KEYS = ("id", "from", "to", "verb", "data")
 def encode(envelope: Envelope) -> bytes:
     """The envelope as one JSON object: five keys, then its extensions.
 
-    Raises ``Malformed`` for data that is no JSON, or nested deeper than ``decode`` takes.
+    Raises ``MalformedError`` for data that is no JSON, or nested deeper than ``decode`` takes.
     """
     found = as_object(envelope)
     try:
         octets = orjson.dumps(found)
     except orjson.JSONEncodeError as error:
-        raise Malformed(f"'data' cannot be written: {error}.", do="Send JSON alone.", key="data") from error
+        raise MalformedError(
+            f"'data' cannot be written: {error}.", do="Send JSON alone.", key="data"
+        ) from error
     if octets.count(b"{") + octets.count(b"[") > MAX_DEPTH and _deeper_than(found, MAX_DEPTH):
         raise _too_deep()
     return octets
@@ -46,9 +48,9 @@ def as_object(envelope: Envelope) -> dict[str, Any]:
 
 
 def decode(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Envelope:
-    """A record from bytes. Raises ``Malformed``, naming the offending key."""
+    """A record from bytes. Raises ``MalformedError``, naming the offending key."""
     if len(raw) > max_bytes:
-        raise Malformed(
+        raise MalformedError(
             f"The envelope has {len(raw)} bytes; {max_bytes} are allowed.", do="Send less at once."
         )
     if deeper_than(raw, MAX_DEPTH):
@@ -56,7 +58,9 @@ def decode(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Envelope:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The envelope is not JSON: {error}.", do="Send one JSON object in UTF-8.") from error
+        raise MalformedError(
+            f"The envelope is not JSON: {error}.", do="Send one JSON object in UTF-8."
+        ) from error
     return _checked(found)
 
 
@@ -69,31 +73,39 @@ def from_object(found: object) -> Envelope:
 
 def _checked(found: object) -> Envelope:
     if not isinstance(found, dict):
-        raise Malformed("The envelope is not a JSON object.", do="Send one JSON object.")
+        raise MalformedError("The envelope is not a JSON object.", do="Send one JSON object.")
     for key in _KEYS:
         if key not in found:
-            raise Malformed(f"The envelope lacks '{key}'.", do="Send id, from, to, verb and data.", key=key)
+            raise MalformedError(
+                f"The envelope lacks '{key}'.", do="Send id, from, to, verb and data.", key=key
+            )
     extensions = {key: value for key, value in found.items() if key not in _KEYS}
     for key in extensions:
         if not key.startswith("_x_"):
-            raise Malformed(
+            raise MalformedError(
                 f"The envelope has an unknown key '{shown(key)}'.", do="Extensions start with _x_.", key=key
             )
     if not is_uuid(found["id"]):
-        raise Malformed("'id' is not a UUID.", do="Send a UUIDv4.", key="id")
+        raise MalformedError("'id' is not a UUID.", do="Send a UUIDv4.", key="id")
     for key in ("from", "to"):
         if not isinstance(found[key], str) or not found[key]:
-            raise Malformed(f"'{key}' is not an agent id.", do="Send a non-empty string.", key=key)
+            raise MalformedError(f"'{key}' is not an agent id.", do="Send a non-empty string.", key=key)
     verb = found["verb"]
     if not isinstance(verb, str) or not verb.isascii() or not verb.isalpha() or not verb.isupper():
-        raise Malformed("'verb' is not an ALL-CAPS word.", do="Send HELLO, HELP, DONE or ERROR.", key="verb")
+        raise MalformedError(
+            "'verb' is not an ALL-CAPS word.", do="Send HELLO, HELP, DONE or ERROR.", key="verb"
+        )
     if not isinstance(found["data"], dict):
-        raise Malformed("'data' is not an object.", do="Send {} when there is nothing to say.", key="data")
+        raise MalformedError(
+            "'data' is not an object.", do="Send {} when there is nothing to say.", key="data"
+        )
     return Envelope(found["id"], found["from"], found["to"], verb, found["data"], extensions)
 
 
-def _too_deep() -> Malformed:
-    return Malformed(f"The envelope is nested more than {MAX_DEPTH} deep.", do="Flatten 'data'.", key="data")
+def _too_deep() -> MalformedError:
+    return MalformedError(
+        f"The envelope is nested more than {MAX_DEPTH} deep.", do="Flatten 'data'.", key="data"
+    )
 
 
 def _deeper_than(value: object, limit: int) -> bool:

@@ -55,7 +55,7 @@ def repeated_key(octets: bytes) -> str:
     """The first key that comes twice in one object, "" when none does. Slow; for saying what was wrong."""
     try:
         json.loads(octets, object_pairs_hook=_once, parse_int=float)
-    except _Repeated as repeated:
+    except _RepeatedKeyError as repeated:
         return str(repeated)
     return ""
 
@@ -69,7 +69,7 @@ def _highest(brackets: bytes) -> int:
     return highest
 
 
-class _Repeated(Exception):
+class _RepeatedKeyError(Exception):
     pass
 
 
@@ -77,5 +77,5 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            raise _Repeated(key)
+            raise _RepeatedKeyError(key)
         seen.add(key)

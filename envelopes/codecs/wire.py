@@ -16,7 +16,7 @@ import orjson
 from envelopes.codecs.emergence import MAX_BYTES, MAX_DEPTH, as_object
 from envelopes.codecs.json_scan import deeper_than, repeated_key, says_a_key_twice
 from envelopes.envelope import ACK, ERROR, Envelope, new_id
-from envelopes.errors import EnvelopeError, Malformed
+from envelopes.errors import EnvelopeError, MalformedError
 from envelopes.extensions import SHOWN, check_extensions
 from envelopes.extensions import shown as _shown
 
@@ -41,7 +41,7 @@ _CONTENT_TYPE = re.compile(
 
 
 def decode(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Envelope:
-    """The record in ``raw``; its id and extensions stay as they are. Raises ``Malformed``, nothing else.
+    """The record in ``raw``; its id and extensions stay as they are. Raises ``MalformedError``, nothing else.
 
     ``problem.key`` is the offending key; ``problem.id`` and ``problem.sender`` are what could be read.
     """
@@ -50,35 +50,39 @@ def decode(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Envelope:
 
 def decode_batch(
     raw: bytes, most: int = MAX_BATCH, *, max_bytes: int = MAX_BATCH_BYTES
-) -> list[Envelope | Malformed]:
+) -> list[Envelope | MalformedError]:
     """The records of a JSON array, in order; a bad one is its own refusal and spoils no other.
 
-    Raises ``Malformed`` where the array cannot be trusted as a whole: size, depth, a key twice, more than
+    Raises ``MalformedError`` where the array cannot be trusted as a whole: size, depth, a key twice, more than
     ``most`` records, no array. Each record has the limits that it has alone.
     """
     found = _parse(raw, max_bytes, MAX_DEPTH + 1)
     if not isinstance(found, list):
-        raise Malformed("The batch is not a JSON array.", do="Send a JSON array of records.")
+        raise MalformedError("The batch is not a JSON array.", do="Send a JSON array of records.")
     if len(found) > most:
-        raise Malformed(f"The batch has {len(found)} records; {most} are allowed.", do="Send fewer at once.")
+        raise MalformedError(
+            f"The batch has {len(found)} records; {most} are allowed.", do="Send fewer at once."
+        )
     return [_one(each, big=len(raw) > MAX_BYTES) for each in found]
 
 
 def encode(envelope: Envelope, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """The record as bytes that ``decode`` takes elsewhere. Raises ``Malformed`` where it would not."""
+    """The record as bytes that ``decode`` takes elsewhere. Raises ``MalformedError`` where it would not."""
     _check(envelope.id, envelope.sender, envelope.recipient, envelope.verb, envelope.data)
     if envelope.extensions:
         check_extensions(envelope.extensions)
     try:
         octets = orjson.dumps(as_object(envelope))
     except orjson.JSONEncodeError as error:
-        raise Malformed(f"'data' cannot be written: {error}.", do="Send JSON alone.", key="data") from error
+        raise MalformedError(
+            f"'data' cannot be written: {error}.", do="Send JSON alone.", key="data"
+        ) from error
     if len(octets) > max_bytes:
         raise _too_large(len(octets), max_bytes)
     if deeper_than(octets, MAX_DEPTH):
         raise _too_deep(MAX_DEPTH)
     if b"null" in octets and not (_is_finite(envelope.data) and _is_finite(envelope.extensions)):
-        raise Malformed("'data' holds a NaN or an infinity.", do="Send JSON alone.", key="data")
+        raise MalformedError("'data' holds a NaN or an infinity.", do="Send JSON alone.", key="data")
     return octets
 
 
@@ -141,26 +145,28 @@ def _parse(raw: bytes, max_bytes: int, depth: int) -> object:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The envelope is not JSON: {error}.", do="Send one JSON object in UTF-8.") from error
+        raise MalformedError(
+            f"The envelope is not JSON: {error}.", do="Send one JSON object in UTF-8."
+        ) from error
     if isinstance(found, (dict, list)) and says_a_key_twice(raw, found):
         key = repeated_key(raw) if len(raw) <= MAX_BYTES else ""
         named = f"The key '{_shown(key)}'" if key else "A key"
-        raise Malformed(f"{named} comes twice in one object.", do="Send each key once.", key=key)
+        raise MalformedError(f"{named} comes twice in one object.", do="Send each key once.", key=key)
     return found
 
 
-def _one(found: object, *, big: bool) -> Envelope | Malformed:
+def _one(found: object, *, big: bool) -> Envelope | MalformedError:
     try:
         if big and len(orjson.dumps(found)) > MAX_BYTES:
             raise _too_large(len(orjson.dumps(found)), MAX_BYTES)
         return _envelope(found)
-    except Malformed as problem:
+    except MalformedError as problem:
         return problem
 
 
 def _envelope(found: object) -> Envelope:
     if not isinstance(found, dict):
-        raise Malformed("The envelope is not a JSON object.", do="Send one JSON object.")
+        raise MalformedError("The envelope is not a JSON object.", do="Send one JSON object.")
     try:
         ident, sender, recipient, verb, data = map(found.__getitem__, _IN_ORDER)
         _check(ident, sender, recipient, verb, data)
@@ -169,29 +175,37 @@ def _envelope(found: object) -> Envelope:
             check_extensions(extensions)
     except KeyError as error:
         key = str(error.args[0])
-        lacks = Malformed(f"The envelope lacks '{key}'.", do="Send id, from, to, verb and data.", key=key)
+        lacks = MalformedError(
+            f"The envelope lacks '{key}'.", do="Send id, from, to, verb and data.", key=key
+        )
         raise _addressed(lacks, found) from None
-    except Malformed as problem:
+    except MalformedError as problem:
         raise _addressed(problem, found) from None
     return Envelope(ident, sender, recipient, verb, data, extensions)
 
 
 def _check(ident: object, sender: object, recipient: object, verb: object, data: object) -> None:
     if not is_uuid4(ident):
-        raise Malformed("'id' is not a UUIDv4.", do="Send a UUIDv4.", key="id")
+        raise MalformedError("'id' is not a UUIDv4.", do="Send a UUIDv4.", key="id")
     if not is_agent_id(sender) or sender == BROADCAST:
-        raise Malformed(
+        raise MalformedError(
             "'from' is not an agent id.", do=f"Send 1 to {MAX_ID} visible characters.", key="from"
         )
     if not is_agent_id(recipient):
-        raise Malformed("'to' is not an agent id.", do=f"Send 1 to {MAX_ID} visible characters.", key="to")
+        raise MalformedError(
+            "'to' is not an agent id.", do=f"Send 1 to {MAX_ID} visible characters.", key="to"
+        )
     if not isinstance(verb, str) or _VERB(verb) is None:
-        raise Malformed("'verb' is not an ALL-CAPS word.", do="Send HELLO, HELP, DONE or ERROR.", key="verb")
+        raise MalformedError(
+            "'verb' is not an ALL-CAPS word.", do="Send HELLO, HELP, DONE or ERROR.", key="verb"
+        )
     if not isinstance(data, dict):
-        raise Malformed("'data' is not an object.", do="Send {} when there is nothing to say.", key="data")
+        raise MalformedError(
+            "'data' is not an object.", do="Send {} when there is nothing to say.", key="data"
+        )
 
 
-def _addressed(problem: Malformed, found: dict[str, Any]) -> Malformed:
+def _addressed(problem: MalformedError, found: dict[str, Any]) -> MalformedError:
     """The problem, knowing which record it is about and who sent that."""
     ident, sender = found.get("id"), found.get("from")
     problem.id = str(ident) if is_uuid4(ident) else ""
@@ -207,9 +221,9 @@ def _is_finite(value: object) -> bool:
     return not isinstance(value, (list, tuple)) or all(map(_is_finite, value))
 
 
-def _too_large(size: int, limit: int) -> Malformed:
-    return Malformed(f"The envelope has {size} bytes; {limit} are allowed.", do="Send less at once.")
+def _too_large(size: int, limit: int) -> MalformedError:
+    return MalformedError(f"The envelope has {size} bytes; {limit} are allowed.", do="Send less at once.")
 
 
-def _too_deep(limit: int) -> Malformed:
-    return Malformed(f"The envelope is nested more than {limit} deep.", do="Flatten 'data'.", key="data")
+def _too_deep(limit: int) -> MalformedError:
+    return MalformedError(f"The envelope is nested more than {limit} deep.", do="Flatten 'data'.", key="data")

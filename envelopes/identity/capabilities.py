@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from envelopes.envelope import CANCEL, HELLO, HELP, STREAM
-from envelopes.errors import BadCapability
+from envelopes.errors import BadCapabilityError
 
 EVERYTHING = "*"
 BROUGHT_ALONG = frozenset({HELLO, STREAM, CANCEL})
@@ -24,24 +24,24 @@ _EXAMPLES = "Type HELP.brainstem, HELP.brainstem.Clock, HELP.* or * for everythi
 
 
 def check(text: str) -> str:
-    """``text``, if it is a capability. Raises ``BadCapability``, which says what to type instead."""
+    """``text``, if it is a capability. Raises ``BadCapabilityError``, which says what to type instead."""
     if len(text) <= _LONGEST and _GRAMMAR.fullmatch(text):
         return text
     meant = _meant(text)
-    raise BadCapability(
+    raise BadCapabilityError(
         f'"{text[:60]}" is no capability.' if text.strip() else "An empty text is no capability.",
         do=f"Type {meant} instead." if meant else _EXAMPLES,
     )
 
 
 def capability(verb: str, *path: str) -> str:
-    """The capability for ``verb`` on a tenant, or on one of its agents. Raises ``BadCapability``.
+    """The capability for ``verb`` on a tenant, or on one of its agents. Raises ``BadCapabilityError``.
 
     A name never works as a pattern here: one with a dot or a star in it is refused.
     """
     for segment in path:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", segment):
-            raise BadCapability(
+            raise BadCapabilityError(
                 f'"{segment[:60]}" cannot be part of a capability.',
                 do="Use letters, digits, - and _ in names.",
             )

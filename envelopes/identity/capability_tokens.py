@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envelopes.envelope import new_id
-from envelopes.errors import BadCapability, BadToken
+from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.capabilities import attenuate, check, covers
 from envelopes.identity.keys import IdentityKey, fingerprint_of
 from envelopes.identity.tokens import LONGEST, Binding, Claims, Header, check_window, mint, opened
@@ -80,19 +80,19 @@ def narrow(
 ) -> list[str]:
     """``chain`` and one more link, by which its ``holder`` passes on to ``to`` what it has of ``caps``.
 
-    The new link ends with the last one, or earlier, and may be used no more often. Raises ``BadToken`` when
-    the chain does not hold or is another's, ``BadCapability`` when nothing of ``caps`` can be passed on.
+    The new link ends with the last one, or earlier, and may be used no more often. Raises ``BadTokenError`` when
+    the chain does not hold or is another's, ``BadCapabilityError`` when nothing of ``caps`` can be passed on.
     """
     texts = links(chain)
     claims = _followed(texts, now)
     last = claims[-1]
     if last.sub != holder.fingerprint:
-        raise BadToken("holder")
+        raise BadTokenError("holder")
     if len(texts) == MOST_LINKS:
-        raise BadToken("chain")
+        raise BadTokenError("chain")
     allowed = attenuate(last.caps or (), [check(one) for one in caps])
     if not allowed:
-        raise BadCapability(
+        raise BadCapabilityError(
             "Nothing of that may be passed on.", do=f"It may be part of: {', '.join(last.caps or ())}"
         )
     limits = [limit for limit in (uses, last.uses) if limit is not None]
@@ -112,14 +112,14 @@ def narrow(
 
 
 def verify_chain(value: object, *, audience: str, now: float, root: bytes) -> Grant:
-    """What ``_x_cap`` gives at the node ``audience``, whose public key is ``root``. Raises ``BadToken``.
+    """What ``_x_cap`` gives at the node ``audience``, whose public key is ``root``. Raises ``BadTokenError``.
 
     ``value`` is one token, or a list of them, root first. Whether a link was taken back, and whether the
     holder shows it, is asked per request by whoever knows (neighborhoods.auth.authorization).
     """
     claims = _followed(links(value), now, audience)
     if claims[0].iss != fingerprint_of(root):
-        raise BadToken("issuer")
+        raise BadTokenError("issuer")
     last = claims[-1]
     return Grant(
         holder=last.sub,
@@ -132,12 +132,12 @@ def verify_chain(value: object, *, audience: str, now: float, root: bytes) -> Gr
 
 
 def links(value: object) -> list[str]:
-    """The tokens of an ``_x_cap``, root first. Raises ``BadToken`` for anything else, unread."""
+    """The tokens of an ``_x_cap``, root first. Raises ``BadTokenError`` for anything else, unread."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, (list, tuple)) or not 1 <= len(texts) <= MOST_LINKS:
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     if not all(isinstance(text, str) and len(text) <= LONGEST for text in texts):
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     return list(texts)
 
 
@@ -147,24 +147,26 @@ def _followed(texts: list[str], now: float, audience: str = "") -> list[Claims]:
     for text in texts:
         claims = opened(text, _own_key)
         if claims.caps is None or claims.cnf is None or claims.cnf.kid != claims.sub or claims.cnf.x5t:
-            raise BadToken("malformed")  # another kind of token, or one whose holder is not who it is for
+            raise BadTokenError(
+                "malformed"
+            )  # another kind of token, or one whose holder is not who it is for
         check_window(claims, audience=audience or claims.aud, now=now)
         if chain:
             _check_link(chain[-1], claims, _hash(texts[len(chain) - 1]))
         elif claims.parent or claims.iss != claims.aud:
-            raise BadToken("chain")
+            raise BadTokenError("chain")
         chain.append(claims)
     return chain
 
 
 def _check_link(parent: Claims, child: Claims, parent_hash: str) -> None:
     if child.iss != parent.sub or child.parent != parent_hash or child.aud != parent.aud:
-        raise BadToken("chain")
+        raise BadTokenError("chain")
     more_often = parent.uses is not None and (child.uses is None or child.uses > parent.uses)
     if more_often or child.exp > parent.exp:
-        raise BadToken("widened")
+        raise BadTokenError("widened")
     if not all(covers(parent.caps or (), one) for one in child.caps or ()):
-        raise BadToken("widened")
+        raise BadTokenError("widened")
 
 
 def _own_key(header: Header, claims: Claims) -> bytes | None:
@@ -172,7 +174,7 @@ def _own_key(header: Header, claims: Claims) -> bytes | None:
     try:
         return bytes.fromhex(header.key)
     except ValueError:
-        raise BadToken("malformed") from None
+        raise BadTokenError("malformed") from None
 
 
 def _counted(claims: Claims) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from envelopes.errors import BadCertificate, BadKey
+from envelopes.errors import BadCertificateError, BadKeyError
 from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
 if TYPE_CHECKING:  # x509 takes 40 ms to import, and most commands never look at a certificate
@@ -38,7 +38,7 @@ class TlsMaterial:
 def make_certificate(
     identity: IdentityKey, *, now: datetime, years: int = 20, key_pem: bytes | None = None
 ) -> TlsMaterial:
-    """A certificate for the TLS key in ``key_pem``, or for a fresh one. Raises ``BadKey``.
+    """A certificate for the TLS key in ``key_pem``, or for a fresh one. Raises ``BadKeyError``.
 
     ``now`` without a zone is UTC. The dates are for readers: trust in a certificate is a pin.
     """
@@ -83,7 +83,7 @@ def identity_of(der: bytes) -> bytes:
 
     Holds only when the certificate is whole (its own signature), issues no others (CA:FALSE), its common
     name is the identity's fingerprint and the identity's signature is over this very TLS key. Raises
-    ``BadCertificate`` for anything else; ``der`` may come from anybody.
+    ``BadCertificateError`` for anything else; ``der`` may come from anybody.
     """
     if len(der) > MOST_BYTES:
         raise _bad("is too long")
@@ -145,9 +145,11 @@ def _tls_key(pem: bytes | None) -> EllipticCurvePrivateKey:
     try:
         private = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise BadKey("The key for connections cannot be read.", do="Restore keys/ from a backup.") from error
+        raise BadKeyError(
+            "The key for connections cannot be read.", do="Restore keys/ from a backup."
+        ) from error
     if not isinstance(private, ec.EllipticCurvePrivateKey) or not isinstance(private.curve, ec.SECP256R1):
-        raise BadKey("The key for connections is not a P-256 key.", do="Restore keys/ from a backup.")
+        raise BadKeyError("The key for connections is not a P-256 key.", do="Restore keys/ from a backup.")
     return private
 
 
@@ -157,5 +159,5 @@ def _subject_public_key_info(public: EllipticCurvePublicKey) -> bytes:
     return public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def _bad(what: str) -> BadCertificate:
-    return BadCertificate(f"What the other machine shows as its identity {what}.", do="Do not trust it.")
+def _bad(what: str) -> BadCertificateError:
+    return BadCertificateError(f"What the other machine shows as its identity {what}.", do="Do not trust it.")

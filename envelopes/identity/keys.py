@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from envelopes.errors import BadKey
+from envelopes.errors import BadKeyError
 
 
 class IdentityKey:
@@ -26,13 +26,15 @@ class IdentityKey:
 
     @classmethod
     def from_pem(cls, pem: bytes) -> IdentityKey:
-        """The key in a PKCS8 PEM. Raises ``BadKey``."""
+        """The key in a PKCS8 PEM. Raises ``BadKeyError``."""
         try:
             private = serialization.load_pem_private_key(pem, password=None)
         except (ValueError, TypeError) as error:
-            raise BadKey("The identity key cannot be read.", do="Restore keys/ from a backup.") from error
+            raise BadKeyError(
+                "The identity key cannot be read.", do="Restore keys/ from a backup."
+            ) from error
         if not isinstance(private, Ed25519PrivateKey):
-            raise BadKey("The identity key is not an Ed25519 key.", do="Restore keys/ from a backup.")
+            raise BadKeyError("The identity key is not an Ed25519 key.", do="Restore keys/ from a backup.")
         return cls(private)
 
     def to_pem(self) -> bytes:

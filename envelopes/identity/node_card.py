@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from envelopes.errors import BadCertificate, BadIntroduction
+from envelopes.errors import BadCertificateError, BadNodeCardError
 from envelopes.identity.certificates import MOST_BYTES, identity_of
 from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
@@ -31,7 +31,7 @@ _TYPES: Final[dict[str, type]] = {
 _RECIPIENT = re.compile(r"age1[02-9ac-hj-np-z]{58}")  # bech32 of an X25519 key
 
 
-class Introduction(msgspec.Struct, frozen=True):
+class NodeCard(msgspec.Struct, frozen=True):
     """A machine in its own words. Only after ``check()`` is anything in it more than a claim.
 
     ``public_key`` is raw (32 bytes), ``certificate`` DER, ``sealing_key`` an age recipient and
@@ -47,14 +47,14 @@ class Introduction(msgspec.Struct, frozen=True):
     port: int
 
     def check(self) -> Self:
-        """Itself, when the one key stands behind all of it. Raises ``BadIntroduction``."""
+        """Itself, when the one key stands behind all of it. Raises ``BadNodeCardError``."""
         _check_shape(self)
         if fingerprint_of(self.public_key) != self.fingerprint:
             raise _bad("its fingerprint is another key's")
         try:
             bound = identity_of(self.certificate)
-        except BadCertificate as error:
-            raise BadIntroduction(str(error), do=error.do) from error
+        except BadCertificateError as error:
+            raise BadNodeCardError(str(error), do=error.do) from error
         if bound != self.public_key:
             raise _bad("its connections belong to another machine")
         if not verify(self.public_key, self.sealing_signature, SEALING + self.sealing_key.encode()):
@@ -75,10 +75,10 @@ class Introduction(msgspec.Struct, frozen=True):
         }
 
     @classmethod
-    def from_json(cls, value: object) -> Introduction:
+    def from_json(cls, value: object) -> NodeCard:
         """An object as it came, unchecked. One introduction has one form: ``from_json(x).to_json() == x``.
 
-        Raises ``BadIntroduction`` for missing, unknown or mistyped keys, and for sizes out of bounds.
+        Raises ``BadNodeCardError`` for missing, unknown or mistyped keys, and for sizes out of bounds.
         """
         if not isinstance(value, dict):
             raise _bad("it is no object")
@@ -104,9 +104,9 @@ class Introduction(msgspec.Struct, frozen=True):
 
 def introduce(
     identity: IdentityKey, certificate_der: bytes, sealing_key: str, name: str, port: int
-) -> Introduction:
-    """This machine's own introduction. Raises ``BadIntroduction`` when a part is not fit to be shown."""
-    return Introduction(
+) -> NodeCard:
+    """This machine's own introduction. Raises ``BadNodeCardError`` when a part is not fit to be shown."""
+    return NodeCard(
         name=name,
         fingerprint=identity.fingerprint,
         public_key=identity.public,
@@ -117,7 +117,7 @@ def introduce(
     ).check()
 
 
-def _check_shape(one: Introduction) -> None:
+def _check_shape(one: NodeCard) -> None:
     if not 0 < len(one.name) <= LONGEST_NAME or not one.name.isprintable() or one.name != one.name.strip():
         raise _bad("its name is empty, too long, or cannot be shown")
     if not re.fullmatch(r"[0-9a-f]{64}", one.fingerprint):
@@ -149,7 +149,7 @@ def _unbase64(value: dict[str, Any], key: str) -> bytes:
     return found
 
 
-def _bad(what: str) -> BadIntroduction:
-    return BadIntroduction(
+def _bad(what: str) -> BadNodeCardError:
+    return BadNodeCardError(
         f"The other machine's introduction does not hold: {what}.", do="Update both machines, try again."
     )

@@ -20,7 +20,7 @@ from typing import Final, Literal
 from envelopes.codecs.canonical import canonical
 from envelopes.errors import EnvelopeError
 from envelopes.identity.keys import IdentityKey, verify
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.wordlist import word_meant, words_of
 
 Role = Literal["asks", "answers"]
@@ -36,14 +36,14 @@ _CODE: Final = b"rappd/pairing-code\n"
 _CODE_WORDS: Final = 3
 
 
-class BadCode(EnvelopeError):
+class BadCodeError(EnvelopeError):
     """What was typed is no code; nothing was sent."""
 
     code = "bad_code"
     exit_code = 2
 
 
-class BadCodeMessage(EnvelopeError):
+class BadCodeMessageError(EnvelopeError):
     """What the other side sent for a code is no message of this exchange."""
 
     code = "bad_pairing"
@@ -61,7 +61,7 @@ def keeps(promise: str, nonce: bytes, asks: str, answers: str) -> bool:
     )
 
 
-def transcript(asks: Introduction, answers: Introduction, nonce_asks: bytes, nonce_answers: bytes) -> bytes:
+def transcript(asks: NodeCard, answers: NodeCard, nonce_asks: bytes, nonce_answers: bytes) -> bytes:
     """32 bytes that depend on every bit of both introductions and both nonces. Raises ``ValueError``."""
     if len(nonce_asks) != NONCE_BYTES or len(nonce_answers) != NONCE_BYTES:
         raise ValueError("a nonce has 32 bytes")
@@ -91,15 +91,15 @@ def new_code(random: Callable[[int], bytes] = os.urandom) -> str:
 
 
 def normal_code(typed: str) -> str:
-    """The code that was meant: any case, any signs between, words by their first four letters. ``BadCode``."""
+    """The code that was meant: any case, any signs between, words by their first four letters. ``BadCodeError``."""
     parts = re.findall(r"[0-9a-z]+", unicodedata.normalize("NFKC", typed[:200]).casefold())
     shape = "A code looks like 417-copper-otter-violin; read it again on the other machine."
     if len(parts) != 1 + _CODE_WORDS or not re.fullmatch(r"[0-9]{3}", parts[0]):
-        raise BadCode("That is no code.", do=shape)
+        raise BadCodeError("That is no code.", do=shape)
     words = [word_meant(part) for part in parts[1:]]
     for part, word in zip(parts[1:], words, strict=True):
         if word is None:
-            raise BadCode(f'"{part[:20]}" is in no code.', do=shape)
+            raise BadCodeError(f'"{part[:20]}" is in no code.', do=shape)
     return "-".join((parts[0], *filter(None, words)))
 
 
@@ -114,7 +114,7 @@ class CodeExchange:
         """What the other side gets."""
 
     def key(self, message: bytes) -> bytes:
-        """The key (32 bytes) that both have when their codes are the same. Once. Raises ``BadCodeMessage``."""
+        """The key (32 bytes) that both have when their codes are the same. Once. Raises ``BadCodeMessageError``."""
         from spake2 import SPAKEError
         from spake2.ed25519_basic import NotOnCurve
 
@@ -127,9 +127,7 @@ class CodeExchange:
         return key
 
 
-def code_transcript(
-    asks: Introduction, answers: Introduction, message_asks: bytes, message_answers: bytes
-) -> bytes:
+def code_transcript(asks: NodeCard, answers: NodeCard, message_asks: bytes, message_answers: bytes) -> bytes:
     """32 bytes that depend on both introductions and both messages of a try with a code."""
     said = canonical(asks.to_json()) + canonical(answers.to_json())
     return sha256(_CODE + said + message_asks + message_answers).digest()
@@ -151,5 +149,7 @@ def confirms(key: bytes, role: Role, of: bytes, proof: bytes, *, public: bytes, 
     return knew and verify(public, signature, _CODE + role.encode() + b"\n" + of)
 
 
-def _no_message() -> BadCodeMessage:
-    return BadCodeMessage("That is no message of a pairing by code.", do="Update both machines, try again.")
+def _no_message() -> BadCodeMessageError:
+    return BadCodeMessageError(
+        "That is no message of a pairing by code.", do="Update both machines, try again."
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from envelopes.codecs.canonical import canonical
 from envelopes.codecs.emergence import as_object
 from envelopes.envelope import SIG, Envelope
-from envelopes.errors import BadSignature, Malformed
+from envelopes.errors import BadSignatureError, MalformedError
 from envelopes.extensions import is_signature
 from envelopes.identity.keys import IdentityKey, fingerprint_of
 from envelopes.identity.keys import verify as _holds
@@ -24,7 +24,7 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
     """The record with ``_x_sig``, in place of one that it had. ``now`` is seconds since 1970.
 
     ``{alg, kid, key, t, s}``: ``s`` over ``rappd/envelope\\n`` and the canonical form (RFC 8785) of
-    everything else, the moment ``t`` included. Raises ``Malformed`` for data that has no one such form.
+    everything else, the moment ``t`` included. Raises ``MalformedError`` for data that has no one such form.
     """
     said: dict[str, Any] = {
         "alg": "Ed25519",
@@ -35,7 +35,9 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
     try:
         signature = key.sign(_signed(envelope, said))
     except ValueError as error:
-        raise Malformed(f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data") from error
+        raise MalformedError(
+            f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data"
+        ) from error
     return Envelope(
         envelope.id,
         envelope.sender,
@@ -47,21 +49,25 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
 
 
 def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
-    """The fingerprint of whoever signed exactly this record. Raises ``BadSignature``.
+    """The fingerprint of whoever signed exactly this record. Raises ``BadSignatureError``.
 
     That the fingerprint is one to trust, that ``from`` belongs to it, and that the id is new, are the
     caller's to check.
     """
     said = envelope.extensions.get(SIG)
     if said is None:
-        raise BadSignature("The record is not signed.", do="Sign it, or send it yourself.")
+        raise BadSignatureError("The record is not signed.", do="Sign it, or send it yourself.")
     if not is_signature(said):
-        raise BadSignature("'_x_sig' is no signature.", do="Send {alg, kid, key, t, s}, hex in lower case.")
+        raise BadSignatureError(
+            "'_x_sig' is no signature.", do="Send {alg, kid, key, t, s}, hex in lower case."
+        )
     public = bytes.fromhex(said["key"])
     if fingerprint_of(public) != said["kid"]:
-        raise BadSignature("'_x_sig' names another key than it shows.", do="Send the key of the fingerprint.")
+        raise BadSignatureError(
+            "'_x_sig' names another key than it shows.", do="Send the key of the fingerprint."
+        )
     if not abs(now - said["t"]) <= window:
-        raise BadSignature(
+        raise BadSignatureError(
             "The signature is too old, or from the future.", do="Set the clock, and sign again."
         )
     try:
@@ -69,7 +75,7 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
     except ValueError:
         holds = False
     if not holds:
-        raise BadSignature("The signature is not over this record.", do="Send it as it was signed.")
+        raise BadSignatureError("The signature is not over this record.", do="Send it as it was signed.")
     return fingerprint_of(public)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from envelopes.envelope import new_id
-from envelopes.errors import BadCapability, BadToken
+from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.capabilities import check
 from envelopes.identity.keys import IdentityKey, agent_id, fingerprint_of
 
@@ -133,7 +133,7 @@ def mint_issued_token(
 
 
 def read_token(text: str, *, key_of: Callable[[str], bytes | None], audience: str, now: float) -> Claims:
-    """The claims of a token that says who calls. Raises ``BadToken``, and nothing else.
+    """The claims of a token that says who calls. Raises ``BadTokenError``, and nothing else.
 
     ``key_of`` gives the public key (32 bytes) of an issuer's fingerprint, None when that is not trusted.
     Revocation and the binding to a certificate are for whoever knows them. A capability token is refused:
@@ -142,15 +142,15 @@ def read_token(text: str, *, key_of: Callable[[str], bytes | None], audience: st
     claims = opened(text, lambda header, claims: key_of(claims.iss))
     check_window(claims, audience=audience, now=now)
     if not claims.iat or claims.parent or claims.uses is not None or (claims.cnf and claims.cnf.kid):
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     if claims.iss == audience:
         if claims.caps is None:
-            raise BadToken("malformed")
+            raise BadTokenError("malformed")
         return claims
     if claims.caps is not None or claims.exp - claims.iat > PEER_SECONDS:
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     if not claims.sub.endswith(f"_{claims.iss[:16]}"):
-        raise BadToken("binding")
+        raise BadTokenError("binding")
     return claims
 
 
@@ -169,43 +169,43 @@ def opened(text: str, key_of: Callable[[Header, Claims], bytes | None]) -> Claim
     """The claims of any token whose signature holds; its times and audience are not looked at.
 
     ``key_of`` chooses the public key from what is not verified yet; it must hash to ``iss``, or the token
-    is refused. Raises ``BadToken``.
+    is refused. Raises ``BadTokenError``.
     """
     if not isinstance(text, str) or len(text) > LONGEST:
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     header = _parsed(shape[1], _HEADER)
     if header.alg != _ALGORITHM:
-        raise BadToken("algorithm")
+        raise BadTokenError("algorithm")
     if header.crit is not msgspec.UNSET or header.b64 is not msgspec.UNSET:
-        raise BadToken("malformed")  # demands something that nothing here understands
+        raise BadTokenError("malformed")  # demands something that nothing here understands
     claims = _parsed(shape[2], _CLAIMS)
     if header.kid not in ("", claims.iss):
-        raise BadToken("malformed")
+        raise BadTokenError("malformed")
     try:
         for one in claims.caps or ():
             check(one)
-    except BadCapability as error:
-        raise BadToken("malformed") from error
+    except BadCapabilityError as error:
+        raise BadTokenError("malformed") from error
     public = key_of(header, claims)
     if public is None:
-        raise BadToken("issuer")
+        raise BadTokenError("issuer")
     if fingerprint_of(public) != claims.iss:
-        raise BadToken("signature")
+        raise BadTokenError("signature")
     _verify(text, public)
     return claims
 
 
 def check_window(claims: Claims, *, audience: str, now: float) -> None:
-    """Raises ``BadToken`` for another audience, and for a moment outside the token's life."""
+    """Raises ``BadTokenError`` for another audience, and for a moment outside the token's life."""
     if claims.aud != audience:
-        raise BadToken("audience")
+        raise BadTokenError("audience")
     if max(claims.iat, claims.nbf) > now + LEEWAY:
-        raise BadToken("not_yet")
+        raise BadTokenError("not_yet")
     if claims.exp <= now or claims.exp <= claims.iat:
-        raise BadToken("expired")
+        raise BadTokenError("expired")
 
 
 def thumbprint(certificate: bytes) -> str:
@@ -223,7 +223,7 @@ def _parsed(part: str, decoder: msgspec.json.Decoder[_T]) -> _T:
     try:
         return decoder.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError) as error:
-        raise BadToken("malformed") from error
+        raise BadTokenError("malformed") from error
 
 
 def _verify(text: str, public: bytes) -> None:
@@ -233,9 +233,9 @@ def _verify(text: str, public: bytes) -> None:
     try:
         _jws().decode_complete(text, verifier, [_ALGORITHM])
     except InvalidSignatureError as error:
-        raise BadToken("signature") from error
+        raise BadTokenError("signature") from error
     except (PyJWTError, ValueError) as error:
-        raise BadToken("malformed") from error
+        raise BadTokenError("malformed") from error
 
 
 @lru_cache(maxsize=1)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from typing import Protocol
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.capabilities import covers, reduced
 from envelopes.identity.capability_tokens import Grant, links, verify_chain
 from envelopes.identity.keys import fingerprint_of
 from neighborhoods.auth.token_cache import TokenCache
-from neighborhoods.errors import UsedUp
+from neighborhoods.errors import UsedUpError
 
 
 class Uses(Protocol):
-    """Counts uses, on the disk (``TokenRecords`` does)."""
+    """Counts uses, on the disk (``TokenStorage`` does)."""
 
     async def use(self, jti: str, limit: int, at: int) -> bool:
         """Counts one use of ``limit``; False when they are used up."""
         ...
 
 
-class Grants:
+class Authorizer:
     """Reads what callers present as ``_x_cap``, and asks each time whether it was taken back."""
 
     def __init__(self, own: bytes, revoked: Container[str], ended: Callable[[str], bool]) -> None:
@@ -36,7 +36,7 @@ class Grants:
     def accept(self, value: object, *, caller: str, now: float) -> Grant:
         """The grant in ``value``, shown by the machine ``caller`` (its proven fingerprint).
 
-        What a machine passed on ends with the trust in it. Raises ``BadToken``. The first sight of a chain
+        What a machine passed on ends with the trust in it. Raises ``BadTokenError``. The first sight of a chain
         takes 0.15 ms a link.
         """
         texts = links(value)
@@ -46,11 +46,11 @@ class Grants:
             lambda: verify_chain(texts, audience=self._audience, now=now, root=self._own),
         )
         if any(jti in self._revoked for jti in grant.jtis):
-            raise BadToken("revoked")
+            raise BadTokenError("revoked")
         if any(self._ended(machine) for machine in (*grant.signers, grant.holder)):
-            raise BadToken("revoked")
+            raise BadTokenError("revoked")
         if grant.holder != caller:
-            raise BadToken("holder")
+            raise BadTokenError("holder")
         return grant
 
     def forget(self, name: str) -> None:
@@ -68,7 +68,7 @@ async def permits(
 ) -> bool:
     """Whether a caller may do ``wanted``, by its scopes, or else by the first grant that still counts.
 
-    A grant's use is counted for every limited link of it, the last one first. Raises ``UsedUp`` when there
+    A grant's use is counted for every limited link of it, the last one first. Raises ``UsedUpError`` when there
     are grants for it, and none may be used any more.
     """
     if covers(scopes, wanted):
@@ -78,7 +78,7 @@ async def permits(
         if await _counted(grant, uses, int(now * 1_000_000)):
             return True
     if fitting:
-        raise UsedUp("That permission was used as often as it may be.", do="Ask for a new one.")
+        raise UsedUpError("That permission was used as often as it may be.", do="Ask for a new one.")
     return False
 
 

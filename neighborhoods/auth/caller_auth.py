@@ -7,16 +7,16 @@ from typing import Literal
 
 import msgspec
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.keys import fingerprint_of
 from envelopes.identity.tokens import LONGEST, Claims, read_token, thumbprint
 from neighborhoods.auth.peer_certificate import pin_of
 from neighborhoods.auth.token_cache import TokenCache
-from neighborhoods.errors import NotPaired
+from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 
 
-class Presented(msgspec.Struct, frozen=True):
+class PresentedCredentials(msgspec.Struct, frozen=True):
     """An authenticated caller. ``peer`` is a paired machine, ``issued`` the bearer of a token made here.
 
     ``name`` is what the owner calls it, ``caps`` what it may do, ``jti`` the name of its token ("" when a
@@ -30,7 +30,7 @@ class Presented(msgspec.Struct, frozen=True):
     peer: Peer | None = None
 
 
-class Bearer:
+class CallerAuthenticator:
     """Asked for every request; it asks the book of peers and the revoked names each time."""
 
     def __init__(
@@ -49,28 +49,28 @@ class Bearer:
         self._revoked = revoked
         self._cache: TokenCache[Claims] = TokenCache()
 
-    def who(self, token: str, certificate: bytes | None, now: float) -> Presented | None:
+    def who(self, token: str, certificate: bytes | None, now: float) -> PresentedCredentials | None:
         """The caller, or None for a stranger: no token, and no certificate of a peer.
 
-        ``token`` is the text after ``Bearer``, or ""; ``certificate`` is DER, from the connection itself.
-        Raises ``BadToken``, and ``NotPaired`` for the token of a machine that is no peer.
+        ``token`` is the text after ``CallerAuthenticator``, or ""; ``certificate`` is DER, from the connection itself.
+        Raises ``BadTokenError``, and ``NotPairedError`` for the token of a machine that is no peer.
         """
         connected = self._by_pin(pin_of(certificate)) if certificate is not None else None
         if not token:
             return _as_peer(connected) if connected is not None else None
         claims = self._claims(token, now)
         if claims.jti in self._revoked:
-            raise BadToken("revoked")
+            raise BadTokenError("revoked")
         if claims.iss == self._audience:
             if connected is not None:
-                raise BadToken("disagree")
+                raise BadTokenError("disagree")
             _check_binding(claims, certificate)
-            return Presented("issued", claims.sub, claims.caps or (), claims.jti)
+            return PresentedCredentials("issued", claims.sub, claims.caps or (), claims.jti)
         peer = self._peer(claims.iss)
         if peer is None:
             raise _no_peer()
         if certificate is not None and (connected is None or connected.fingerprint != peer.fingerprint):
-            raise BadToken("disagree")
+            raise BadTokenError("disagree")
         _check_binding(claims, certificate)
         return _as_peer(peer, claims.jti)
 
@@ -80,14 +80,14 @@ class Bearer:
 
     def _claims(self, token: str, now: float) -> Claims:
         if len(token) > LONGEST:
-            raise BadToken("malformed")
+            raise BadTokenError("malformed")
         try:
             return self._cache.read(
                 token,
                 now,
                 lambda: read_token(token, key_of=self._key_of, audience=self._audience, now=now),
             )
-        except BadToken as error:
+        except BadTokenError as error:
             if error.reason == "issuer":
                 raise _no_peer() from error
             raise
@@ -99,15 +99,15 @@ class Bearer:
         return peer.public_key if peer is not None else None
 
 
-def _as_peer(peer: Peer, jti: str = "") -> Presented:
-    return Presented("peer", peer.name, peer.scopes, jti, peer)
+def _as_peer(peer: Peer, jti: str = "") -> PresentedCredentials:
+    return PresentedCredentials("peer", peer.name, peer.scopes, jti, peer)
 
 
 def _check_binding(claims: Claims, certificate: bytes | None) -> None:
     bound = claims.cnf.x5t if claims.cnf is not None else ""
     if bound and (certificate is None or thumbprint(certificate) != bound):
-        raise BadToken("binding")
+        raise BadTokenError("binding")
 
 
-def _no_peer() -> NotPaired:
-    return NotPaired("That machine is not paired with this one.", do="Pair them: rappd peers pair")
+def _no_peer() -> NotPairedError:
+    return NotPairedError("That machine is not paired with this one.", do="Pair them: rappd peers pair")

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from envelopes.errors import BadCertificate
+from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of
 from neighborhoods.auth.peer_certificate import pin_of
 
@@ -41,7 +41,7 @@ class ServerTrust:
     """
 
     def __init__(self, own: TlsFiles, pins: Iterable[bytes] = ()) -> None:
-        """``pins``: certificates (DER) that were checked when they were pinned. Raises ``BadCertificate``."""
+        """``pins``: certificates (DER) that were checked when they were pinned. Raises ``BadCertificateError``."""
         self._own = own
         self._lock = Lock()
         self._pins = {pin_of(der): der for der in pins}
@@ -50,7 +50,7 @@ class ServerTrust:
         self.context.sni_callback = self._choose
 
     def pin(self, der: bytes) -> None:
-        """Knows this certificate from the next connection on. Raises ``BadCertificate``."""
+        """Knows this certificate from the next connection on. Raises ``BadCertificateError``."""
         identity_of(der)
         with self._lock:
             if pin_of(der) not in self._pins:
@@ -89,7 +89,7 @@ def client_context(peer_certificate: bytes | None, own: TlsFiles | None = None) 
 
     ``None`` calls whoever answers; compare ``presented_certificate`` before trusting a word. ``own`` shows
     this machine's certificate, and must not go to whom it is not meant for. Kept per peer; the first one
-    reads files. Raises ``BadCertificate``.
+    reads files. Raises ``BadCertificateError``.
     """
     return _client_context(peer_certificate, own)
 
@@ -136,6 +136,6 @@ def _anchor(context: ssl.SSLContext, certificates: Iterable[bytes]) -> None:
         try:
             context.load_verify_locations(cadata=der)
         except (ssl.SSLError, ValueError) as error:
-            raise BadCertificate(
+            raise BadCertificateError(
                 "A pinned certificate cannot be read.", do="Revoke that peer, pair again."
             ) from error

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 
 MOST = 4096
 MOST_REFUSED = 1024
@@ -17,7 +17,7 @@ _FOR_GOOD = frozenset({"malformed", "algorithm", "signature", "expired", "audien
 """Refusals that no pairing and no passing of time will change; others are never kept."""
 
 
-class Verified(Protocol):
+class VerifiedToken(Protocol):
     """What is kept: until ``expires``, and only as long as nothing of ``names`` is taken back."""
 
     @property
@@ -31,7 +31,7 @@ class Verified(Protocol):
         ...
 
 
-_T = TypeVar("_T", bound=Verified)
+_T = TypeVar("_T", bound=VerifiedToken)
 _Row = TypeVar("_Row")
 
 
@@ -52,7 +52,7 @@ class TokenCache(Generic[_T]):
         return len(self._kept) + len(self._refused)
 
     def read(self, text: str, now: float, verify: Callable[[], _T]) -> _T:
-        """What ``verify()`` gave for ``text``, or gives now. Raises its ``BadToken``, anew or again."""
+        """What ``verify()`` gave for ``text``, or gives now. Raises its ``BadTokenError``, anew or again."""
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
         kept = self._kept.get(digest)
         if kept is not None:
@@ -63,11 +63,11 @@ class TokenCache(Generic[_T]):
         if (refused := self._refused.get(digest)) is not None:
             until, reason = refused
             if now < until:
-                raise BadToken(reason)
+                raise BadTokenError(reason)
             del self._refused[digest]
         try:
             value = verify()
-        except BadToken as error:
+        except BadTokenError as error:
             if error.reason in _FOR_GOOD:
                 self._refused[digest] = (now + REFUSED_SECONDS, error.reason)
                 _shorten(self._refused, self._most_refused)

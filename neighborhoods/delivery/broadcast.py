@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from envelopes.envelope import DONE, HELLO, Envelope
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.peer import Peer
 
 Call = Callable[[Peer], Awaitable[Envelope]]
@@ -20,7 +20,7 @@ Cancel = Callable[[Peer], Awaitable[object]]
 _CANCEL_SECONDS = 5.0
 
 
-class Heard(msgspec.Struct, frozen=True):
+class PeerResult(msgspec.Struct, frozen=True):
     """What came of one peer.
 
     ``answered``: it did what was asked; ``refused``: it replied with something else (an ERROR); ``failed``:
@@ -33,24 +33,24 @@ class Heard(msgspec.Struct, frozen=True):
     seconds: float
     reply: Envelope | None = None
     trouble: str = ""
-    problem: Problem | None = None
+    problem: ReportableError | None = None
 
 
-class FirstDone(msgspec.Struct, frozen=True):
+class FirstSuccess(msgspec.Struct, frozen=True):
     """``winner`` is the first that was done, None when nobody was; ``heard`` has everyone, as asked."""
 
-    winner: Heard | None
-    heard: list[Heard]
+    winner: PeerResult | None
+    heard: list[PeerResult]
 
 
-async def hello_all(peers: Iterable[Peer], send: Call, *, within: float = 5.0) -> list[Heard]:
+async def hello_all(peers: Iterable[Peer], send: Call, *, within: float = 5.0) -> list[PeerResult]:
     """Says HELLO to every peer at once, and returns what each said, in the order given."""
     return await _gathered(list(peers), send, HELLO, within, None)
 
 
 async def gather_all(
     peers: Iterable[Peer], call: Call, deadline: float, *, cancel: Cancel | None = None
-) -> list[Heard]:
+) -> list[PeerResult]:
     """Asks every peer at once and waits ``deadline`` seconds at most; the order given is kept.
 
     Who is late, and everybody under way when the waiting task is cancelled, is told by ``cancel``.
@@ -58,13 +58,13 @@ async def gather_all(
     return await _gathered(list(peers), call, DONE, deadline, cancel)
 
 
-async def first_done(peers: Iterable[Peer], call: Call, cancel: Cancel, deadline: float) -> FirstDone:
+async def first_done(peers: Iterable[Peer], call: Call, cancel: Cancel, deadline: float) -> FirstSuccess:
     """Asks every peer at once. The first DONE wins; everybody still under way is cancelled.
 
     An ERROR or a peer that cannot be reached does not end the race. Past ``deadline`` seconds, or when the
     waiting task is cancelled, there is no winner, and all that are under way are cancelled.
     """
-    race = _Race(list(peers), call, DONE)
+    race = _FirstSuccess(list(peers), call, DONE)
     winner = None
     try:
         async with asyncio.timeout(deadline):
@@ -74,13 +74,13 @@ async def first_done(peers: Iterable[Peer], call: Call, cancel: Cancel, deadline
         pass
     finally:
         await race.end(cancel)
-    return FirstDone(winner, race.result("late" if winner is None else "not_needed"))
+    return FirstSuccess(winner, race.result("late" if winner is None else "not_needed"))
 
 
 async def _gathered(
     peers: list[Peer], call: Call, wanted: str, deadline: float, cancel: Cancel | None
-) -> list[Heard]:
-    race = _Race(peers, call, wanted)
+) -> list[PeerResult]:
+    race = _FirstSuccess(peers, call, wanted)
     try:
         if race.running:
             await asyncio.wait(race.running, timeout=deadline)
@@ -89,7 +89,7 @@ async def _gathered(
     return race.result("late")
 
 
-class _Race:
+class _FirstSuccess:
     """One task for each peer, and what came of those that ended."""
 
     def __init__(self, peers: Sequence[Peer], call: Call, wanted: str) -> None:
@@ -101,10 +101,10 @@ class _Race:
         self._stopped_after = 0.0
 
     @property
-    def running(self) -> list[asyncio.Task[Heard]]:
+    def running(self) -> list[asyncio.Task[PeerResult]]:
         return [task for task in self._tasks if not task.done()]
 
-    async def next_answered(self) -> Heard | None:
+    async def next_answered(self) -> PeerResult | None:
         """Waits until one more ends; the first in the order asked that did what was wanted."""
         await asyncio.wait(self.running, return_when=asyncio.FIRST_COMPLETED)
         ended = (task.result() for task in self._tasks if task.done())
@@ -125,20 +125,20 @@ class _Race:
                 unheard.cancel()
             await asyncio.gather(*told, return_exceptions=True)  # who cannot be told finishes for nothing
 
-    def result(self, stopped: Literal["late", "not_needed"]) -> list[Heard]:
+    def result(self, stopped: Literal["late", "not_needed"]) -> list[PeerResult]:
         """Everyone in the order asked; ``stopped`` is said of those whose call was ended here."""
         return [
-            Heard(peer, stopped, self._stopped_after) if task.cancelled() else task.result()
+            PeerResult(peer, stopped, self._stopped_after) if task.cancelled() else task.result()
             for task, peer in self._tasks.items()
         ]
 
-    async def _ask(self, peer: Peer) -> Heard:
+    async def _ask(self, peer: Peer) -> PeerResult:
         try:
             reply = await self._call(peer)
-        except Problem as problem:
-            return Heard(
+        except ReportableError as problem:
+            return PeerResult(
                 peer, "failed", self._loop.time() - self._began, trouble=str(problem), problem=problem
             )
         outcome: Literal["answered", "refused"] = "answered" if reply.verb == self._wanted else "refused"
         trouble = "" if outcome == "answered" else str(reply.data.get("msg", f"It answered {reply.verb}."))
-        return Heard(peer, outcome, self._loop.time() - self._began, reply, trouble)
+        return PeerResult(peer, outcome, self._loop.time() - self._began, reply, trouble)

@@ -9,15 +9,15 @@ from typing import Any
 
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, Envelope
-from neighborhoods.delivery.errors import Declined
-from neighborhoods.delivery.protocols import EggCarrier
+from neighborhoods.delivery.errors import DeclinedError
+from neighborhoods.delivery.protocols import EggTransport
 from neighborhoods.peer import Peer
 
 
 class EggSender:
-    """What a lane of eggs sends with (see ``Batches``): one row at a time. ``file_of(id)`` is where its bytes are."""
+    """What a lane of eggs sends with (see ``BatchTransport``): one row at a time. ``file_of(id)`` is where its bytes are."""
 
-    def __init__(self, carrier: EggCarrier, file_of: Callable[[str], Path]) -> None:
+    def __init__(self, carrier: EggTransport, file_of: Callable[[str], Path]) -> None:
         self._carrier = carrier
         self._file_of = file_of
         self._under_way: dict[str, asyncio.Task[dict[str, Any]]] = {}
@@ -33,7 +33,7 @@ class EggSender:
             this = asyncio.current_task()
             if this is not None and this.cancelling():
                 raise
-            raise Declined("It is not wanted any more.", answered=499, reason="dropped") from None
+            raise DeclinedError("It is not wanted any more.", answered=499, reason="dropped") from None
         finally:
             self._under_way.pop(note.id, None)
 
@@ -51,6 +51,6 @@ class EggSender:
         if found is None:
             file = self._file_of(note.id)
             if not await asyncio.to_thread(file.is_file):
-                raise Declined("Its file is gone from this machine.", answered=410, reason="gone")
+                raise DeclinedError("Its file is gone from this machine.", answered=410, reason="gone")
             found = await self._carrier.send_egg(peer, note.id, str(note.data.get("name", "")), file)
         return found

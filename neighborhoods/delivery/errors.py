@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from neighborhoods.errors import NeighborhoodError, NoSuchPeer, PeerConflict, PeerRefused
+from neighborhoods.errors import NeighborhoodError, NoSuchPeerError, PeerConflictError, PeerRefusedError
 
 
-class Retriable(NeighborhoodError):
+class RetriableError(NeighborhoodError):
     """The peer, or something before it, said "not now". ``answered`` is the HTTP status, ``retry_after``
     the seconds it asked for, if any."""
 
@@ -21,7 +21,7 @@ class Retriable(NeighborhoodError):
         self.retry_after = retry_after
 
 
-class Declined(PeerRefused):
+class DeclinedError(PeerRefusedError):
     """The peer said no to the request as a whole. ``answered`` is the HTTP status, ``reason`` its slug."""
 
     def __init__(self, message: str, *, answered: int, reason: str = "", do: str = "") -> None:
@@ -30,13 +30,13 @@ class Declined(PeerRefused):
         self.reason = reason
 
 
-class NotInOutbox(NoSuchPeer):
+class NotInOutboxError(NoSuchPeerError):
     """Nothing in the outbox goes by that id."""
 
     code = "not_in_outbox"
 
 
-class OutboxConflict(PeerConflict):
+class OutboxConflictError(PeerConflictError):
     """An id that means more than one, or something that is over already."""
 
     code = "outbox_conflict"

@@ -13,15 +13,15 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import CANCEL, SIG, Envelope
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.delivery.egg_sender import EggSender
-from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
-from neighborhoods.delivery.outbox_state import Ledger, OnAnswer, OnOver
-from neighborhoods.delivery.peer_queue import Bench, Lane, Pace
-from neighborhoods.delivery.protocols import Carrier
+from neighborhoods.delivery.errors import NotInOutboxError, OutboxConflictError
+from neighborhoods.delivery.outbox_state import OnAnswer, OnOver, OutboxTransitions
+from neighborhoods.delivery.peer_queue import PeerQueue, QueueContext, RetryPolicy
+from neighborhoods.delivery.protocols import EnvelopeTransport
 from neighborhoods.delivery.retry import Random
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, WAITING, OutboxRecords, Outgoing
+from neighborhoods.storage import EGG, WAITING, OutboxStorage, OutgoingEnvelope
 
 DAY = 86_400.0
 _SECOND = 1_000_000
@@ -42,8 +42,8 @@ class Outbox:
 
     def __init__(
         self,
-        records: OutboxRecords,
-        carrier: Carrier,
+        records: OutboxStorage,
+        carrier: EnvelopeTransport,
         *,
         clock: Callable[[], int],
         book: Callable[[str], Peer | None],
@@ -51,7 +51,7 @@ class Outbox:
         on_over: OnOver = lambda row: None,
         eggs: EggSender | None = None,
         verbs: Callable[[str], Collection[str]] = lambda _: (),
-        pace: Pace | None = None,
+        pace: RetryPolicy | None = None,
         random: Random = randomness.random,
     ) -> None:
         self._records = records
@@ -59,15 +59,15 @@ class Outbox:
         self._clock = clock
         self._book = book
         self._verbs = verbs
-        self._pace = pace or Pace()
+        self._pace = pace or RetryPolicy()
         self._eggs = eggs
         self._on_over = on_over
-        self._ledger = Ledger(records, clock, on_answer, self._over)
-        self._bench = Bench(self._ledger, carrier, book, self._unwanted, self._pace, random)
+        self._ledger = OutboxTransitions(records, clock, on_answer, self._over)
+        self._bench = QueueContext(self._ledger, carrier, book, self._unwanted, self._pace, random)
         self._egg_bench = self._bench
         if eggs is not None:
             self._egg_bench = msgspec.structs.replace(self._bench, carrier=eggs, eggs=True)
-        self._lanes: dict[tuple[str, bool], Lane] = {}  # by peer, and whether it is one of eggs
+        self._lanes: dict[tuple[str, bool], PeerQueue] = {}  # by peer, and whether it is one of eggs
         self._sweeper: asyncio.Task[None] | None = None
         self._soon: list[int] = []  # ends that come before the next sweep
         self._sweep_now = asyncio.Event()
@@ -83,7 +83,7 @@ class Outbox:
         peer has it already, and only the answer is waited for. The same (peer, id, verb) is kept once.
         """
         now = self._clock()
-        item = Outgoing(
+        item = OutgoingEnvelope(
             number=0,
             peer=peer,
             id=envelope.id,
@@ -105,7 +105,7 @@ class Outbox:
             self._lane(peer, eggs=envelope.verb == EGG).wake()
         return number
 
-    async def try_now(self, row: Outgoing, *, within: float) -> Outgoing:
+    async def try_now(self, row: OutgoingEnvelope, *, within: float) -> OutgoingEnvelope:
         """Tries what waits, whatever held it back, and says how it stands after that. Where others of its
         kind go first, and for longer than ``within`` seconds, it is as it was."""
         lane = self._lane(row.peer, eggs=row.verb == EGG)
@@ -165,29 +165,31 @@ class Outbox:
         for lane in self._lanes_of(peer):
             lane.clear(ask=True)
 
-    async def retry(self, id: str) -> Outgoing:
+    async def retry(self, id: str) -> OutgoingEnvelope:
         """Tries now: sends what is queued, asks for the answer of what is accepted. ``id`` may be shortened.
-        Raises ``NotInOutbox``, and ``OutboxConflict`` for what is over."""
+        Raises ``NotInOutboxError``, and ``OutboxConflictError`` for what is over."""
         row = await self._one(id)
         if row.state not in WAITING:
-            raise OutboxConflict(f"That is {row.state} already.", do="Make the call again.")
+            raise OutboxConflictError(f"That is {row.state} already.", do="Make the call again.")
         await self._ledger.hurry(row)
         self._lane(row.peer, eggs=row.verb == EGG).clear(ask=row.state == "accepted")
         return row
 
-    async def drop(self, id: str) -> Outgoing:
+    async def drop(self, id: str) -> OutgoingEnvelope:
         """Nobody wants it any more. A peer that may work on it is told, if it knows CANCEL; it may be late.
         Raises like ``retry``."""
         row = await self._ledger.drop(await self._one(id))
         if row is None:
-            raise OutboxConflict("That is over already.", do="There is nothing left to drop.")
+            raise OutboxConflictError("That is over already.", do="There is nothing left to drop.")
         if row.state == "accepted":
             self._unwanted(row)
         if (lane := self._lane_of(row)) is not None:
             lane.wake()
         return msgspec.structs.replace(row, state="dropped")
 
-    async def listing(self, *, waiting: bool = False, peer: str = "", most: int = 1000) -> list[Outgoing]:
+    async def listing(
+        self, *, waiting: bool = False, peer: str = "", most: int = 1000
+    ) -> list[OutgoingEnvelope]:
         """Rows, the oldest first. ``next_at`` (0: at once) and ``trouble`` also tell of a queue that is held back."""
         rows = await self._records.outgoing(waiting=waiting, peer=peer, most=most)
         now = self._clock()
@@ -202,13 +204,13 @@ class Outbox:
         lane = self._lanes.get((peer, eggs))
         return lane is not None and lane.stopped
 
-    def _lanes_of(self, peer: str) -> list[Lane]:
+    def _lanes_of(self, peer: str) -> list[PeerQueue]:
         return [lane for eggs in (False, True) if (lane := self._lanes.get((peer, eggs))) is not None]
 
-    def _lane_of(self, row: Outgoing) -> Lane | None:
+    def _lane_of(self, row: OutgoingEnvelope) -> PeerQueue | None:
         return self._lanes.get((row.peer, row.verb == EGG and self._eggs is not None))
 
-    def _over(self, row: Outgoing) -> None:
+    def _over(self, row: OutgoingEnvelope) -> None:
         if row.verb == EGG and self._eggs is not None:
             self._eggs.stop(row.id)
         self._on_over(row)
@@ -221,28 +223,28 @@ class Outbox:
             task.cancel()
         return tasks
 
-    def _as_held(self, row: Outgoing, now: int) -> Outgoing:
+    def _as_held(self, row: OutgoingEnvelope, now: int) -> OutgoingEnvelope:
         lane = self._lane_of(row)
         if lane is None or row.state != "queued":
             return row
         next_at = max(row.next_at, now + int(lane.rests * _SECOND)) if lane.rests else row.next_at
         return msgspec.structs.replace(row, next_at=next_at, trouble=row.trouble or lane.trouble)
 
-    def _lane(self, peer: str, *, eggs: bool = False, ask_now: bool = False) -> Lane:
+    def _lane(self, peer: str, *, eggs: bool = False, ask_now: bool = False) -> PeerQueue:
         eggs = eggs and self._eggs is not None
         lane = self._lanes.get((peer, eggs))
         if lane is None:
             if self._closed:
-                raise OutboxConflict(
+                raise OutboxConflictError(
                     "The outbox is closed; what was put in it goes out after the next start."
                 )
             bench = self._egg_bench if eggs else self._bench
-            lane = self._lanes[peer, eggs] = Lane(peer, bench, self._ended, ask_now=ask_now)
+            lane = self._lanes[peer, eggs] = PeerQueue(peer, bench, self._ended, ask_now=ask_now)
             if self._sweeper is None:
                 self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="outbox sweep")
         return lane
 
-    def _ended(self, lane: Lane) -> None:
+    def _ended(self, lane: PeerQueue) -> None:
         if self._lanes.get((lane.peer, lane.eggs)) is lane:
             del self._lanes[lane.peer, lane.eggs]
         self._sweep_now.set()
@@ -272,18 +274,18 @@ class Outbox:
                 _log.exception("The outbox could not look for what ran out of time.")
         self._sweeper = None
 
-    async def _one(self, id: str) -> Outgoing:
+    async def _one(self, id: str) -> OutgoingEnvelope:
         found = await self._records.find_outgoing(id) if id else []
         found = [row for row in found if row.state in WAITING] or found
         if not found:
-            raise NotInOutbox(
+            raise NotInOutboxError(
                 f"Nothing in the outbox goes by '{id}'.", do="rappd outbox list shows what is there."
             )
         if len(found) > 1:
-            raise OutboxConflict(f"'{id}' begins {len(found)} ids.", do="Give more of the id.")
+            raise OutboxConflictError(f"'{id}' begins {len(found)} ids.", do="Give more of the id.")
         return found[0]
 
-    def _unwanted(self, row: Outgoing) -> None:
+    def _unwanted(self, row: OutgoingEnvelope) -> None:
         peer = self._book(row.peer)
         if peer is None or CANCEL not in self._verbs(row.peer) or self._closed:
             return
@@ -291,11 +293,11 @@ class Outbox:
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
 
-    async def _say_cancel(self, peer: Peer, row: Outgoing) -> None:
+    async def _say_cancel(self, peer: Peer, row: OutgoingEnvelope) -> None:
         asked = emergence.decode(row.body, max_bytes=len(row.body))
         extensions = {key: value for key, value in asked.extensions.items() if key != SIG}
         cancel = msgspec.structs.replace(asked, verb=CANCEL, data={}, extensions=extensions)
         try:
             await self._carrier.send(peer, emergence.encode(cancel), wait=_CANCEL_SECONDS)
-        except (Problem, OSError, TimeoutError) as error:
+        except (ReportableError, OSError, TimeoutError) as error:
             _log.info("A peer could not be told that %s was dropped: %s", row.id, error)

@@ -10,17 +10,17 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, Envelope
-from neighborhoods.delivery.rwlock import Turns
-from neighborhoods.storage import WAITING, OutboxRecords, OutboxState, Outgoing
+from neighborhoods.delivery.rwlock import ReadWriteLock
+from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
 
-OnAnswer = Callable[[Outgoing, Envelope | None], Awaitable[None]]
+OnAnswer = Callable[[OutgoingEnvelope, Envelope | None], Awaitable[None]]
 """Is told of every row that is over: the row in its last state, and the reply (None: expired, dropped).
 
 It is awaited before the row is marked, so that a crash in between tells it once more rather than never:
 it writes an answer down by (peer, id). It must not call the outbox, except ``put``.
 """
 
-OnOver = Callable[[Outgoing], None]
+OnOver = Callable[[OutgoingEnvelope], None]
 """Hears of every row that is over, once the disk says so; a crash in between tells it nothing."""
 
 OWES_NOTHING = (DONE, ERROR, CANCEL, ACK)
@@ -29,12 +29,12 @@ OWES_NOTHING = (DONE, ERROR, CANCEL, ACK)
 _FINAL = (DONE, HELLO, ERROR)
 
 
-class Ledger:
+class OutboxTransitions:
     """Every change that ends a row goes through here, one row at a time, so that none is told twice."""
 
     def __init__(
         self,
-        records: OutboxRecords,
+        records: OutboxStorage,
         clock: Callable[[], int],
         on_answer: OnAnswer,
         on_over: OnOver = lambda row: None,
@@ -43,19 +43,19 @@ class Ledger:
         self.clock = clock
         self._on_answer = on_answer
         self._on_over = on_over
-        self._turns = Turns()
+        self._turns = ReadWriteLock()
         self._answering: dict[tuple[str, str], asyncio.Event] = {}
-        self._in_flight: dict[int, Outgoing] = {}  # what ends while its batch is on its way leaves it
+        self._in_flight: dict[int, OutgoingEnvelope] = {}  # what ends while its batch is on its way leaves it
         self._dropped: set[int] = set()  # while their batch was on its way
 
     def between(self) -> AbstractAsyncContextManager[None]:
         """A moment in which nobody has been told of what is not marked yet."""
-        return self._turns.alone()
+        return self._turns.exclusive()
 
-    async def take(self, peer: str, most: int, octets: int, *, eggs: bool = False) -> list[Outgoing]:
+    async def take(self, peer: str, most: int, octets: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
         """The next batch of a peer, marked as handed to the carrier: at most so many, in order, together
         not more bytes than ``octets`` unless the first alone has more."""
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             now = self.clock()
             found = await self.records.due(peer, now, most, eggs=eggs)
             due = [row for row in found if row.expires_at > now]
@@ -72,15 +72,15 @@ class Ledger:
 
     async def landed(
         self,
-        batch: list[Outgoing],
+        batch: list[OutgoingEnvelope],
         replies: dict[int, Envelope],
         later: dict[int, int] | None = None,
         trouble: dict[int, str] | None = None,
-    ) -> list[Outgoing]:
+    ) -> list[OutgoingEnvelope]:
         """A batch is over. ``replies`` go by row number; a row without one is queued again, for the moment
         in ``later`` or for now, with its ``trouble``. Returns what the peer accepted after it was dropped."""
         later, trouble = later or {}, trouble or {}
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             still = [row for row in batch if self._in_flight.pop(row.number, None) is not None]
             kept, ended, back = [], [], dict[tuple[int, str], list[int]]()
             for row in still:
@@ -106,7 +106,7 @@ class Ledger:
         if reply.verb not in _FINAL:
             return False
         key = (peer, reply.id)
-        async with self._turns.together():  # answers share commits, those to one id come one by one
+        async with self._turns.shared():  # answers share commits, those to one id come one by one
             while (other := self._answering.get(key)) is not None:
                 await other.wait()
             done = self._answering[key] = asyncio.Event()
@@ -116,23 +116,23 @@ class Ledger:
                 del self._answering[key]
                 done.set()
 
-    async def lost(self, row: Outgoing, trouble: str) -> None:
+    async def lost(self, row: OutgoingEnvelope, trouble: str) -> None:
         """A peer that accepted a row knows nothing of it any more: it is queued again, with the same id."""
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             now = await self._again(row)
             if now is not None and now.state == "accepted":
                 await self.records.move([row.number], "queued", next_at=0, trouble=trouble)
 
-    async def hurry(self, row: Outgoing) -> None:
+    async def hurry(self, row: OutgoingEnvelope) -> None:
         """A row that is not on its way is due now."""
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             now = await self._again(row)
             if now is not None and now.state in ("queued", "delivered") and row.number not in self._in_flight:
                 await self.records.move([row.number], "queued", next_at=0)
 
-    async def drop(self, row: Outgoing) -> Outgoing | None:
+    async def drop(self, row: OutgoingEnvelope) -> OutgoingEnvelope | None:
         """Ends a row that waits; returns it as it was, or None when it is over already."""
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             now = await self._again(row)
             if now is None or now.state not in WAITING:
                 return None
@@ -145,7 +145,7 @@ class Ledger:
 
     async def expire(self) -> set[str]:
         """Ends what ran out of time and tells who waits (a crash in between tells nobody). Returns whose."""
-        async with self._turns.alone():
+        async with self._turns.exclusive():
             expired = await self.records.expire(self.clock())
             for row in expired:
                 self._in_flight.pop(row.number, None)
@@ -163,14 +163,14 @@ class Ledger:
         self._in_flight.pop(row.number, None)
         return True
 
-    async def _end_all(self, ended: list[tuple[Outgoing, Envelope]]) -> None:
+    async def _end_all(self, ended: list[tuple[OutgoingEnvelope, Envelope]]) -> None:
         """Together, so that their writes share commits. One that cannot be written leaves the others alone."""
         results = await asyncio.gather(*(self._end(*one) for one in ended), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _end(self, row: Outgoing, reply: Envelope) -> None:
+    async def _end(self, row: OutgoingEnvelope, reply: Envelope) -> None:
         state, answer = _state_after(row, reply), emergence.encode(reply)
         trouble = str(reply.data.get("msg", "")) if state == "failed" else ""
         over = msgspec.structs.replace(row, state=state, answer=answer, trouble=trouble)
@@ -178,18 +178,18 @@ class Ledger:
         await self.records.move([row.number], state, answer=answer, trouble=trouble)
         self._on_over(over)
 
-    async def _again(self, row: Outgoing) -> Outgoing | None:
+    async def _again(self, row: OutgoingEnvelope) -> OutgoingEnvelope | None:
         found = await self.records.find_outgoing(row.id)
         return next((now for now in found if now.number == row.number), None)
 
 
-def _state_after(row: Outgoing, reply: Envelope) -> OutboxState:
+def _state_after(row: OutgoingEnvelope, reply: Envelope) -> OutboxState:
     if reply.verb == ACK:
         return "done" if row.verb in OWES_NOTHING else "accepted"
     return "failed" if reply.verb == ERROR else "done"
 
 
-def _by_tries(rows: list[Outgoing]) -> dict[int, list[int]]:
+def _by_tries(rows: list[OutgoingEnvelope]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for row in rows:
         found.setdefault(row.tries, []).append(row.number)

@@ -9,21 +9,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from neighborhoods.delivery.errors import Retriable
-from neighborhoods.delivery.outbox_state import Ledger
-from neighborhoods.delivery.protocols import Batches
-from neighborhoods.delivery.reply_outcomes import Sorted, about_fetching, refusal_for, sort_replies
+from neighborhoods.delivery.errors import RetriableError
+from neighborhoods.delivery.outbox_state import OutboxTransitions
+from neighborhoods.delivery.protocols import BatchTransport
+from neighborhoods.delivery.reply_outcomes import ReplyOutcomes, about_fetching, refusal_for, sort_replies
 from neighborhoods.delivery.retry import Random, jittered
-from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
+from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import Outgoing
+from neighborhoods.storage import OutgoingEnvelope
 
 _log = logging.getLogger(__name__)
 _SECOND = 1_000_000
 _LOOKED_UP = 5  # after one batch; a busy peer is not asked about everything
 
 
-class Pace(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True):
     """Seconds and sizes of delivery."""
 
     first_pause: float = 1.0
@@ -44,27 +44,29 @@ class Pace(msgspec.Struct, frozen=True):
         return jittered(min(self.longest_pause, self.first_pause * 2.0 ** min(tries - 1, 30)), random)
 
 
-class Bench(msgspec.Struct, frozen=True):
+class QueueContext(msgspec.Struct, frozen=True):
     """What every lane works with. ``unwanted`` hears of what a peer accepted after it was dropped. ``eggs``:
     these lanes carry eggs, the others everything else, so that no call waits behind a file."""
 
-    ledger: Ledger
-    carrier: Batches
+    ledger: OutboxTransitions
+    carrier: BatchTransport
     book: Callable[[str], Peer | None]
-    unwanted: Callable[[Outgoing], None]
-    pace: Pace = Pace()
+    unwanted: Callable[[OutgoingEnvelope], None]
+    pace: RetryPolicy = RetryPolicy()
     random: Random = randomness.random
     eggs: bool = False
 
 
-class Lane:
+class PeerQueue:
     """Sends what is due to one peer, a batch at a time, rests while it is away, asks for late answers.
 
     ``trouble`` says why nothing goes out, "" while all is well. ``stopped``: only ``clear`` helps, and, after
     another key answered, a sign of life that proves the peer's own.
     """
 
-    def __init__(self, peer: str, bench: Bench, ended: Callable[[Lane], None], *, ask_now: bool) -> None:
+    def __init__(
+        self, peer: str, bench: QueueContext, ended: Callable[[PeerQueue], None], *, ask_now: bool
+    ) -> None:
         self.peer = peer
         self.trouble = ""
         self.stopped = False
@@ -204,7 +206,7 @@ class Lane:
                 seconds = min(seconds, ahead)
         return max(0.001, seconds)
 
-    async def _take(self) -> list[Outgoing]:
+    async def _take(self) -> list[OutgoingEnvelope]:
         batch = await self._ledger.take(
             self.peer,
             1 if self._one_by_one or self.eggs else self._pace.batch,
@@ -215,7 +217,7 @@ class Lane:
             self._one_by_one = 0
         return batch
 
-    async def _send(self, peer: Peer, batch: list[Outgoing]) -> None:
+    async def _send(self, peer: Peer, batch: list[OutgoingEnvelope]) -> None:
         try:
             replies = await self._bench.carrier.send_batch(peer, [row.body for row in batch])
         except Exception as error:  # noqa: BLE001 - whatever a carrier stumbles over, the rows are kept
@@ -233,7 +235,7 @@ class Lane:
         for row in await self._ledger.landed(batch, found.replies, found.later, found.trouble):
             self._bench.unwanted(row)
 
-    async def _look_up(self, peer: Peer, rows: list[Outgoing], found: Sorted) -> None:
+    async def _look_up(self, peer: Peer, rows: list[OutgoingEnvelope], found: ReplyOutcomes) -> None:
         """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's
         record tells."""
         for row in rows:
@@ -245,9 +247,9 @@ class Lane:
             if reply is not None and reply.id == row.id and about_fetching(reply) is None:
                 found.replies[row.number] = reply
 
-    async def _not_sent(self, batch: list[Outgoing], error: Exception) -> None:
+    async def _not_sent(self, batch: list[OutgoingEnvelope], error: Exception) -> None:
         """The whole batch came back."""
-        if isinstance(error, PeerRefused):
+        if isinstance(error, PeerRefusedError):
             if len(batch) == 1:
                 status, reason = getattr(error, "answered", error.status), getattr(error, "reason", "")
                 reply = refusal_for(batch[0], status, str(error), reason or error.code)
@@ -260,13 +262,13 @@ class Lane:
 
     def _hold(self, error: Exception) -> None:
         """Stops or rests, as the error asks for."""
-        if isinstance(error, KeyChanged | NotPaired):
+        if isinstance(error, KeyChangedError | NotPairedError):
             self._stop(str(error))
-            self._misled = isinstance(error, KeyChanged)
-        elif isinstance(error, Retriable):
+            self._misled = isinstance(error, KeyChangedError)
+        elif isinstance(error, RetriableError):
             self._rest(error.retry_after, str(error))
         else:
-            if not isinstance(error, PeerAway):
+            if not isinstance(error, PeerOfflineError):
                 _log.error("A batch for %s could not be sent.", self.peer[:4], exc_info=error)
             self._rest(trouble=str(error))
             if self._heard_at_work:
@@ -286,7 +288,7 @@ class Lane:
         for row in turn[: self._pace.asked_at_once]:
             try:
                 reply = await self._bench.carrier.fetch(peer, row.id)
-            except PeerRefused as error:
+            except PeerRefusedError as error:
                 _log.warning("The answer to %s could not be fetched: %s", row.id, error)
                 self._asked[row.number] = now
                 continue
@@ -304,7 +306,7 @@ class Lane:
         if len(turn) > self._pace.asked_at_once and self._asked[turn[self._pace.asked_at_once].number] < now:
             self._asks_at = now + self._pace.ask_every * self._pace.asked_at_once / len(turn)
 
-    async def _waiting(self, most: int) -> list[Outgoing]:
+    async def _waiting(self, most: int) -> list[OutgoingEnvelope]:
         return await self._ledger.records.outgoing(waiting=True, peer=self.peer, most=most, eggs=self.eggs)
 
     def _stop(self, trouble: str) -> None:

@@ -10,7 +10,7 @@ from neighborhoods.errors import NeighborhoodError
 _FINAL = (DONE, ERROR, HELLO)
 
 
-class Expected:
+class ReplyWait:
     """One caller's place. It holds an answer that comes before ``within`` is awaited, too."""
 
     def __init__(self) -> None:
@@ -32,15 +32,15 @@ class Expected:
             self._future.exception()  # whoever left without asking is not complained about
 
 
-class Place:
+class ReplySlot:
     """A block with one caller's place in it. (``contextlib`` takes three times as long.)"""
 
     def __init__(self, waiting: _Waiting, key: tuple[str, str]) -> None:
         self._waiting = waiting
         self._key = key
-        self._expected = Expected()
+        self._expected = ReplyWait()
 
-    def __enter__(self) -> Expected:
+    def __enter__(self) -> ReplyWait:
         self._waiting.setdefault(self._key, []).append(self._expected)
         return self._expected
 
@@ -51,10 +51,10 @@ class Place:
             del self._waiting[self._key]
 
 
-_Waiting = dict[tuple[str, str], list[Expected]]
+_Waiting = dict[tuple[str, str], list[ReplyWait]]
 
 
-class WaitingCalls:
+class PendingReplies:
     """Who waits, by peer (its fingerprint) and envelope id. Lives in memory; the outbox is what lasts."""
 
     def __init__(self) -> None:
@@ -63,10 +63,10 @@ class WaitingCalls:
     def __len__(self) -> int:
         return sum(len(places) for places in self._waiting.values())
 
-    def expected(self, peer: str, id: str) -> Place:
+    def expected(self, peer: str, id: str) -> ReplySlot:
         """A place for as long as the block lasts. Take it before sending: the answer may be faster than
         the ACK. Several may wait for one id."""
-        return Place(self._waiting, (peer, id.lower()))
+        return ReplySlot(self._waiting, (peer, id.lower()))
 
     def answered(self, peer: str, reply: Envelope) -> bool:
         """Hands a DONE or ERROR of that peer to who waits for it; whether anybody did."""

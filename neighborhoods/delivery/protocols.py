@@ -12,8 +12,8 @@ RETRIABLE: frozenset[int] = frozenset({408, 425, 429, 502, 503, 504})
 """HTTP statuses after which the same envelope may be sent again."""
 
 
-class Batches(Protocol):
-    """The part of a carrier that a queue needs; raises like ``Carrier``."""
+class BatchTransport(Protocol):
+    """The part of a carrier that a queue needs; raises like ``PeerClient``."""
 
     async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
         """Up to 100 envelopes in one request. The replies in the same order, one for each."""
@@ -25,8 +25,8 @@ class Batches(Protocol):
         ...
 
 
-class EggCarrier(Protocol):
-    """Brings files to a peer; raises like ``Carrier``."""
+class EggTransport(Protocol):
+    """Brings files to a peer; raises like ``PeerClient``."""
 
     async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
         """Uploads an egg, whole or not at all: ``{"id", "name", "size"}`` of what is kept there."""
@@ -38,16 +38,16 @@ class EggCarrier(Protocol):
         ...
 
 
-class Carrier(Batches, Protocol):
+class EnvelopeTransport(BatchTransport, Protocol):
     """Sends encoded envelopes to a peer whose key is the pinned one, and brings back the replies.
 
     Every method raises
 
-    * ``PeerAway`` when no answer came; ``maybe_sent`` unless nothing can have arrived;
-    * ``Retriable`` for the statuses in ``RETRIABLE``, with ``Retry-After`` if there was one;
-    * ``KeyChanged`` when another key answers (nothing was sent), ``NotPaired`` when the peer does not, or no
+    * ``PeerOfflineError`` when no answer came; ``maybe_sent`` unless nothing can have arrived;
+    * ``RetriableError`` for the statuses in ``RETRIABLE``, with ``Retry-After`` if there was one;
+    * ``KeyChangedError`` when another key answers (nothing was sent), ``NotPairedError`` when the peer does not, or no
       longer, trust this machine;
-    * ``PeerRefused`` (better ``Declined``) for any other refusal of the request as a whole.
+    * ``PeerRefusedError`` (better ``DeclinedError``) for any other refusal of the request as a whole.
 
     An ``ERROR`` envelope is a reply, not an exception, unless its status is one of the above.
     Connections are kept and shared; several calls may be under way at once.

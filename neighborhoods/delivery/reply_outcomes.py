@@ -8,15 +8,15 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELLO, Envelope
-from neighborhoods.delivery.errors import Retriable
-from neighborhoods.errors import NotPaired
-from neighborhoods.storage import Outgoing
+from neighborhoods.delivery.errors import RetriableError
+from neighborhoods.errors import NotPairedError
+from neighborhoods.storage import OutgoingEnvelope
 
 NOT_NOW = (425, 429, 503)
 """Statuses of an ERROR by which a peer says that it did not take the envelope yet."""
 
 
-class Sorted(msgspec.Struct):
+class ReplyOutcomes(msgspec.Struct):
     """``replies`` settle rows; ``later`` are rows for another moment (µs); ``trouble`` is what screens say of
     rows without a reply; ``unclear`` are rows refused by a 503 after an earlier try. ``distrusted`` is the
     peer's word when it does not know this machine; ``busy``: it left rows at the end of the batch."""
@@ -30,10 +30,10 @@ class Sorted(msgspec.Struct):
 
 
 def sort_replies(
-    batch: list[Outgoing], replies: list[Envelope], now: int, pause: Callable[[int], float]
-) -> Sorted:
+    batch: list[OutgoingEnvelope], replies: list[Envelope], now: int, pause: Callable[[int], float]
+) -> ReplyOutcomes:
     """The replies, by their places. ``pause(tries)`` is how many seconds a row that was refused waits."""
-    found = Sorted()
+    found = ReplyOutcomes()
     for row, reply in zip(batch, [*replies, *([None] * len(batch))], strict=False):
         number = row.number
         found.busy = False
@@ -41,7 +41,7 @@ def sort_replies(
             found.later[number] = now + int(pause(row.tries + 1) * 1e6)
             found.trouble[number] = "The peer left it without a reply."
             found.busy = True
-        elif reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
+        elif reply.verb == ERROR and reply.data.get("reason") == NotPairedError.code:
             found.trouble[number] = found.distrusted = _words(reply, "The peer does not trust this machine.")
         elif reply.verb == ERROR and reply.data.get("code") in NOT_NOW:
             found.later[number] = now + int(pause(row.tries + 1) * 1e6)
@@ -54,19 +54,19 @@ def sort_replies(
     return found
 
 
-def about_fetching(reply: Envelope) -> NotPaired | Retriable | None:
+def about_fetching(reply: Envelope) -> NotPairedError | RetriableError | None:
     """The refusal in a fetched ERROR that is about the fetching, not the recorded end of the work."""
     if reply.verb != ERROR:
         return None
-    if reply.data.get("reason") == NotPaired.code:
-        return NotPaired(_words(reply, "The peer does not trust this machine."))
+    if reply.data.get("reason") == NotPairedError.code:
+        return NotPairedError(_words(reply, "The peer does not trust this machine."))
     code = reply.data.get("code")
     if code in (425, 429):
-        return Retriable(_words(reply, "The peer is busy."), answered=int(code))
+        return RetriableError(_words(reply, "The peer is busy."), answered=int(code))
     return None
 
 
-def refusal_for(row: Outgoing, status: int, message: str, reason: str) -> Envelope:
+def refusal_for(row: OutgoingEnvelope, status: int, message: str, reason: str) -> Envelope:
     """An ERROR in the name of a peer that refused the request which carried only this row."""
     return emergence.decode(row.body, max_bytes=len(row.body)).refusal(status, message, reason)
 

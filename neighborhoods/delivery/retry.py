@@ -7,9 +7,9 @@ import random as randomness
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from neighborhoods.delivery.errors import Retriable
+from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import PeerOfflineError
 
 PAUSES = (0.5, 1.0, 2.0)
 SPREAD = 0.2
@@ -32,9 +32,9 @@ def may_be_retried(error: Exception, *, repeatable: bool = True) -> bool:
     ``repeatable``: the peer answers a repeated id from its record. Where it does not, only what surely
     never arrived may go again.
     """
-    if isinstance(error, PeerAway):
+    if isinstance(error, PeerOfflineError):
         return repeatable or not error.maybe_sent
-    if not isinstance(error, Retriable):
+    if not isinstance(error, RetriableError):
         return False
     return error.answered in (RETRIABLE if repeatable else _NOT_BEGUN)
 
@@ -58,7 +58,7 @@ async def retried(
     for planned in PAUSES:
         try:
             return await attempt(deadline - loop.time())
-        except (PeerAway, Retriable) as error:
+        except (PeerOfflineError, RetriableError) as error:
             seconds = max(jittered(planned, random), getattr(error, "retry_after", None) or 0.0)
             if not may_be_retried(error, repeatable=repeatable) or loop.time() + seconds >= deadline:
                 raise

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class ReadWriteLock:
     """``alone`` waits for everybody and keeps everybody out; ``together`` shares with others of its kind.
     Who wants to be alone is not overtaken by later comers."""
 
@@ -18,14 +18,14 @@ class Turns:
         self._gate = asyncio.Lock()
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """A turn with nobody else."""
         async with self._gate:
             await self._nobody.wait()
             yield
 
     @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
+    async def shared(self) -> AsyncIterator[None]:
         """A turn beside others that share."""
         async with self._gate:
             self._sharing += 1

@@ -7,22 +7,22 @@ from typing import Protocol
 
 import msgspec
 
-from neighborhoods.discovery.addresses import BadAddress, join, split
-from neighborhoods.discovery.discovered_nodes import RUNGS, Rung, Sightings
+from neighborhoods.discovery.addresses import BadAddressError, join, split
+from neighborhoods.discovery.discovered_nodes import RUNGS, DiscoveredNodes, Rung
 from neighborhoods.discovery.peers_file import Entry, PeersFile
 
 MOST_CANDIDATES = 24
 """Addresses given for one peer."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class AddressCandidate(msgspec.Struct, frozen=True):
     """An address worth a try, and the rung that it stands on."""
 
     address: str
     rung: Rung
 
 
-class RungState(msgspec.Struct, frozen=True):
+class SourceState(msgspec.Struct, frozen=True):
     """How one rung is doing: how many machines it knows, and what hinders it ("" when nothing does)."""
 
     rung: Rung
@@ -30,7 +30,7 @@ class RungState(msgspec.Struct, frozen=True):
     trouble: str
 
 
-class TellsTrouble(Protocol):
+class ReportsTrouble(Protocol):
     """Something that says in words what is wrong with it, "" when nothing is."""
 
     @property
@@ -39,10 +39,12 @@ class TellsTrouble(Protocol):
         ...
 
 
-class Ladder:
+class AddressResolver:
     """Gives addresses. What answers there must prove its fingerprint; an address proves nothing."""
 
-    def __init__(self, sightings: Sightings, written: PeersFile, nearby: TellsTrouble | None = None) -> None:
+    def __init__(
+        self, sightings: DiscoveredNodes, written: PeersFile, nearby: ReportsTrouble | None = None
+    ) -> None:
         """Without ``nearby`` nothing is listened to; what was written down is known all the same."""
         self._sightings, self._written, self._nearby = sightings, written, nearby
         self._learned: dict[str, str] = {}
@@ -50,7 +52,7 @@ class Ladder:
         self._sorted: tuple[Entry, ...] | None = None
         self._places: dict[tuple[Rung, str], list[str]] = {}
 
-    async def candidates(self, fingerprint: str, last_address: str = "") -> list[Candidate]:
+    async def candidates(self, fingerprint: str, last_address: str = "") -> list[AddressCandidate]:
         """Every address that may lead to a peer, the likeliest first, each once, at most 24.
 
         Written-down addresses that are known to lead to another machine are left out.
@@ -60,20 +62,20 @@ class Ladder:
             for host in sighting.addresses:
                 found.setdefault(join(host, sighting.port), "nearby")
         if last_address:
-            with contextlib.suppress(BadAddress):  # it is written anew when the peer is reached
+            with contextlib.suppress(BadAddressError):  # it is written anew when the peer is reached
                 found.setdefault(join(*split(last_address)), "last address")
         places = self._by_owner(await self._written.entries())
         for rung in RUNGS[2:]:
             for known in (fingerprint, ""):
                 for address in places.get((rung, known), ())[: MOST_CANDIDATES + len(found)]:
                     found.setdefault(address, rung)
-        return [Candidate(address, rung) for address, rung in found.items()][:MOST_CANDIDATES]
+        return [AddressCandidate(address, rung) for address, rung in found.items()][:MOST_CANDIDATES]
 
     def reached_by(self, fingerprint: str, address: str) -> Rung | None:
         """The rung on which an address of a peer stands now: "last address" only where no other has it."""
         try:
             place = join(*split(address))
-        except BadAddress:
+        except BadAddressError:
             return None
         for sighting in self._sightings.of(fingerprint):
             if any(join(host, sighting.port) == place for host in sighting.addresses):
@@ -102,14 +104,14 @@ class Ladder:
         """The last addresses of the paired peers, by fingerprint: what the second rung knows."""
         self._addresses = dict(addresses)
 
-    async def rungs(self) -> list[RungState]:
+    async def rungs(self) -> list[SourceState]:
         """Each rung in order, for screens."""
         entries = await self._written.entries()
         return [
-            RungState("nearby", len(self._sightings), self._nearby.trouble if self._nearby else ""),
-            RungState("last address", sum(1 for address in self._addresses.values() if address), ""),
-            RungState("list", sum(1 for entry in entries if entry.rung == "list"), self._written.trouble),
-            RungState("typed", sum(1 for entry in entries if entry.rung == "typed"), ""),
+            SourceState("nearby", len(self._sightings), self._nearby.trouble if self._nearby else ""),
+            SourceState("last address", sum(1 for address in self._addresses.values() if address), ""),
+            SourceState("list", sum(1 for entry in entries if entry.rung == "list"), self._written.trouble),
+            SourceState("typed", sum(1 for entry in entries if entry.rung == "typed"), ""),
         ]
 
     def _by_owner(self, entries: tuple[Entry, ...]) -> dict[tuple[Rung, str], list[str]]:

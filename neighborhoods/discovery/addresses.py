@@ -12,7 +12,7 @@ DOOR = 7443
 """The federation door's usual port."""
 
 
-class BadAddress(NeighborhoodError):
+class BadAddressError(NeighborhoodError):
     """Text that names no machine and port."""
 
     code = "bad_address"
@@ -26,7 +26,7 @@ def join(host: str, port: int) -> str:
 
 
 def split(address: str, port: int = DOOR) -> tuple[str, int]:
-    """The host and port of ``host``, ``host:port``, ``[v6]`` or ``[v6]:port``. Raises ``BadAddress``."""
+    """The host and port of ``host``, ``host:port``, ``[v6]`` or ``[v6]:port``. Raises ``BadAddressError``."""
     text = address.strip()
     if text.count(":") > 1 and not text.startswith("["):
         host, digits = text, ""
@@ -91,9 +91,9 @@ def _parsed(host: str) -> IPv4Address | IPv6Address:
     return ip_address(host)
 
 
-def _bad(address: str) -> BadAddress:
+def _bad(address: str) -> BadAddressError:
     shown = "".join(sign for sign in address[:80] if sign.isprintable())
-    return BadAddress(
+    return BadAddressError(
         f"“{shown}” is no address.", do="Write it as HOST or HOST:PORT, like 192.168.1.12:7443."
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from neighborhoods.discovery.addresses import leads_somewhere, preference
-from neighborhoods.discovery.discovered_nodes import Sighting
+from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 
 SERVICE = "_rappd._tcp.local."
 VERSION = "1"
@@ -53,7 +53,7 @@ def read(
     *,
     at: int,
     loopback: bool = False,
-) -> Sighting | None:
+) -> DiscoveredNode | None:
     """The sighting in a stranger's TXT and SRV records; None for what is none. Never raises.
 
     ``port`` is the SRV record's; TXT ``door`` goes first. Addresses that lead nowhere are left out, and
@@ -73,7 +73,7 @@ def read(
         return None
     ordered = sorted(list(usable)[:MOST_ADDRESSES], key=preference)
     name = tame(_text(properties, b"name")) or "machine"
-    return Sighting(fingerprint, name, tuple(ordered), number, "nearby", at)
+    return DiscoveredNode(fingerprint, name, tuple(ordered), number, "nearby", at)
 
 
 def tame(name: str) -> str:

@@ -25,7 +25,7 @@ MOST_OF_ONE = 8
 _log = logging.getLogger(__name__)
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class DiscoveredNode(msgspec.Struct, frozen=True):
     """One announcement: ``addresses`` are IP addresses, the likeliest first; ``at`` is microseconds since 1970."""
 
     fingerprint: str
@@ -41,10 +41,10 @@ class Sighting(msgspec.Struct, frozen=True):
         return self.fingerprint[:4]
 
 
-Listener = Callable[[Change, Sighting], None]
+Listener = Callable[[Change, DiscoveredNode], None]
 
 
-class Sightings:
+class DiscoveredNodes:
     """The sightings of now, by their source: the name under which one was announced.
 
     Several may claim one fingerprint, so that nobody can hide a machine by announcing its fingerprint.
@@ -54,7 +54,7 @@ class Sightings:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         # The longest silent first. Not a dict: taking from a dict's front gets ever slower.
-        self._by_source: OrderedDict[str, Sighting] = OrderedDict()
+        self._by_source: OrderedDict[str, DiscoveredNode] = OrderedDict()
         self._sources: dict[str, dict[str, None]] = {}
         self._pinned: frozenset[str] = frozenset()
         self._listeners: list[Listener] = []
@@ -72,7 +72,7 @@ class Sightings:
         """Whose sightings never give way to those of strangers: the paired machines."""
         self._pinned = frozenset(fingerprints)
 
-    def saw(self, source: str, sighting: Sighting) -> None:
+    def saw(self, source: str, sighting: DiscoveredNode) -> None:
         """Takes an announcement in."""
         before = self._by_source.get(source)
         if before is not None:
@@ -104,12 +104,12 @@ class Sightings:
             self._drop(source, before)
             self._tell("gone", before)
 
-    def of(self, fingerprint: str) -> list[Sighting]:
+    def of(self, fingerprint: str) -> list[DiscoveredNode]:
         """What claims a fingerprint, the freshest first."""
         found = [self._by_source[source] for source in self._sources.get(fingerprint, ())]
         return sorted(found, key=lambda sighting: -sighting.at)
 
-    def machines(self) -> list[Sighting]:
+    def machines(self) -> list[DiscoveredNode]:
         """One sighting for each fingerprint: the freshest, by name."""
         freshest = (self.of(fingerprint)[0] for fingerprint in self._sources)
         return sorted(freshest, key=lambda sighting: (sighting.name, sighting.fingerprint))
@@ -123,7 +123,7 @@ class Sightings:
             found.append(source)
         return found
 
-    def _drop(self, source: str, sighting: Sighting) -> None:
+    def _drop(self, source: str, sighting: DiscoveredNode) -> None:
         del self._by_source[source]
         sources = self._sources[sighting.fingerprint]
         del sources[source]
@@ -139,7 +139,7 @@ class Sightings:
             oldest = next((source for source, seen in found if seen.fingerprint not in self._pinned), "")
             self.gone(oldest)
 
-    def _tell(self, change: Change, sighting: Sighting) -> None:
+    def _tell(self, change: Change, sighting: DiscoveredNode) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(change, sighting)

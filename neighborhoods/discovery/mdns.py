@@ -28,7 +28,7 @@ Found = AsyncServiceInfo
 """A resolved announcement: ``properties``, ``port``, ``parsed_scoped_addresses()``."""
 
 
-class Hearer(Protocol):
+class MdnsListener(Protocol):
     """Who is told what is heard. ``source`` is the DNS name of an announcement. Must not raise."""
 
     def on_found(self, source: str, found: Found) -> None:
@@ -41,17 +41,17 @@ class Hearer(Protocol):
         """An announcement was withdrawn, ran out, or is not answered for."""
 
 
-class Air:
+class MdnsClient:
     """Open sockets for multicast on some interfaces: browses at once, announces when asked."""
 
-    def __init__(self, hearer: Hearer, interfaces: tuple[Interface, ...]) -> None:
+    def __init__(self, hearer: MdnsListener, interfaces: tuple[Interface, ...]) -> None:
         """Opens. Raises ``OSError`` or ``RuntimeError`` where that is impossible."""
         self._hearer = hearer
         choice, version = _choice(interfaces)
         self._zeroconf = AsyncZeroconf(interfaces=choice, ip_version=version)
         self._addresses = _addresses(interfaces)
         self._announced: AsyncServiceInfo | None = None
-        self._ear = _Ear(self)
+        self._ear = _RecordListener(self)
         self._zeroconf.zeroconf.async_add_listener(self._ear, None)
         self._asked: dict[str, None] = {}
         self._asking: set[asyncio.Task[None]] = set()
@@ -201,10 +201,10 @@ class Air:
     _base = ""
 
 
-class _Ear(RecordUpdateListener):
+class _RecordListener(RecordUpdateListener):
     """Hears announcements that repeat what is known: those the browser keeps to itself."""
 
-    def __init__(self, air: Air) -> None:
+    def __init__(self, air: MdnsClient) -> None:
         self._air = air
 
     def async_update_records(self, zc: Zeroconf, now: float, records: list[RecordUpdate]) -> None:

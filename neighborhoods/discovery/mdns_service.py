@@ -13,16 +13,16 @@ import time
 from typing import TYPE_CHECKING
 
 from neighborhoods.discovery.announcement import Announcement, read
-from neighborhoods.discovery.discovered_nodes import Sightings
+from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
 from neighborhoods.discovery.interfaces import Interface, interfaces, multicast_trouble, slept
 
 if TYPE_CHECKING:
-    from neighborhoods.discovery.mdns import Air, Found
+    from neighborhoods.discovery.mdns import Found, MdnsClient
 
 _log = logging.getLogger(__name__)
 
 
-class Nearby:
+class MdnsService:
     """Announces this machine and keeps ``sightings`` of others. ``trouble`` is "" while all is well.
 
     ``port`` 0 looks without announcing. ``loopback`` keeps to 127.0.0.1: for trials on one machine. Changed
@@ -33,7 +33,7 @@ class Nearby:
 
     def __init__(
         self,
-        sightings: Sightings,
+        sightings: DiscoveredNodes,
         *,
         name: str,
         fingerprint: str,
@@ -48,7 +48,7 @@ class Nearby:
         self._wanted = Announcement(name, fingerprint, port)
         self._loopback, self._poll, self._retry = loopback, poll, retry
         self._silent = int(silent * 1_000_000)
-        self._air: Air | None = None
+        self._air: MdnsClient | None = None
         self._interfaces: tuple[Interface, ...] = ()
         self._said: Announcement | None = None
         self._said_at = self._tried_at = -retry
@@ -166,7 +166,7 @@ class Nearby:
         self._again = 2
         await self._say(self._air, time.monotonic())
 
-    async def _follow(self, air: Air, found: tuple[Interface, ...], changed: bool, now: float) -> None:
+    async def _follow(self, air: MdnsClient, found: tuple[Interface, ...], changed: bool, now: float) -> None:
         # Twice more: an IPv6 address cannot be used for its first second or two, and an address that was
         # heard less than a second before another took its place stays with others until they hear that
         # again (RFC 6762 section 10.2).
@@ -179,7 +179,7 @@ class Nearby:
         await air.follow(found, self._said)
         await air.look_again()
 
-    async def _say(self, air: Air, now: float) -> None:
+    async def _say(self, air: MdnsClient, now: float) -> None:
         wanted = self._wanted
         self._said_at, self._heard_itself = now, False
         await air.announce(wanted)
@@ -214,10 +214,10 @@ class Nearby:
                 await air.close(goodbye=False)
 
 
-def _multicast() -> type[Air]:
-    from neighborhoods.discovery.mdns import Air
+def _multicast() -> type[MdnsClient]:
+    from neighborhoods.discovery.mdns import MdnsClient
 
-    return Air
+    return MdnsClient
 
 
 def _told(error: Exception) -> str:

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
-from neighborhoods.discovery.addresses import DOOR, BadAddress, is_loopback, join, split
+from neighborhoods.discovery.addresses import DOOR, BadAddressError, is_loopback, join, split
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.discovered_nodes import Rung
-from neighborhoods.errors import BadPeersFile
+from neighborhoods.errors import BadPeersFileError
 from twins.workspace.workspace import write_atomically
 
 MOST_OCTETS = 4 << 20
@@ -66,21 +66,21 @@ class PeersFile:
         return self._entries
 
     async def check(self) -> None:
-        """Raises ``BadPeersFile`` that names the first bad entry by its place, counted from 0."""
+        """Raises ``BadPeersFileError`` that names the first bad entry by its place, counted from 0."""
         await asyncio.to_thread(self._check)
 
     async def add(self, url: str, *, name: str = "", fingerprint: str = "", typed: bool = True) -> Entry:
         """Writes an address down, once; ``typed`` says that this machine's owner typed it.
 
         ``url`` without a scheme is a federation door's. An address that is there gets the name and the
-        fingerprint. Raises ``BadPeersFile`` for what is no address, or when the file cannot be added to.
+        fingerprint. Raises ``BadPeersFileError`` for what is no address, or when the file cannot be added to.
         """
         try:
             entry = _entry({"url": url, "name": name, "fingerprint": fingerprint, "typed": typed})
         except ValueError as error:
-            raise BadPeersFile(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
+            raise BadPeersFileError(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
         if is_loopback(entry.host) and not self._allow_loopback:
-            raise BadPeersFile(f"{entry.host} is this machine itself.", do="Name another machine.")
+            raise BadPeersFileError(f"{entry.host} is this machine itself.", do="Name another machine.")
         async with self._lock:
             await asyncio.to_thread(self._put, entry)
         return entry
@@ -98,7 +98,7 @@ class PeersFile:
         found, self.trouble = _environment(self._environment)
         try:
             listed = _listed(self._read())
-        except BadPeersFile as error:
+        except BadPeersFileError as error:
             listed, self.trouble = [], str(error)
         good: list[Entry] = []
         for place, raw in enumerate(listed):
@@ -118,10 +118,10 @@ class PeersFile:
             try:
                 _entry(raw)
             except ValueError as error:
-                raise BadPeersFile(f"peers.json: entry {place} {error}.", do=_DO) from None
+                raise BadPeersFileError(f"peers.json: entry {place} {error}.", do=_DO) from None
         _, trouble = _environment(self._environment)
         if trouble:
-            raise BadPeersFile(trouble, do="Set it to URLs, with commas between them.")
+            raise BadPeersFileError(trouble, do="Set it to URLs, with commas between them.")
 
     def _put(self, entry: Entry) -> None:
         document = self._read()
@@ -159,15 +159,15 @@ class PeersFile:
         except FileNotFoundError:
             return {"peers": []}
         except OSError as error:
-            raise BadPeersFile(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
+            raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
         if len(content) > MOST_OCTETS:
-            raise BadPeersFile("peers.json is larger than 4 MB.", do=_DO)
+            raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO)
         try:
             found = orjson.loads(content) if content.strip() else {"peers": []}
         except orjson.JSONDecodeError as error:
-            raise BadPeersFile(f"peers.json is not JSON: {error}.", do=_DO) from None
+            raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO) from None
         if not isinstance(found, dict):
-            raise BadPeersFile("peers.json is not an object with “peers”.", do=_DO)
+            raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO)
         return found
 
     def _write(self, document: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ class PeersFile:
 def _listed(document: dict[str, Any]) -> list[Any]:
     peers = document.get("peers", [])
     if not isinstance(peers, list):
-        raise BadPeersFile("peers.json: “peers” is not a list.", do=_DO)
+        raise BadPeersFileError("peers.json: “peers” is not a list.", do=_DO)
     return list(peers)
 
 
@@ -216,7 +216,7 @@ def _place(url: str) -> tuple[str, int, bool]:
         raise ValueError("holds a name or a password, which does not belong in an address")
     try:
         host, port = split(parts.netloc, 80 if parts.scheme == "http" else DOOR)
-    except BadAddress:
+    except BadAddressError:
         raise ValueError("names no machine") from None
     return host, port, parts.scheme == "http"
 

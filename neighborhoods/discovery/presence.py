@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from neighborhoods.discovery.discovered_nodes import Change, Sighting
+from neighborhoods.discovery.discovered_nodes import Change, DiscoveredNode
 from neighborhoods.discovery.interfaces import slept
 
 State = Literal["here", "away"]
@@ -26,7 +26,7 @@ State = Literal["here", "away"]
 _log = logging.getLogger(__name__)
 
 
-class Pace(msgspec.Struct, frozen=True):
+class ProbePolicy(msgspec.Struct, frozen=True):
     """How often peers are asked. Seconds, and how many at once."""
 
     every: float = 10.0
@@ -40,7 +40,7 @@ class Pace(msgspec.Struct, frozen=True):
     a_second: float = 10.0
 
 
-class Reading(NamedTuple):
+class ProbeResult(NamedTuple):
     """``ms`` is the last answer's, None before the first; ``since`` is microseconds since 1970.
 
     Of a peer that is here, ``since`` is when it came; of one that is away, when it last gave a sign of
@@ -71,9 +71,9 @@ class Presence:
         probe: Probe,
         *,
         changed: Callable[[str, State], None] = lambda fingerprint, state: None,
-        pace: Pace | None = None,
+        pace: ProbePolicy | None = None,
     ) -> None:
-        self._probe, self._changed, self._pace = probe, changed, pace or Pace()
+        self._probe, self._changed, self._pace = probe, changed, pace or ProbePolicy()
         self._watched: dict[str, _Watched] = {}
         self._due: list[tuple[float, int, _Watched]] = []
         self._urgent: dict[str, _Watched] = {}
@@ -126,21 +126,21 @@ class Presence:
         if watched is not None:
             self._hurry(watched)
 
-    def on_sighting(self, change: Change, sighting: Sighting) -> None:
+    def on_sighting(self, change: Change, sighting: DiscoveredNode) -> None:
         """A listener for sightings: what is announced anew is asked after at once, what is only repeated when it is away."""
         watched = self._watched.get(sighting.fingerprint)
         if watched is not None and (change != "heard" or self._reading(watched).state == "away"):
             self._hurry(watched)
 
-    def presence(self, fingerprint: str) -> Reading:
+    def presence(self, fingerprint: str) -> ProbeResult:
         """How a peer is now. One that is not watched is away."""
         watched = self._watched.get(fingerprint)
-        return Reading("away", None, 0) if watched is None else self._reading(watched)
+        return ProbeResult("away", None, 0) if watched is None else self._reading(watched)
 
-    def _reading(self, watched: _Watched) -> Reading:
+    def _reading(self, watched: _Watched) -> ProbeResult:
         if watched.answered_at and time.monotonic() - watched.answered_at <= self._here():
-            return Reading("here", watched.ms, watched.came_at)
-        return Reading("away", watched.ms, watched.seen_at)
+            return ProbeResult("here", watched.ms, watched.came_at)
+        return ProbeResult("away", watched.ms, watched.seen_at)
 
     def _every(self) -> float:
         return max(self._pace.every, len(self._watched) / (self._pace.a_second * 0.75))

@@ -10,7 +10,7 @@ from hmac import compare_digest
 from typing import Any, Final
 from uuid import uuid4
 
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import (
     CodeExchange,
     code_transcript,
@@ -19,10 +19,10 @@ from envelopes.identity.pairing_proof import (
     new_code,
     sign_code,
 )
-from envelopes.problem import Problem
-from neighborhoods.errors import PairingStopped
-from neighborhoods.pairing.errors import BadStep, NoSuchPairing, PairingBusy
-from neighborhoods.pairing.local_party import WRONG_CODE, Here
+from envelopes.problem import ReportableError
+from neighborhoods.errors import PairingStoppedError
+from neighborhoods.pairing.errors import BadStepError, NoSuchPairingError, PairingBusyError
+from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
     Code,
     CodeAnswer,
@@ -32,7 +32,7 @@ from neighborhoods.pairing.messages import (
     read_answer,
 )
 from neighborhoods.pairing.responder import MOST_PENDING, address_of
-from neighborhoods.pairing.session import Attempt, Ending, stopped
+from neighborhoods.pairing.session import Ending, PairingSession, stopped
 from neighborhoods.peer import Whose
 
 CODE_SECONDS: Final = 600.0
@@ -47,13 +47,13 @@ BURNT: Final[Ending] = (
 
 
 @dataclass(slots=True, eq=False)
-class _Try:
+class _CodeAttempt:
     """A stranger's try: nothing that tells right from wrong has left this machine until its proof is in."""
 
-    introduction: Introduction
+    introduction: NodeCard
     host: str
     message: str
-    mine: Introduction
+    mine: NodeCard
     answer: dict[str, Any]
     transcript: bytes
     until: float
@@ -62,17 +62,17 @@ class _Try:
     confirmed: dict[str, Any] | None = field(default=None, repr=False)
 
 
-class Codes:
+class CodePairing:
     """Both sides of pairing by code. One code is shown at a time."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: LocalParty) -> None:
         self._here = here
-        self._shown: Attempt | None = None
-        self._tries: dict[str, _Try] = {}
+        self._shown: PairingSession | None = None
+        self._tries: dict[str, _CodeAttempt] = {}
         self._wrong: Counter[str] = Counter()  # tries of the shown code, by source
         self._lock = asyncio.Lock()  # one piece of arithmetic at a time
 
-    def offer(self, whose: Whose) -> Attempt:
+    def offer(self, whose: Whose) -> PairingSession:
         """A fresh code, good for ten minutes and one pairing; the one before is void."""
         here = self._here
         if self._shown is not None:
@@ -80,7 +80,7 @@ class Codes:
         self._forget()
         self._wrong.clear()
         self._shown = here.attempts.add(
-            Attempt(
+            PairingSession(
                 id=str(uuid4()),
                 role="answers",
                 mine=here.introduction(),
@@ -92,10 +92,10 @@ class Codes:
         )
         return self._shown
 
-    def begin(self, peer: Introduction, address: str, code: str, whose: Whose) -> Attempt:
+    def begin(self, peer: NodeCard, address: str, code: str, whose: Whose) -> PairingSession:
         """A new attempt with a code from the other machine, not yet under way."""
         return self._here.attempts.add(
-            Attempt(
+            PairingSession(
                 id=str(uuid4()),
                 role="asks",
                 mine=self._here.introduction(),
@@ -108,17 +108,17 @@ class Codes:
             )
         )
 
-    async def drive(self, attempt: Attempt) -> None:
+    async def drive(self, attempt: PairingSession) -> None:
         """From the first message to the end. Ends the attempt for whatever goes wrong."""
         try:
             await self._use(attempt)
-        except Problem as problem:
+        except ReportableError as problem:
             self._here.attempts.end(attempt, "stopped", (str(problem), problem.do))
 
     async def answer_code(self, step: Code, host: str) -> dict[str, Any]:
         """This machine's message for a try. Costs the caller a place among a few, not the code."""
         here = self._here
-        peer = here.meet(Introduction.from_json(step.introduction))
+        peer = here.meet(NodeCard.from_json(step.introduction))
         async with self._lock:
             self._forget_late()
             shown = self._live_code()
@@ -126,10 +126,10 @@ class Codes:
             before = self._tries.get(step.attempt)
             if before is not None:
                 if before.introduction != peer or before.message != step.message:
-                    raise BadStep("That attempt is somebody else's.", do="Start anew.")
+                    raise BadStepError("That attempt is somebody else's.", do="Start anew.")
                 return before.answer
             if here.attempts.find(step.attempt) is not None:
-                raise BadStep("That attempt is somebody else's.", do="Start anew.")
+                raise BadStepError("That attempt is somebody else's.", do="Start anew.")
             for number, one in list(self._tries.items()):
                 if (one.host, one.introduction.fingerprint) == (host, peer.fingerprint) and not one.confirmed:
                     del self._tries[number]
@@ -138,7 +138,7 @@ class Codes:
             message, key = await asyncio.to_thread(_answer_to, shown.code, theirs)
             shown = self._live_code()  # it may have been stopped meanwhile
             answer = as_json(CodeAnswer(shown.mine.to_json(), message.hex()))
-            self._tries[step.attempt] = _Try(
+            self._tries[step.attempt] = _CodeAttempt(
                 introduction=peer,
                 host=host,
                 message=step.message,
@@ -157,10 +157,10 @@ class Codes:
             self._forget_late()
             one = self._tries.get(step.attempt)
             if one is None:
-                raise NoSuchPairing("No such pairing is under way.", do="Start anew.")
+                raise NoSuchPairingError("No such pairing is under way.", do="Start anew.")
             if one.confirmed is not None:
                 if not compare_digest(one.proof, step.proof):
-                    raise BadStep("That attempt has another proof.", do="Start anew.")
+                    raise BadStepError("That attempt has another proof.", do="Start anew.")
                 return one.confirmed
             shown = self._live_code()
             self._check_source(one.host)
@@ -194,14 +194,14 @@ class Codes:
             self._forget()
             return one.confirmed
 
-    async def _use(self, attempt: Attempt) -> None:
+    async def _use(self, attempt: PairingSession) -> None:
         here, peer = self._here, attempt.peer
         assert peer is not None
         exchange = await asyncio.to_thread(CodeExchange, attempt.code)
         begun = as_json(Code(attempt.id, attempt.mine.to_json(), exchange.message.hex()))
         answer = read_answer(await here.say(attempt, begun, patient=False), CodeAnswer)
-        if Introduction.from_json(answer.introduction) != peer:
-            raise PairingStopped(
+        if NodeCard.from_json(answer.introduction) != peer:
+            raise PairingStoppedError(
                 f"{peer.name} says something else of itself than a moment ago; nothing was paired.",
                 do="Retry once, then change network.",
             )
@@ -229,9 +229,9 @@ class Codes:
             if attempt.live:
                 await here.settle(attempt)
 
-    def _live_code(self) -> Attempt:
+    def _live_code(self) -> PairingSession:
         if self._shown is None or not self._shown.live:
-            raise NoSuchPairing("No code is shown there now.", do="There: rappd peers pair --code")
+            raise NoSuchPairingError("No code is shown there now.", do="There: rappd peers pair --code")
         return self._shown
 
     def _check_source(self, host: str) -> None:
@@ -239,13 +239,13 @@ class Codes:
             raise stopped(WRONG_CODE)
 
     def _make_room(self, host: str) -> None:
-        """A source that has too many tries under way loses its own oldest one. Raises ``PairingBusy``."""
+        """A source that has too many tries under way loses its own oldest one. Raises ``PairingBusyError``."""
         pending = {number: _source(one.host) for number, one in self._tries.items() if not one.confirmed}
         own = [number for number, source in pending.items() if source == _source(host)]
         if len(own) >= WRONG_OF_ONE_SOURCE:
             del self._tries[own[0]]
         elif len(pending) >= MOST_PENDING:
-            raise PairingBusy("Too many machines are trying a code.", do="Try again in two minutes.")
+            raise PairingBusyError("Too many machines are trying a code.", do="Try again in two minutes.")
 
     def _forget(self) -> None:
         """Tries that are under way; answered ones stay, for callers whose answer got lost."""

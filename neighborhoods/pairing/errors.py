@@ -1,11 +1,11 @@
-"""What goes wrong while pairing, besides ``PairingStopped``."""
+"""What goes wrong while pairing, besides ``PairingStoppedError``."""
 
 from __future__ import annotations
 
 from neighborhoods.errors import NeighborhoodError
 
 
-class BadStep(NeighborhoodError):
+class BadStepError(NeighborhoodError):
     """A body that is no step of a pairing, or comes out of turn."""
 
     code = "bad_pairing"
@@ -13,7 +13,7 @@ class BadStep(NeighborhoodError):
     exit_code = 5
 
 
-class NoSuchPairing(NeighborhoodError):
+class NoSuchPairingError(NeighborhoodError):
     """No attempt of that id is known here, or no code is shown."""
 
     code = "no_pairing"
@@ -21,7 +21,7 @@ class NoSuchPairing(NeighborhoodError):
     exit_code = 4
 
 
-class PairingBusy(NeighborhoodError):
+class PairingBusyError(NeighborhoodError):
     """As many are asking as this machine keeps at a time."""
 
     code = "pairing_busy"

@@ -8,24 +8,24 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, commitment, pairing_words, transcript, verdict_holds
-from envelopes.problem import Problem
-from neighborhoods.errors import PairingStopped
-from neighborhoods.pairing.local_party import Here
+from envelopes.problem import ReportableError
+from neighborhoods.errors import PairingStoppedError
+from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
     OfferAnswer,
+    OwnerVerdict,
     Poll,
     Reveal,
-    Standing,
+    SimultaneousOpenReply,
+    StatusReply,
     Stop,
-    Verdict,
-    Yield,
     as_json,
     read_answer,
 )
-from neighborhoods.pairing.session import Attempt
+from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
 
 log = logging.getLogger("pairing")
@@ -34,18 +34,18 @@ WORDS_SECONDS = 120.0
 """From the first question to the last yes, unless told otherwise."""
 
 
-class Asking:
+class Initiator:
     """Drives attempts of this side, each in a task of its own that the caller keeps."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: LocalParty) -> None:
         self._here = here
 
-    def begin(self, peer: Introduction, address: str, whose: Whose | None) -> Attempt:
+    def begin(self, peer: NodeCard, address: str, whose: Whose | None) -> PairingSession:
         """A new attempt, not yet under way."""
         here = self._here
         nonce = os.urandom(NONCE_BYTES)
         return here.attempts.add(
-            Attempt(
+            PairingSession(
                 id=str(uuid4()),
                 role="asks",
                 mine=here.introduction(),
@@ -58,24 +58,24 @@ class Asking:
             )
         )
 
-    async def drive(self, attempt: Attempt) -> None:
+    async def drive(self, attempt: PairingSession) -> None:
         """From the offer to the end. Ends the attempt for whatever goes wrong."""
         try:
             if await self._offer(attempt):
                 await self._agree(attempt)
-        except Problem as problem:
+        except ReportableError as problem:
             self._here.attempts.end(attempt, "stopped", (str(problem), problem.do))
 
-    async def tell_end(self, attempt: Attempt) -> None:
+    async def tell_end(self, attempt: PairingSession) -> None:
         """Lets the other side know that the owner here said no, or stopped; it would find out by itself."""
         said = attempt.verdict
-        body = as_json(Verdict(attempt.id, said.same, said.signature) if said else Stop(attempt.id))
+        body = as_json(OwnerVerdict(attempt.id, said.same, said.signature) if said else Stop(attempt.id))
         try:
             await self._here.say(attempt, body, patient=False)
-        except Problem as problem:
+        except ReportableError as problem:
             log.debug("An end could not be told: %s", problem.code)
 
-    async def _offer(self, attempt: Attempt) -> bool:
+    async def _offer(self, attempt: PairingSession) -> bool:
         """True when both have the words."""
         assert attempt.peer is not None
         nonce = attempt.nonce
@@ -83,15 +83,15 @@ class Asking:
             attempt, Offer(attempt.id, attempt.mine.to_json(), attempt.commitment), patient=False
         )
         if isinstance(answer, dict) and "yield" in answer:
-            self._yield(attempt, read_answer(answer, Yield).kept)
+            self._yield(attempt, read_answer(answer, SimultaneousOpenReply).kept)
             return False
         offered = read_answer(answer, OfferAnswer)
-        if Introduction.from_json(offered.introduction) != attempt.peer:
-            raise PairingStopped(
+        if NodeCard.from_json(offered.introduction) != attempt.peer:
+            raise PairingStoppedError(
                 f"{attempt.name} says something else of itself than a moment ago; nothing was paired.",
                 do="Retry once, then change network.",
             )
-        read_answer(await self._say(attempt, Reveal(attempt.id, nonce.hex()), patient=True), Standing)
+        read_answer(await self._say(attempt, Reveal(attempt.id, nonce.hex()), patient=True), StatusReply)
         if not attempt.live:
             return False
         attempt.transcript = transcript(attempt.mine, attempt.peer, nonce, bytes.fromhex(offered.nonce))
@@ -102,7 +102,7 @@ class Asking:
         attempt.become("words")
         return True
 
-    def _yield(self, attempt: Attempt, kept: str) -> None:
+    def _yield(self, attempt: PairingSession, kept: str) -> None:
         """The other side goes on with an attempt of its own, which is here already or will come."""
         attempt.yielded = True
         for one in self._here.attempts.live():
@@ -111,31 +111,31 @@ class Asking:
                 self._here.attempts.join(attempt, one)
                 return
 
-    async def _agree(self, attempt: Attempt) -> None:
+    async def _agree(self, attempt: PairingSession) -> None:
         told = None
         while attempt.live:
             said = attempt.verdict
             if said is not None and told is None:
                 answer = await self._say(
-                    attempt, Verdict(attempt.id, said.same, said.signature), patient=True
+                    attempt, OwnerVerdict(attempt.id, said.same, said.signature), patient=True
                 )
                 told = said
             else:
                 answer = await self._say(attempt, Poll(attempt.id), patient=True)
             async with attempt.lock:
-                await self._learn(attempt, read_answer(answer, Standing))
+                await self._learn(attempt, read_answer(answer, StatusReply))
             self._here.attempts.clear()
             if attempt.live and (attempt.verdict is None) == (told is None):
                 await attempt.news(self._here.poll)
 
-    async def _learn(self, attempt: Attempt, standing: Standing) -> None:
+    async def _learn(self, attempt: PairingSession, standing: StatusReply) -> None:
         end = self._here.attempts.end
         said, peer = standing.verdict, attempt.peer
         if said is not None:
             assert peer is not None
             signature = bytes.fromhex(said.signature)
             if not verdict_holds(peer.public_key, attempt.transcript, said.same, signature):
-                raise PairingStopped(
+                raise PairingStoppedError(
                     f"An answer came that {attempt.name} did not sign; nothing was paired.",
                     do="Retry once, then change network.",
                 )
@@ -147,5 +147,5 @@ class Asking:
         elif standing.state == "paired" and attempt.yes and attempt.other_yes and attempt.live:
             await self._here.settle(attempt)
 
-    async def _say(self, attempt: Attempt, step: Any, *, patient: bool) -> Any:
+    async def _say(self, attempt: PairingSession, step: Any, *, patient: bool) -> Any:
         return await self._here.say(attempt, as_json(step), patient=patient)

@@ -10,17 +10,17 @@ from typing import Any, Final
 import msgspec
 
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction
-from envelopes.problem import Problem
-from neighborhoods.errors import KeyChanged, PairingStopped, PeerAway, PeerConflict
-from neighborhoods.pairing.session import Attempt, Ending, stopped
-from neighborhoods.pairing.sessions import Attempts
+from envelopes.identity.node_card import NodeCard
+from envelopes.problem import ReportableError
+from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
+from neighborhoods.pairing.session import Ending, PairingSession, stopped
+from neighborhoods.pairing.sessions import PairingSessions
 from neighborhoods.peer import Whose
 
 Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Posts a body to ``/pairing`` at an address and returns the JSON object that came back, whatever its
-status: a refusal is ``{"error", "do", "code"}``. Raises ``PeerAway`` when nobody could be reached."""
-OnPaired = Callable[[Introduction, Whose, str], Awaitable[object]]
+status: a refusal is ``{"error", "do", "code"}``. Raises ``PeerOfflineError`` when nobody could be reached."""
+OnPaired = Callable[[NodeCard, Whose, str], Awaitable[object]]
 """Writes a new peer down: (introduction, whose, address). Called again for the same one, it changes nothing."""
 Known = Callable[[str], str | None]
 """The fingerprint that a name of a peer stands for here."""
@@ -41,50 +41,50 @@ _REFUSALS: Final = {
 }
 
 
-class Here(msgspec.Struct, frozen=True):
+class LocalParty(msgspec.Struct, frozen=True):
     """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side,
     ``within`` how long two owners have, from the first question to the last yes."""
 
     key: IdentityKey
-    introduction: Callable[[], Introduction]
+    introduction: Callable[[], NodeCard]
     send: Send
     on_paired: OnPaired
     known: Known
     now: Callable[[], float]
-    attempts: Attempts
+    attempts: PairingSessions
     poll: float
     within: float
 
-    def meet(self, introduction: Introduction) -> Introduction:
-        """Itself, when it holds and may be paired. ``BadIntroduction``, ``PeerConflict``, ``KeyChanged``."""
+    def meet(self, introduction: NodeCard) -> NodeCard:
+        """Itself, when it holds and may be paired. ``BadNodeCardError``, ``PeerConflictError``, ``KeyChangedError``."""
         introduction.check()
         if introduction.fingerprint == self.key.fingerprint:
-            raise PeerConflict("That is this machine itself.", do="Pair two machines.")
+            raise PeerConflictError("That is this machine itself.", do="Pair two machines.")
         if self.known(introduction.name) not in (None, introduction.fingerprint):
-            raise KeyChanged(
+            raise KeyChangedError(
                 f"{introduction.name}'s key has changed; nothing was sent.",
                 do=f"Reinstalled? rappd peers revoke {introduction.name}, and pair anew; else keep away.",
             )
         return introduction
 
-    async def settle(self, attempt: Attempt) -> None:
+    async def settle(self, attempt: PairingSession) -> None:
         """Both said yes: the peer is written down, then the attempt is paired. The caller holds its lock."""
         assert attempt.peer is not None and attempt.whose is not None
         attempt.settling = True
         failed: Ending | None = None
         try:
             await self.on_paired(attempt.peer, attempt.whose, attempt.address)
-        except Problem as problem:
+        except ReportableError as problem:
             failed = str(problem), problem.do
         finally:
             attempt.settling = False
         self.attempts.end(attempt, "stopped" if failed else "paired", failed)
 
-    async def say(self, attempt: Attempt, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
+    async def say(self, attempt: PairingSession, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
         """What the other side answers; asked again while it is away or has too many.
 
-        ``patient`` goes on until the attempt's time is over, else three times. Raises ``PairingStopped``
-        for a refusal, ``PeerAway``, and whatever else ``send`` raises.
+        ``patient`` goes on until the attempt's time is over, else three times. Raises ``PairingStoppedError``
+        for a refusal, ``PeerOfflineError``, and whatever else ``send`` raises.
         """
         for pause in self._pauses(patient):
             self.attempts.clear()
@@ -93,7 +93,7 @@ class Here(msgspec.Struct, frozen=True):
             try:
                 async with asyncio.timeout(SEND_SECONDS):
                     answer = await self.send(attempt.address, body)
-            except (PeerAway, TimeoutError):
+            except (PeerOfflineError, TimeoutError):
                 await attempt.news(pause)
                 continue
             if not isinstance(answer, dict) or "error" not in answer:
@@ -101,7 +101,7 @@ class Here(msgspec.Struct, frozen=True):
             if answer.get("code") not in ("pairing_busy", "too_many"):
                 raise _refusal(attempt, answer.get("code"))
             await attempt.news(BUSY_PAUSE)
-        raise PeerAway(
+        raise PeerOfflineError(
             f"{attempt.name} does not answer; nothing was paired.", do="Is rappd running there? Try again."
         )
 
@@ -111,13 +111,13 @@ class Here(msgspec.Struct, frozen=True):
             yield from repeat(max(self.poll, AGAIN[-1]))
 
 
-def _refusal(attempt: Attempt, code: object) -> PairingStopped:
+def _refusal(attempt: PairingSession, code: object) -> PairingStoppedError:
     """In this machine's own words: a stranger's sentences are not put before people."""
     if attempt.by_code and code == "pairing_stopped":
         return stopped(WRONG_CODE)
     if attempt.by_code and code == "no_pairing":
-        return PairingStopped(
+        return PairingStoppedError(
             f"{attempt.name} shows no code now; nothing was paired.", do="There: rappd peers pair --code"
         )
     what, do = _REFUSALS.get(code if isinstance(code, str) else "", _REFUSALS[""])
-    return PairingStopped(f"{attempt.name} {what}; nothing was paired.", do=do)
+    return PairingStoppedError(f"{attempt.name} {what}; nothing was paired.", do=do)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from neighborhoods.pairing.errors import BadStep
+from neighborhoods.pairing.errors import BadStepError
 
 State = Literal["asking", "words", "waiting", "paired", "differ", "stopped", "expired"]
 """asking: no words yet; words: people compare; waiting: yes here, nothing yet there; the rest are ends."""
@@ -33,7 +33,7 @@ class Reveal(msgspec.Struct, frozen=True, tag_field="step", tag="reveal"):
     nonce: Hex32
 
 
-class Verdict(msgspec.Struct, frozen=True, tag_field="step", tag="verdict"):
+class OwnerVerdict(msgspec.Struct, frozen=True, tag_field="step", tag="verdict"):
     """What the owner over there said of the words."""
 
     attempt: AttemptId
@@ -69,7 +69,7 @@ class Confirm(msgspec.Struct, frozen=True, tag_field="step", tag="confirm"):
     signature: Hex64
 
 
-Step = Offer | Reveal | Verdict | Poll | Stop | Code | Confirm
+Step = Offer | Reveal | OwnerVerdict | Poll | Stop | Code | Confirm
 
 
 class OfferAnswer(msgspec.Struct, frozen=True):
@@ -79,24 +79,24 @@ class OfferAnswer(msgspec.Struct, frozen=True):
     nonce: Hex32
 
 
-class Yield(msgspec.Struct, frozen=True):
+class SimultaneousOpenReply(msgspec.Struct, frozen=True):
     """To an offer, when this machine's own attempt is kept: SHA-256 (hex) of that attempt's id."""
 
     kept: Hex32 = msgspec.field(name="yield")
 
 
-class Said(msgspec.Struct, frozen=True):
+class VerdictReply(msgspec.Struct, frozen=True):
     """A verdict within an answer."""
 
     same: bool
     signature: Hex64
 
 
-class Standing(msgspec.Struct, frozen=True):
+class StatusReply(msgspec.Struct, frozen=True):
     """To reveal, verdict, poll and stop: how it stands, and what the owner here said, once that is so."""
 
     state: State
-    verdict: Said | None = None
+    verdict: VerdictReply | None = None
 
 
 class CodeAnswer(msgspec.Struct, frozen=True):
@@ -118,20 +118,20 @@ _Answer = TypeVar("_Answer", bound=msgspec.Struct)
 
 
 def read_step(body: object) -> Step:
-    """The step that a JSON value says. Raises ``BadStep``."""
+    """The step that a JSON value says. Raises ``BadStepError``."""
     try:
         step: Step = msgspec.convert(body, Step)
         return step
     except msgspec.ValidationError as error:
-        raise BadStep("That is no step of a pairing.", do="Update both machines, try again.") from error
+        raise BadStepError("That is no step of a pairing.", do="Update both machines, try again.") from error
 
 
 def read_answer(body: object, kind: type[_Answer]) -> _Answer:
-    """The answer that a JSON value says. Raises ``BadStep``."""
+    """The answer that a JSON value says. Raises ``BadStepError``."""
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
-        raise BadStep(
+        raise BadStepError(
             "The other machine's answer belongs to no pairing.", do="Update both machines, try again."
         ) from error
 

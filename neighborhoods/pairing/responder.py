@@ -7,13 +7,21 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, Final
 
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
-from neighborhoods.errors import PairingStopped
-from neighborhoods.pairing.errors import BadStep, NoSuchPairing, PairingBusy
-from neighborhoods.pairing.local_party import Here
-from neighborhoods.pairing.messages import Offer, OfferAnswer, Reveal, Standing, Verdict, Yield, as_json
-from neighborhoods.pairing.session import DIFFER, Attempt
+from neighborhoods.errors import PairingStoppedError
+from neighborhoods.pairing.errors import BadStepError, NoSuchPairingError, PairingBusyError
+from neighborhoods.pairing.local_party import LocalParty
+from neighborhoods.pairing.messages import (
+    Offer,
+    OfferAnswer,
+    OwnerVerdict,
+    Reveal,
+    SimultaneousOpenReply,
+    StatusReply,
+    as_json,
+)
+from neighborhoods.pairing.session import DIFFER, PairingSession
 
 MOST_PENDING: Final = 8
 
@@ -23,30 +31,30 @@ BROKEN_PROMISE = (
 )
 
 
-class Answering:
+class Responder:
     """Answers each step of somebody else's attempt. Repeats get the same answer."""
 
-    def __init__(self, here: Here) -> None:
+    def __init__(self, here: LocalParty) -> None:
         self._here = here
 
     def offer(self, step: Offer, host: str) -> dict[str, Any]:
         """This machine and its nonce; or that an attempt of its own is kept."""
         here = self._here
-        peer = here.meet(Introduction.from_json(step.introduction))
+        peer = here.meet(NodeCard.from_json(step.introduction))
         before = here.attempts.find(step.attempt)
         if before is not None:
             return self._repeated(before, peer, step)
         own = self._own_ask(peer.fingerprint)
         if own and not own.yielded and (own.words or here.key.fingerprint < peer.fingerprint):
-            return as_json(Yield(sha256(own.id.encode()).hexdigest()))
+            return as_json(SimultaneousOpenReply(sha256(own.id.encode()).hexdigest()))
         pending = [one for one in here.attempts.live() if one.role == "answers" and not one.by_code]
         for one in pending:
             if (one.host, one.fingerprint) == (host, peer.fingerprint):  # it began anew
                 here.attempts.end(one, "stopped")
         if own is None and sum(one.live for one in pending) >= MOST_PENDING:
-            raise PairingBusy("Too many machines are asking.", do="Try again in two minutes.")
+            raise PairingBusyError("Too many machines are asking.", do="Try again in two minutes.")
         attempt = here.attempts.add(
-            Attempt(
+            PairingSession(
                 id=step.attempt,
                 role="answers",
                 mine=here.introduction(),
@@ -81,18 +89,18 @@ class Answering:
         attempt.become("words")
         return as_json(attempt.standing)
 
-    async def verdict(self, step: Verdict) -> dict[str, Any]:
+    async def verdict(self, step: OwnerVerdict) -> dict[str, Any]:
         """What the other owner said, when its machine signed it for these very words."""
         attempt = self._answered(step.attempt)
         async with attempt.lock:
             if not attempt.live:
                 return as_json(attempt.standing)
             if not attempt.transcript:
-                raise BadStep("There are no words yet.", do="Reveal first.")
+                raise BadStepError("There are no words yet.", do="Reveal first.")
             assert attempt.peer is not None
             signature = bytes.fromhex(step.signature)
             if not verdict_holds(attempt.peer.public_key, attempt.transcript, step.same, signature):
-                raise BadStep(
+                raise BadStepError(
                     "That verdict is not signed for this pairing.", do="Start anew on both machines."
                 )
             if not step.same:
@@ -110,39 +118,41 @@ class Answering:
         """The other owner stopped."""
         attempt = self._answered(attempt_id)
         self._here.attempts.end(attempt, "stopped")
-        return as_json(Standing(attempt.state))
+        return as_json(StatusReply(attempt.state))
 
-    async def settle_if_both(self, attempt: Attempt) -> None:
+    async def settle_if_both(self, attempt: PairingSession) -> None:
         """Paired, when both owners said yes. The caller holds the attempt's lock."""
         if attempt.live and attempt.yes and attempt.other_yes:
             await self._here.settle(attempt)
 
-    def _own_ask(self, fingerprint: str) -> Attempt | None:
+    def _own_ask(self, fingerprint: str) -> PairingSession | None:
         for one in self._here.attempts.live():
             if one.role == "asks" and not one.by_code and one.fingerprint == fingerprint:
                 return one
         return None
 
-    def _answered(self, attempt_id: str) -> Attempt:
+    def _answered(self, attempt_id: str) -> PairingSession:
         found = self._here.attempts.find(attempt_id)
         if found is None or found.role != "answers" or found.by_code:
-            raise NoSuchPairing("No such pairing is under way.", do="Start anew on both machines.")
+            raise NoSuchPairingError("No such pairing is under way.", do="Start anew on both machines.")
         return found
 
-    def _repeated(self, attempt: Attempt, peer: Introduction, step: Offer) -> dict[str, Any]:
+    def _repeated(self, attempt: PairingSession, peer: NodeCard, step: Offer) -> dict[str, Any]:
         if attempt.role != "answers" or attempt.by_code or attempt.peer != peer:
-            raise BadStep("That attempt is somebody else's.", do="Start anew on both machines.")
+            raise BadStepError("That attempt is somebody else's.", do="Start anew on both machines.")
         if not attempt.live:
             raise self._over(attempt)
         if attempt.commitment != step.commitment:
-            raise BadStep("That attempt has another promise.", do="Start anew on both machines.")
+            raise BadStepError("That attempt has another promise.", do="Start anew on both machines.")
         return self._offered(attempt)
 
-    def _offered(self, attempt: Attempt) -> dict[str, Any]:
+    def _offered(self, attempt: PairingSession) -> dict[str, Any]:
         return as_json(OfferAnswer(attempt.mine.to_json(), attempt.nonce.hex()))
 
-    def _over(self, attempt: Attempt) -> PairingStopped:
-        return attempt.problem() or PairingStopped("That pairing is over.", do="Start anew on both machines.")
+    def _over(self, attempt: PairingSession) -> PairingStoppedError:
+        return attempt.problem() or PairingStoppedError(
+            "That pairing is over.", do="Start anew on both machines."
+        )
 
 
 def address_of(host: str, port: int) -> str:

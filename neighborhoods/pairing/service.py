@@ -9,22 +9,32 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import normal_code, sign_verdict
-from neighborhoods.errors import PairingStopped, PeerConflict
-from neighborhoods.pairing.code_pairing import Codes
-from neighborhoods.pairing.initiator import WORDS_SECONDS, Asking
-from neighborhoods.pairing.local_party import Here, Known, OnPaired, Send
-from neighborhoods.pairing.messages import Code, Confirm, Offer, Poll, Reveal, Said, State, Stop, read_step
-from neighborhoods.pairing.responder import Answering
-from neighborhoods.pairing.session import DIFFER, Attempt
-from neighborhoods.pairing.sessions import Attempts
+from neighborhoods.errors import PairingStoppedError, PeerConflictError
+from neighborhoods.pairing.code_pairing import CodePairing
+from neighborhoods.pairing.initiator import WORDS_SECONDS, Initiator
+from neighborhoods.pairing.local_party import Known, LocalParty, OnPaired, Send
+from neighborhoods.pairing.messages import (
+    Code,
+    Confirm,
+    Offer,
+    Poll,
+    Reveal,
+    State,
+    Stop,
+    VerdictReply,
+    read_step,
+)
+from neighborhoods.pairing.responder import Responder
+from neighborhoods.pairing.session import DIFFER, PairingSession
+from neighborhoods.pairing.sessions import PairingSessions
 from neighborhoods.peer import Whose
 
 log = logging.getLogger("pairing")
 
 
-class Pairings:
+class PairingService:
     """One per daemon; calls come from its event loop. Attempts are named by id, also after they were joined.
 
     ``introduction`` gives this machine's own as it is now, ``now`` seconds that only go forward,
@@ -34,7 +44,7 @@ class Pairings:
     def __init__(
         self,
         key: IdentityKey,
-        introduction: Callable[[], Introduction],
+        introduction: Callable[[], NodeCard],
         send: Send,
         on_paired: OnPaired,
         *,
@@ -44,21 +54,21 @@ class Pairings:
         within: float = WORDS_SECONDS,
     ) -> None:
         self._now = now
-        self._attempts = Attempts(now)
-        self._here = Here(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
-        self._asking = Asking(self._here)
-        self._answering = Answering(self._here)
-        self._codes = Codes(self._here)
+        self._attempts = PairingSessions(now)
+        self._here = LocalParty(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
+        self._asking = Initiator(self._here)
+        self._answering = Responder(self._here)
+        self._codes = CodePairing(self._here)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def now(self) -> float:
         """The clock that attempts go by."""
         return self._now()
 
-    async def ask(self, peer: Introduction, address: str, whose: Whose | None = None) -> Attempt:
+    async def ask(self, peer: NodeCard, address: str, whose: Whose | None = None) -> PairingSession:
         """Asks ``peer`` for words; or goes on with what is under way between the two, whoever began.
 
-        Raises ``KeyChanged``, ``PeerConflict``, ``BadIntroduction``; what comes later is in the attempt.
+        Raises ``KeyChangedError``, ``PeerConflictError``, ``BadNodeCardError``; what comes later is in the attempt.
         """
         self._attempts.clear()
         self._here.meet(peer)
@@ -75,10 +85,10 @@ class Pairings:
         attempt.task = self._spawn(self._asking.drive(attempt), attempt)
         return attempt
 
-    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> Attempt:
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> PairingSession:
         """What the owner says of the words: a yes needs ``whose``, here or when it was asked.
 
-        Raises ``PairingStopped`` with the reason when it is over, ``PeerConflict``, ``NoSuchPairing``.
+        Raises ``PairingStoppedError`` with the reason when it is over, ``PeerConflictError``, ``NoSuchPairingError``.
         """
         self._attempts.clear()
         one = self._attempts.get(attempt)
@@ -86,17 +96,19 @@ class Pairings:
             if one.state == "paired" and same:
                 return one
             if not one.live:
-                raise one.problem() or PairingStopped(
+                raise one.problem() or PairingStoppedError(
                     f"{one.name} is paired already.", do=f"Undo: rappd peers revoke {one.name}"
                 )
             if not one.transcript:
-                raise PeerConflict("There are no words to compare yet.", do="Wait for them on both machines.")
+                raise PeerConflictError(
+                    "There are no words to compare yet.", do="Wait for them on both machines."
+                )
             one.whose = whose or one.whose
             if same and one.whose is None:
-                raise PeerConflict(f"Whose is {one.name}?", do="Say mine or friend.")
+                raise PeerConflictError(f"Whose is {one.name}?", do="Say mine or friend.")
             if one.verdict is None or one.verdict.same != same:
                 signature = sign_verdict(self._here.key, one.transcript, same)
-                one.verdict = Said(same, signature.hex())
+                one.verdict = VerdictReply(same, signature.hex())
             if not same:
                 self._end(one, "differ")
                 return one
@@ -105,7 +117,7 @@ class Pairings:
                 await self._answering.settle_if_both(one)
             return one
 
-    async def stop(self, attempt: str) -> Attempt:
+    async def stop(self, attempt: str) -> PairingSession:
         """The owner does not want any more; what is over stays as it ended."""
         one = self._attempts.get(attempt)
         async with one.lock:
@@ -114,13 +126,13 @@ class Pairings:
                 self._end(one, "stopped")
         return one
 
-    async def offer_code(self, whose: Whose = "friend") -> Attempt:
+    async def offer_code(self, whose: Whose = "friend") -> PairingSession:
         """A code to type on another machine within ten minutes; ``whose`` is what it becomes here."""
         self._attempts.clear()
         return self._codes.offer(whose)
 
-    async def use_code(self, address: str, peer: Introduction, code: str, whose: Whose) -> Attempt:
-        """Pairs by the code that ``peer`` shows. Raises ``BadCode`` and what ``ask`` raises."""
+    async def use_code(self, address: str, peer: NodeCard, code: str, whose: Whose) -> PairingSession:
+        """Pairs by the code that ``peer`` shows. Raises ``BadCodeError`` and what ``ask`` raises."""
         self._attempts.clear()
         typed = normal_code(code)
         attempt = self._codes.begin(self._here.meet(peer), address, typed, whose)
@@ -128,7 +140,7 @@ class Pairings:
         return attempt
 
     async def answer(self, body: object, remote_address: str) -> dict[str, Any]:
-        """What the door answers to a body from the host ``remote_address``. Raises ``Problem`` alone."""
+        """What the door answers to a body from the host ``remote_address``. Raises ``ReportableError`` alone."""
         self._attempts.clear()
         match read_step(body):
             case Offer() as offer:
@@ -152,18 +164,18 @@ class Pairings:
         found = self._attempts.find(attempt) if isinstance(attempt, str) else None
         return found is not None and found.role == "answers" and not found.by_code
 
-    def asking(self) -> list[Attempt]:
+    def asking(self) -> list[PairingSession]:
         """Who asks this machine's owner now, the first first."""
         self._attempts.clear()
         return [one for one in self._attempts.live() if one.role == "answers" and not one.by_code]
 
-    def get(self, attempt: str) -> Attempt:
-        """The attempt as it stands. Raises ``NoSuchPairing``."""
+    def get(self, attempt: str) -> PairingSession:
+        """The attempt as it stands. Raises ``NoSuchPairingError``."""
         self._attempts.clear()
         return self._attempts.get(attempt)
 
-    async def wait(self, attempt: str, other_than: State, seconds: float) -> Attempt:
-        """The attempt as soon as its state is another, or after ``seconds``. Raises ``NoSuchPairing``."""
+    async def wait(self, attempt: str, other_than: State, seconds: float) -> PairingSession:
+        """The attempt as soon as its state is another, or after ``seconds``. Raises ``NoSuchPairingError``."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while True:
@@ -179,12 +191,12 @@ class Pairings:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _end(self, one: Attempt, state: State) -> None:
+    def _end(self, one: PairingSession, state: State) -> None:
         self._attempts.end(one, state, DIFFER if state == "differ" else None)
         if one.role == "asks" and not one.by_code:
             self._spawn(self._asking.tell_end(one), one)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], attempt: PairingSession) -> asyncio.Task[None]:
         def done(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:

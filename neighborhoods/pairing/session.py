@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import Role
-from neighborhoods.errors import PairingStopped
-from neighborhoods.pairing.messages import Said, Standing, State
+from neighborhoods.errors import PairingStoppedError
+from neighborhoods.pairing.messages import State, StatusReply, VerdictReply
 from neighborhoods.peer import Whose
 
 LIVE: Final[tuple[State, ...]] = ("asking", "words", "waiting")
@@ -23,13 +23,13 @@ EXPIRED: Final[Ending] = ("Time is up; nothing was paired.", "Start anew on both
 STOPPED: Final[Ending] = ("The pairing was stopped; nothing was paired.", "Start anew on both machines.")
 
 
-def stopped(ending: Ending) -> PairingStopped:
+def stopped(ending: Ending) -> PairingStoppedError:
     """An ending as an error."""
-    return PairingStopped(ending[0], do=ending[1])
+    return PairingStoppedError(ending[0], do=ending[1])
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class PairingSession:
     """What two machines, and their owners, have said so far. ``id`` is a uuid4 that both sides know.
 
     ``peer`` is who the other side claims to be (None while a code waits for somebody), ``address`` its
@@ -38,9 +38,9 @@ class Attempt:
 
     id: str
     role: Role
-    mine: Introduction
+    mine: NodeCard
     expires_at: float
-    peer: Introduction | None = None
+    peer: NodeCard | None = None
     address: str = ""
     host: str = ""
     whose: Whose | None = None
@@ -56,7 +56,7 @@ class Attempt:
     commitment: str = field(default="", repr=False)
     other_nonce: str = field(default="", repr=False)
     transcript: bytes = field(default=b"", repr=False)
-    verdict: Said | None = field(default=None, repr=False)
+    verdict: VerdictReply | None = field(default=None, repr=False)
     other_yes: bool = False
     yielded: bool = False
     settling: bool = False
@@ -85,11 +85,11 @@ class Attempt:
         return self.verdict is not None and self.verdict.same
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> StatusReply:
         """What the other side is told of it."""
-        return Standing(self.state, self.verdict)
+        return StatusReply(self.state, self.verdict)
 
-    def problem(self) -> PairingStopped | None:
+    def problem(self) -> PairingStoppedError | None:
         """Why it ended without trust, if it did."""
         if self.live or self.state == "paired":
             return None

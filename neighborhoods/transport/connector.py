@@ -12,12 +12,12 @@ from typing import Protocol, TypeVar
 
 import aiohttp
 
-from envelopes.errors import BadCertificate
+from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of
 from envelopes.identity.keys import fingerprint_of
 from neighborhoods.auth.peer_certificate import presented_certificate
 from neighborhoods.auth.tls import TlsFiles, client_context
-from neighborhoods.errors import KeyChanged, PeerAway, PeerRefused
+from neighborhoods.errors import KeyChangedError, PeerOfflineError, PeerRefusedError
 from neighborhoods.peer import Peer
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Candidate(Protocol):
 Candidates = Callable[[Peer], Awaitable[Sequence[Candidate]]]
 
 
-class Ways:
+class Connector:
     """Finds out which address leads to a peer. A connection proves it, and is all that is tried at several."""
 
     def __init__(self, candidates: Candidates, own: TlsFiles) -> None:
@@ -72,10 +72,10 @@ class Ways:
     async def first(self, peer: Peer, attempt: Callable[[str], Awaitable[_T]]) -> _T:
         """What ``attempt(address)`` gives at the address that leads to the peer; it is made at one at a time.
 
-        Raises ``PeerAway`` when none does, ``KeyChanged`` when another key answered at one, and
-        ``PeerRefused`` when the peer itself trusts this machine no more.
+        Raises ``PeerOfflineError`` when none does, ``KeyChangedError`` when another key answered at one, and
+        ``PeerRefusedError`` when the peer itself trusts this machine no more.
         """
-        loud: KeyChanged | PeerRefused | None = None
+        loud: KeyChangedError | PeerRefusedError | None = None
         addresses = await self._in_order(peer)
         alone = len(addresses) == 1 or self._is_sure(peer, addresses)
         while addresses:
@@ -94,7 +94,7 @@ class Ways:
                 loud = loud or self._other_key(peer, address, error)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ssl.SSLError) as error:
                 if not isinstance(error, aiohttp.ClientConnectorError) and await self._answers(peer, address):
-                    loud = PeerRefused(
+                    loud = PeerRefusedError(
                         f"{peer.name} does not trust this machine any more.",
                         do=f"pair anew: rappd peers pair {peer.name}",
                     )
@@ -107,9 +107,9 @@ class Ways:
         self._worked.pop(peer.fingerprint, None)
         if loud is not None:
             raise loud
-        raise PeerAway(f"{peer.name} is away.", do="rappd peers list")
+        raise PeerOfflineError(f"{peer.name} is away.", do="rappd peers list")
 
-    async def _answering(self, peer: Peer, addresses: list[str]) -> tuple[str | None, KeyChanged | None]:
+    async def _answering(self, peer: Peer, addresses: list[str]) -> tuple[str | None, KeyChangedError | None]:
         """The first address where the pinned key answers, None when it does at none; and whether another did."""
         context = client_context(peer.certificate, self._own)
         go = asyncio.Event()
@@ -117,7 +117,7 @@ class Ways:
             asyncio.ensure_future(_knock(address, context, go if number else None)): address
             for number, address in enumerate(addresses)
         }
-        changed: KeyChanged | None = None
+        changed: KeyChangedError | None = None
         under_way = set(knocks)
         try:
             while under_way:
@@ -143,9 +143,9 @@ class Ways:
         until = self._sure.get(peer.fingerprint, 0.0)
         return bool(addresses) and known == addresses[0] and time.monotonic() < until
 
-    def _other_key(self, peer: Peer, address: str, error: Exception) -> KeyChanged:
+    def _other_key(self, peer: Peer, address: str, error: Exception) -> KeyChangedError:
         self._tell(peer, address, error)
-        return KeyChanged(
+        return KeyChangedError(
             f"{peer.name}'s key has changed; nothing was sent.",
             do=f"reinstalled? rappd peers revoke {peer.name}, and pair anew; else keep away",
         )
@@ -180,7 +180,7 @@ class Ways:
         """Whether the peer's own key answers there, to somebody who shows none."""
         try:
             return await key_at(address) == peer.fingerprint
-        except (OSError, TimeoutError, BadCertificate):
+        except (OSError, TimeoutError, BadCertificateError):
             return False
 
 
@@ -209,7 +209,7 @@ async def _twice(attempt: Callable[[str], Awaitable[_T]], address: str) -> _T:
 async def key_at(address: str) -> str:
     """The fingerprint of whoever answers at an address, without showing him who asks.
 
-    Raises ``OSError``, ``TimeoutError``; ``BadCertificate`` when it is no machine of this kind.
+    Raises ``OSError``, ``TimeoutError``; ``BadCertificateError`` when it is no machine of this kind.
     """
     return fingerprint_of(identity_of(await certificate_at(address)))
 
@@ -224,7 +224,7 @@ async def certificate_at(address: str) -> bytes:
     finally:
         writer.close()
     if shown is None:
-        raise BadCertificate("No certificate was shown.")
+        raise BadCertificateError("No certificate was shown.")
     return shown
 
 

@@ -34,7 +34,7 @@ class EarlyReplies:
         self._came.pop(id, None)
 
     def hear(self, frame: bytes) -> list[Envelope]:
-        """Takes a binary frame in: the answers that count from now on. Raises ``Malformed``."""
+        """Takes a binary frame in: the answers that count from now on. Raises ``MalformedError``."""
         if frame.startswith(b"{"):
             self._keep(wire.decode(frame, max_bytes=MAX_BYTES))
             return []

@@ -23,7 +23,7 @@ MUCH = 64
 LAST_SECONDS = 0.2
 
 
-class Out(Protocol):
+class FrameSink(Protocol):
     """What a WebSocket needs for being spoken on."""
 
     async def send_frame(self, message: bytes, opcode: WSMsgType) -> None:
@@ -31,12 +31,12 @@ class Out(Protocol):
         ...
 
 
-class Speaking:
+class FrameWriter:
     """One side's words. ``several``: the other side takes arrays; of ``TOGETHER`` envelopes and ``MAX_FRAME``
     bytes at most, then. Else each envelope is a frame. ``failed()`` is told when nothing can be said any more.
     """
 
-    def __init__(self, socket: Out, *, several: bool, failed: Callable[[], None]) -> None:
+    def __init__(self, socket: FrameSink, *, several: bool, failed: Callable[[], None]) -> None:
         self._socket = socket
         self._most = TOGETHER if several else 1
         self._failed = failed

@@ -18,11 +18,11 @@ LARGEST_RECEIPT = 1 << 20
 _PIECE = 1 << 18
 
 
-class LedElsewhere(aiohttp.ClientError):
+class UnexpectedRedirectError(aiohttp.ClientError):
     """A machine answered that somebody else should be asked; nobody is."""
 
 
-class TooLong(aiohttp.ClientError):
+class ResponseTooLongError(aiohttp.ClientError):
     """An answer without end."""
 
 
@@ -43,12 +43,12 @@ def session(
 
 
 async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """All of an answer's body. Raises ``TooLong`` beyond ``most`` bytes."""
+    """All of an answer's body. Raises ``ResponseTooLongError`` beyond ``most`` bytes."""
     found = bytearray()
     async for piece in response.content.iter_any():
         found += piece
         if len(found) > most:
-            raise TooLong(f"an answer of more than {most} bytes")
+            raise ResponseTooLongError(f"an answer of more than {most} bytes")
     return bytes(found)
 
 
@@ -79,4 +79,4 @@ async def upload(
 async def _refuse(
     client: aiohttp.ClientSession, context: SimpleNamespace, told: aiohttp.TraceRequestRedirectParams
 ) -> None:
-    raise LedElsewhere("redirected")
+    raise UnexpectedRedirectError("redirected")

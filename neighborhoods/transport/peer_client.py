@@ -12,16 +12,23 @@ import aiohttp
 
 from envelopes.codecs import wire
 from envelopes.envelope import DONE, ERROR, Envelope
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 from neighborhoods.auth.tls import TlsFiles, client_context
-from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from neighborhoods.transport.connector import CONNECT_SECONDS, Ways
+from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.early import OnEarly
 from neighborhoods.transport.http_client import session, upload, whole
-from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, Answer, Line, OnStream
+from neighborhoods.transport.peer_connection import (
+    HEARTBEAT,
+    MAX_FRAME,
+    PROTOCOLS,
+    Answer,
+    OnStream,
+    PeerConnection,
+)
 from neighborhoods.transport.response_parsing import (
     arrived,
     check_sender,
@@ -48,12 +55,12 @@ Heard = Callable[[str, str], None]
 """(fingerprint, address): a peer was reached, or called."""
 
 
-class Carrier:
+class PeerClient:
     """Carries envelopes to peers, each over mutual TLS to the key that is pinned and no other."""
 
     def __init__(
         self,
-        ways: Ways,
+        ways: Connector,
         own: TlsFiles,
         requests: Requests,
         heard: Heard,
@@ -65,8 +72,8 @@ class Carrier:
         self._own = own
         self._requests = requests
         self._heard = heard
-        self._lines: dict[str, Line] = {}
-        self._every: dict[str, set[Line]] = {}
+        self._lines: dict[str, PeerConnection] = {}
+        self._every: dict[str, set[PeerConnection]] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._round_trips: dict[str, float] = {}
         self._doubted_at: dict[str, float] = {}
@@ -88,7 +95,7 @@ class Carrier:
                 self._ways.doubt(peer)
                 tries.append(asyncio.ensure_future(self._by_another_line(peer, hello, wait)))
             reply = await _first_of(tries)
-        except PeerAway:
+        except PeerOfflineError:
             if line.heard == before:
                 self._ways.forget(peer)
                 await line.close()
@@ -111,13 +118,13 @@ class Carrier:
         on_stream: OnStream | None = None,
         on_early: OnEarly | None = None,
     ) -> Envelope:
-        """See ``delivery.carrier.Carrier``."""
+        """See ``delivery.carrier.PeerClient``."""
         return await self._ask(peer, await self._line(peer), envelope, wait, on_stream, on_early)
 
     async def _ask(
         self,
         peer: Peer,
-        line: Line,
+        line: PeerConnection,
         envelope: bytes,
         wait: float,
         on_stream: OnStream | None = None,
@@ -137,11 +144,11 @@ class Carrier:
             watch.cancel()
         check_sender(peer, reply)
         code = reply.data.get("code")
-        if reply.verb == ERROR and reply.data.get("reason") == NotPaired.code:
+        if reply.verb == ERROR and reply.data.get("reason") == NotPairedError.code:
             raise not_trusted(peer)
         self._heard(peer.fingerprint, self._ways.address(peer))
         if reply.verb == ERROR and code in RETRIABLE:
-            raise Retriable(str(reply.data.get("msg", ""))[:300], answered=code)
+            raise RetriableError(str(reply.data.get("msg", ""))[:300], answered=code)
         return reply
 
     async def tell(self, peer: Peer, envelope: bytes) -> None:
@@ -155,12 +162,12 @@ class Carrier:
         if status == 401:
             raise not_trusted(peer)
         if status in RETRIABLE:
-            raise Retriable(f"{peer.name} is busy ({status}).", answered=status)
+            raise RetriableError(f"{peer.name} is busy ({status}).", answered=status)
         if status != 200:
-            raise Declined(f"{peer.name} answered {status} to a batch.", answered=status)
+            raise DeclinedError(f"{peer.name} answered {status} to a batch.", answered=status)
         try:
             found = wire.decode_batch(raw)
-        except Malformed as problem:
+        except MalformedError as problem:
             raise no_envelope(peer, problem) from problem
         return [check_sender(peer, envelope_of(peer, one)) for one in found]
 
@@ -171,15 +178,15 @@ class Carrier:
             return None
         try:
             return check_sender(peer, wire.decode(raw))
-        except Malformed as problem:
+        except MalformedError as problem:
             if status == 401:
                 raise not_trusted(peer) from problem
             if status in RETRIABLE:
-                raise Retriable(f"{peer.name} is busy ({status}).", answered=status) from problem
+                raise RetriableError(f"{peer.name} is busy ({status}).", answered=status) from problem
             raise no_envelope(peer, problem) from problem
 
     async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
-        """See ``delivery.carrier.EggCarrier``."""
+        """See ``delivery.carrier.EggTransport``."""
         context = client_context(peer.certificate, self._own)
         headers = {
             "Content-Type": "application/octet-stream",
@@ -195,16 +202,16 @@ class Carrier:
         return arrived(peer, status, raw)
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
-        """See ``delivery.carrier.EggCarrier``."""
+        """See ``delivery.carrier.EggTransport``."""
         status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
         return None if status in (404, 405) else arrived(peer, status, raw)
 
-    def adopt(self, peer: Peer, line: Line) -> None:
+    def adopt(self, peer: Peer, line: PeerConnection) -> None:
         """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
         self._every.setdefault(peer.fingerprint, set()).add(line)
         self._lines[peer.fingerprint] = line
 
-    def dropped(self, peer: Peer, line: Line) -> None:
+    def dropped(self, peer: Peer, line: PeerConnection) -> None:
         """That line ended; another to the same peer takes its place."""
         every = self._every.get(peer.fingerprint, set())
         every.discard(line)
@@ -245,7 +252,7 @@ class Carrier:
         if self._http is not None:
             await self._http.close()
 
-    async def _line(self, peer: Peer) -> Line:
+    async def _line(self, peer: Peer) -> PeerConnection:
         line = self._lines.get(peer.fingerprint)
         if line is not None and line.open:
             return line
@@ -256,7 +263,7 @@ class Carrier:
                 self.adopt(peer, line)
             return line
 
-    async def _open(self, peer: Peer) -> Line:
+    async def _open(self, peer: Peer) -> PeerConnection:
         context = client_context(peer.certificate, self._own)
 
         async def connect(address: str) -> aiohttp.ClientWebSocketResponse[Literal[False]]:
@@ -276,7 +283,7 @@ class Carrier:
                     raise
 
         socket = await self._ways.first(peer, connect)
-        line = Line(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
+        line = PeerConnection(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
         task = asyncio.ensure_future(self._read(peer, line))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
@@ -299,7 +306,7 @@ class Carrier:
         known = self._round_trips.get(peer.fingerprint, 0.0)
         return min(LONGEST_PATIENCE, max(SHORTEST_PATIENCE, 4 * known))
 
-    def _doubt(self, peer: Peer, line: Line, before: int) -> None:
+    def _doubt(self, peer: Peer, line: PeerConnection, before: int) -> None:
         if not line.open or line.heard != before:
             return
         loop = asyncio.get_running_loop()
@@ -310,7 +317,7 @@ class Carrier:
         self._doubted_at[peer.fingerprint] = loop.time()
         self._doubted(peer.fingerprint)
 
-    async def _read(self, peer: Peer, line: Line) -> None:
+    async def _read(self, peer: Peer, line: PeerConnection) -> None:
         try:
             await line.run()
         finally:
@@ -352,10 +359,13 @@ async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
             if task.exception() is None:
                 return task.result()
     errors = [task.exception() for task in tries]
-    raise next((one for one in errors if one and not isinstance(one, PeerAway)), errors[0] or PeerAway(""))
+    raise next(
+        (one for one in errors if one and not isinstance(one, PeerOfflineError)),
+        errors[0] or PeerOfflineError(""),
+    )
 
 
-async def _end(lines: set[Line]) -> None:
+async def _end(lines: set[PeerConnection]) -> None:
     await asyncio.gather(*(line.close() for line in lines))
 
 

@@ -19,14 +19,14 @@ import aiohttp
 from envelopes.codecs import wire
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
-from envelopes.errors import Malformed
-from envelopes.problem import Problem
-from neighborhoods.errors import PeerAway
+from envelopes.errors import MalformedError
+from envelopes.problem import ReportableError
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.transport.early import EarlyReplies, OnEarly
 from neighborhoods.transport.frame_writer import MAX_FRAME as MAX_FRAME
-from neighborhoods.transport.frame_writer import Speaking
+from neighborhoods.transport.frame_writer import FrameWriter
 from neighborhoods.transport.reply_encoding import fitting
-from neighborhoods.transport.reply_types import Early, Streamed
+from neighborhoods.transport.reply_types import Early, StreamedReply
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ MOST_KNOWN = 1024
 """Ids that were lately asked or answered here."""
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
-"""Works on a request; None when nothing is to be said back. The reply may be ``Streamed``, or ``Early``."""
+"""Works on a request; None when nothing is to be said back. The reply may be ``StreamedReply``, or ``Early``."""
 OnStream = Callable[[Envelope], None]
 
 
@@ -65,13 +65,13 @@ class Socket(Protocol):
         ...
 
 
-class Line:
+class PeerConnection:
     """One side of a line. ``run`` reads it until it ends; ``ask`` may be called from then on. ``protocol`` is
     the subprotocol that was agreed on."""
 
     def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket
-        self._speaking = Speaking(socket, several=protocol in (EARLY, SEVERAL), failed=self._away)
+        self._speaking = FrameWriter(socket, several=protocol in (EARLY, SEVERAL), failed=self._away)
         self._early = EarlyReplies() if protocol == EARLY else None
         self._answer = answer
         self._name = name
@@ -96,14 +96,14 @@ class Line:
         on_stream: OnStream | None = None,
         on_early: OnEarly | None = None,
     ) -> Envelope:
-        """Sends a request and waits for its reply. ``PeerAway``: the line ended, or nothing came in time.
+        """Sends a request and waits for its reply. ``PeerOfflineError``: the line ended, or nothing came in time.
 
         ``on_early`` may be told the DONE before it counts.
         """
         if id in self._asked:
-            raise PeerAway(f"{self._name} is being asked that already.", maybe_sent=True)
+            raise PeerOfflineError(f"{self._name} is being asked that already.", maybe_sent=True)
         if self._socket.closed:
-            raise PeerAway(f"{self._name} is away.", maybe_sent=True)
+            raise PeerOfflineError(f"{self._name} is away.", maybe_sent=True)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Envelope] = loop.create_future()
         self._asked[id] = future
@@ -157,13 +157,13 @@ class Line:
     def _away(self) -> None:
         for future in self._asked.values():
             if not future.done():
-                future.set_exception(PeerAway(f"{self._name} is away.", maybe_sent=True))
+                future.set_exception(PeerOfflineError(f"{self._name} is away.", maybe_sent=True))
                 future.exception()  # nobody may be waiting any more
 
     def _late(self, future: asyncio.Future[Envelope], wait: float) -> None:
         if not future.done():
             told = f"{self._name} did not answer within {wait:g} s."
-            future.set_exception(PeerAway(told, maybe_sent=True))
+            future.set_exception(PeerOfflineError(told, maybe_sent=True))
 
     async def _hear(self, raw: bytes) -> None:
         try:
@@ -171,10 +171,10 @@ class Line:
                 found = wire.decode_batch(raw, max_bytes=MAX_FRAME)
             else:
                 found = [wire.decode(raw, max_bytes=MAX_FRAME)]
-        except Malformed as problem:
+        except MalformedError as problem:
             found = [problem]
         for one in found:
-            if isinstance(one, Malformed):
+            if isinstance(one, MalformedError):
                 await self.tell(encode(wire.refusal_of(one, sender=wire.NOBODY)))
             else:
                 await self._read(one)
@@ -184,7 +184,7 @@ class Line:
     async def _hear_early(self, raw: bytes, early: EarlyReplies) -> None:
         try:
             counting = early.hear(raw)
-        except Malformed as problem:
+        except MalformedError as problem:
             await self.tell(encode(wire.refusal_of(problem, sender=wire.NOBODY)))
             return
         for reply in counting:
@@ -220,12 +220,12 @@ class Line:
     async def _work(self, envelope: Envelope) -> None:
         try:
             reply = await self._answer(envelope)
-        except Problem as problem:
+        except ReportableError as problem:
             reply = _refused(envelope, problem)
         except Exception:
             log.exception("a request of %s failed", self._name)
             reply = envelope.refusal(500, "Something went wrong inside.", "failed")
-        if isinstance(reply, Streamed):
+        if isinstance(reply, StreamedReply):
             async for _, piece in reply.pieces():
                 await self.tell(fitting(piece))
         elif isinstance(reply, Early):
@@ -239,7 +239,7 @@ class Line:
             await self.tell(octets, binary=True)
         try:
             await reply.on_disk
-        except Problem as problem:
+        except ReportableError as problem:
             await self.tell(encode(_refused(asked, problem)))
         else:
             if self._early is not None:
@@ -261,7 +261,7 @@ class Line:
             log.error("a request of %s failed", self._name, exc_info=error)
 
 
-def _refused(envelope: Envelope, problem: Problem) -> Envelope:
+def _refused(envelope: Envelope, problem: ReportableError) -> Envelope:
     reply = envelope.refusal(problem.status, str(problem), problem.code)
     if problem.do:
         reply.data["do"] = problem.do

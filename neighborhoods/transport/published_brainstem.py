@@ -14,7 +14,7 @@ import orjson
 
 from envelopes.codecs.chat import TWIN_CHAT
 from neighborhoods.discovery.peers_file import Entry
-from neighborhoods.errors import PeerAway, PeerFailed
+from neighborhoods.errors import PeerFailedError, PeerOfflineError
 
 LARGEST = 4 << 20
 CONNECT_SECONDS = 4.0
@@ -28,8 +28,8 @@ async def ask(
     """One turn of a published brainstem: its whole answer, with ``response`` filled from either spelling.
 
     It is asked once: nothing says whether a second try would do the work twice. ``from_rappid`` sends the
-    sentence as a twin-chat envelope, too. Raises ``PeerAway`` (``maybe_sent`` unless it surely was not
-    reached) and ``PeerFailed``.
+    sentence as a twin-chat envelope, too. Raises ``PeerOfflineError`` (``maybe_sent`` unless it surely was not
+    reached) and ``PeerFailedError``.
     """
     body: dict[str, Any] = {"user_input": text, "conversation_history": [], "session_id": session}
     if from_rappid:
@@ -38,15 +38,15 @@ async def ask(
     try:
         status, raw = await _posted(f"{entry.url.rstrip('/')}/chat", orjson.dumps(body), wait)
     except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
-        raise PeerAway(f"{name} is away.", do="rappd peers list") from error
+        raise PeerOfflineError(f"{name} is away.", do="rappd peers list") from error
     except TimeoutError as error:
-        raise PeerAway(
+        raise PeerOfflineError(
             f"{name} did not answer within {wait:g} s; it may be doing it all the same.",
             do="Wait longer with --wait, if it does no harm to do it twice.",
             maybe_sent=True,
         ) from error
     except (aiohttp.ClientError, OSError) as error:
-        raise PeerAway(
+        raise PeerOfflineError(
             f"{name} broke off before it had answered; it may have done it all the same.",
             do="Ask again if it does no harm to do it twice.",
             maybe_sent=True,
@@ -87,11 +87,11 @@ async def _posted(url: str, body: bytes, wait: float) -> tuple[int, bytes]:
 
 
 def _answer(name: str, status: int, raw: bytes) -> dict[str, Any]:
-    """What came back as a reply. Raises ``PeerFailed`` in its words, or in ours where it has none."""
+    """What came back as a reply. Raises ``PeerFailedError`` in its words, or in ours where it has none."""
     if len(raw) > LARGEST:
-        raise PeerFailed(f"{name} answered with more than {LARGEST >> 20} MB.", do="Ask for less.")
+        raise PeerFailedError(f"{name} answered with more than {LARGEST >> 20} MB.", do="Ask for less.")
     if 300 <= status < 400:
-        raise PeerFailed(
+        raise PeerFailedError(
             f"{name} sends callers elsewhere ({status}); that is not followed.", do="Add the right address."
         )
     try:
@@ -99,12 +99,12 @@ def _answer(name: str, status: int, raw: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
-        raise PeerFailed(f"{name} does not answer as a brainstem ({status}).", do="rappd peers list")
+        raise PeerFailedError(f"{name} does not answer as a brainstem ({status}).", do="rappd peers list")
     texts = [found[key] for key in ("response", "assistant_response") if isinstance(found.get(key), str)]
     told = found.get("error")
     if status != 200 or (told and not texts):
         said = str(told)[:MOST_WORDS] if told else f"it answered {status}"
-        raise PeerFailed(f"{name}: {said}")
+        raise PeerFailedError(f"{name}: {said}")
     if not texts:
-        raise PeerFailed(f"{name} answered without a text.", do="Is it a brainstem?")
+        raise PeerFailedError(f"{name} answered without a text.", do="Is it a brainstem?")
     return {**found, "response": next((text for text in texts if text), "")}

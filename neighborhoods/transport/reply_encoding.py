@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ERROR, Envelope
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 
 def fitting(reply: Envelope) -> bytes:
     """The encoded reply, or, where it is too large or cannot be written, an ERROR on its id that says so."""
     try:
         octets = encode(reply)
-    except Malformed as problem:
+    except MalformedError as problem:
         return encode(_instead(reply, f"The answer cannot be sent: {problem}"))
     if len(octets) <= MAX_BYTES:
         return octets

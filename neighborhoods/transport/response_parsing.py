@@ -9,10 +9,10 @@ import orjson
 
 from envelopes.codecs import wire
 from envelopes.envelope import ERROR, Envelope
-from envelopes.errors import Malformed
-from neighborhoods.delivery.errors import Declined, Retriable
+from envelopes.errors import MalformedError
+from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import NotTrustedThere, PeerAway, PeerFailed
+from neighborhoods.errors import NotTrustedThereError, PeerFailedError, PeerOfflineError
 from neighborhoods.peer import Peer
 
 log = logging.getLogger(__name__)
@@ -25,11 +25,11 @@ def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
     found = _json(peer, raw)
     told = str(found.get("error", "")) if isinstance(found, dict) else ""
     if status in RETRIABLE:
-        raise Retriable(told[:200] or f"{peer.name} is busy ({status}).", answered=status)
+        raise RetriableError(told[:200] or f"{peer.name} is busy ({status}).", answered=status)
     kept = found.get("arrived") if status == 200 and isinstance(found, dict) else None
     if not isinstance(kept, dict):
         reason = str(found.get("code", "")) if isinstance(found, dict) else ""
-        raise Declined(
+        raise DeclinedError(
             f"{peer.name} did not take the egg: {told[:200] or status}", answered=status, reason=reason[:60]
         )
     return kept
@@ -39,24 +39,24 @@ def _json(peer: Peer, raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise PeerAway(
+        raise PeerOfflineError(
             f"{peer.name} does not answer in JSON.", do="Is another program on its port?"
         ) from error
 
 
-def envelope_of(peer: Peer, found: Envelope | Malformed) -> Envelope:
-    """One of a batch. Raises ``PeerFailed`` when it is none."""
-    if isinstance(found, Malformed):
+def envelope_of(peer: Peer, found: Envelope | MalformedError) -> Envelope:
+    """One of a batch. Raises ``PeerFailedError`` when it is none."""
+    if isinstance(found, MalformedError):
         raise no_envelope(peer, found) from found
     return found
 
 
 def check_sender(peer: Peer, reply: Envelope) -> Envelope:
-    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailed``."""
+    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailedError``."""
     unread = reply.verb == ERROR and reply.sender == wire.NOBODY
     if not unread and not is_of(peer, reply):
         log.warning("security: %s answered as %s", peer.name, reply.sender)
-        raise PeerFailed(f"{peer.name} answered in the name of another machine.")
+        raise PeerFailedError(f"{peer.name} answered in the name of another machine.")
     return reply
 
 
@@ -65,13 +65,13 @@ def is_of(peer: Peer, reply: Envelope) -> bool:
     return reply.sender.rpartition("_")[2] == peer.prefix
 
 
-def no_envelope(peer: Peer, problem: Malformed) -> PeerFailed:
+def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:
     """The error for an answer that cannot be read."""
-    return PeerFailed(f"{peer.name} answered with something that is no envelope: {problem}")
+    return PeerFailedError(f"{peer.name} answered with something that is no envelope: {problem}")
 
 
-def not_trusted(peer: Peer) -> NotTrustedThere:
+def not_trusted(peer: Peer) -> NotTrustedThereError:
     """The error for a peer that ended the trust."""
-    return NotTrustedThere(
+    return NotTrustedThereError(
         f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
     )

@@ -17,10 +17,10 @@ import orjson
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.backup.manifest import ANCHORS, DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from rappd.store.catching_up import catch_up
 from rappd.version import __version__
 from twins.eggs import integrity
@@ -58,7 +58,7 @@ def back_up(
     progress: Progress | None = None,
 ) -> Backup:
     """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
-    ``passphrase``. Raises ``TwinConflictError`` when the place is taken or the disk full, ``Mistyped``. Blocks."""
+    ``passphrase``. Raises ``TwinConflictError`` when the place is taken or the disk full, ``UsageProblemError``. Blocks."""
     if passphrase:
         check_passphrase(passphrase)
     moment = (at or datetime.now(UTC)).astimezone(UTC)
@@ -132,7 +132,7 @@ def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
         if not why:
             try:
                 safe_path(found.path)
-            except Problem:
+            except ReportableError:
                 why = "has a name that no other system could take"
         if why:
             left.append((found.path, why))
@@ -154,7 +154,7 @@ def _record(database: Path, folder: Path) -> Path | None:
             catch_up(database, source)
             source.backup(target, pages=4096)
     except sqlite3.Error as error:
-        raise Conflict(f"The record cannot be copied: {error}.", do="rappd doctor") from error
+        raise ConflictError(f"The record cannot be copied: {error}.", do="rappd doctor") from error
     return copy
 
 
@@ -166,5 +166,7 @@ def _bundle(home: Path, secret: list[str]) -> bytes:
             writer.add(path, SafeTree(home).pieces(path))
     writer.finish()
     if bundle.tell() > MAX_BYTES:
-        raise Conflict("The keys folder holds too much to be sealed.", do="Move large files out of keys/.")
+        raise ConflictError(
+            "The keys folder holds too much to be sealed.", do="Move large files out of keys/."
+        )
     return bundle.getvalue()

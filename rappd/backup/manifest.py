@@ -25,7 +25,7 @@ _ANYWHERE_MADE_ANEW = frozenset({".deps", "__pycache__"})
 _HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8,12}\.tmp")
 
 
-class Found(NamedTuple):
+class BackupManifest(NamedTuple):
     """One file: its path below the home with ``/``, and whether it holds secrets. ``why`` it stays behind,
     "" when it does not."""
 
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     why: str = ""
 
 
-def walk(home: Path) -> Iterator[Found]:
+def walk(home: Path) -> Iterator[BackupManifest]:
     """Every file of a home, in the order of its path. Links are told and never followed.
 
     Raises ``OSError`` for a folder that cannot be read: nothing is left out unnoticed.
@@ -46,7 +46,7 @@ def walk(home: Path) -> Iterator[Found]:
         for name in list(names):
             if Path(folder, name).is_symlink():
                 names.remove(name)
-                yield Found(prefix + name, False, "is a link, and links are not followed")
+                yield BackupManifest(prefix + name, False, "is a link, and links are not followed")
             elif _is_made_anew(prefix + name):
                 names.remove(name)
         for name in sorted(files):
@@ -54,11 +54,11 @@ def walk(home: Path) -> Iterator[Found]:
             if (not prefix and name in _MADE_ANEW) or _HALF_WRITTEN.fullmatch(name):
                 continue
             if path.is_symlink():
-                yield Found(prefix + name, False, "is a link, and links are not followed")
+                yield BackupManifest(prefix + name, False, "is a link, and links are not followed")
             elif not path.is_file():
-                yield Found(prefix + name, False, "is no regular file")
+                yield BackupManifest(prefix + name, False, "is no regular file")
             else:
-                yield Found(prefix + name, is_secret(prefix + name))
+                yield BackupManifest(prefix + name, is_secret(prefix + name))
 
 
 def _is_made_anew(folder: str) -> bool:

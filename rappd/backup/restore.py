@@ -16,7 +16,7 @@ import orjson
 from rappd.backup.create import HOME, MANIFEST, SCHEMA, SEALED
 from rappd.backup.manifest import ANCHORS, DATABASE, is_secret
 from rappd.backup.secrets import unseal
-from rappd.errors import Conflict, Refused
+from rappd.errors import ConflictError, RefusedError
 from rappd.store.anchor_file import AnchorFile
 from twins.eggs import integrity
 from twins.errors import BadEggError
@@ -29,7 +29,7 @@ _KEYS_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
-class Restored:
+class RestoreReport:
     """A home that came back. ``notes``: what the person ought to know."""
 
     home: Path
@@ -43,7 +43,7 @@ class Restored:
 def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
     """The manifest of a backup, after every byte was read and compared.
 
-    With a ``passphrase`` its keys were opened, too. Raises ``BadEggError``, ``WrongPassphrase``.
+    With a ``passphrase`` its keys were opened, too. Raises ``BadEggError``, ``WrongPassphraseError``.
     """
     with Archive.open(path) as archive:
         manifest = _manifest(archive)
@@ -61,17 +61,19 @@ def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
         return manifest
 
 
-def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
+def restore(path: Path, home: Path, *, passphrase: str = "") -> RestoreReport:
     """Brings a backup's home back, whole or not at all. ``home`` must be empty or not exist.
 
-    Raises ``Conflict``, ``BadEggError``, ``WrongPassphrase``, and ``Refused`` when the backup has keys and no
+    Raises ``ConflictError``, ``BadEggError``, ``WrongPassphraseError``, and ``RefusedError`` when the backup has keys and no
     passphrase was given. Blocks on the disk.
     """
     if home.exists() and any(home.iterdir()):
-        raise Conflict(f"{home} is not empty; nothing was restored.", do="RAPP_HOME=~/.rapp2 rappd restore …")
+        raise ConflictError(
+            f"{home} is not empty; nothing was restored.", do="RAPP_HOME=~/.rapp2 rappd restore …"
+        )
     manifest = verify(path)
     if manifest["with_keys"] and not passphrase:
-        raise Refused("This backup's keys are sealed; nothing was restored.", do="Give its passphrase.")
+        raise RefusedError("This backup's keys are sealed; nothing was restored.", do="Give its passphrase.")
     home.parent.mkdir(parents=True, exist_ok=True)
     staged = home.with_name(f".{home.name}.{random.token_hex(6)}.restoring")
     staged.mkdir(mode=0o700)
@@ -99,7 +101,7 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> Restored:
     notes = []
     if not manifest["with_keys"]:
         notes.append("It had no keys: this machine gets a new one, and peers have to be paired anew.")
-    return Restored(
+    return RestoreReport(
         home, manifest["machine"], manifest["backed_up_at"], len(done), manifest["with_keys"], notes
     )
 

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from rappd.errors import Mistyped, Refused
+from rappd.errors import RefusedError, UsageProblemError
 
 SCHEMA = "rappd-sealed/1.0"
 LEAST_CHARACTERS = 8
@@ -19,7 +19,7 @@ _N, _R, _P = 1 << 16, 8, 1  # 64 MB and a fifth of a second for each guess
 _MOST_WORK = 1 << 18  # with the most memory for each step, a quarter of a gigabyte
 
 
-class WrongPassphrase(Refused):
+class WrongPassphraseError(RefusedError):
     """The passphrase does not open the backup's keys."""
 
     code = "wrong_passphrase"
@@ -29,13 +29,15 @@ class WrongPassphrase(Refused):
 
 
 def check_passphrase(passphrase: str) -> None:
-    """Raises ``Mistyped`` for one that is too short to keep anything."""
+    """Raises ``UsageProblemError`` for one that is too short to keep anything."""
     if len(passphrase) < LEAST_CHARACTERS:
-        raise Mistyped(f"The passphrase needs {LEAST_CHARACTERS} characters or more.", do="Use a few words.")
+        raise UsageProblemError(
+            f"The passphrase needs {LEAST_CHARACTERS} characters or more.", do="Use a few words."
+        )
 
 
 def seal(content: bytes, passphrase: str) -> bytes:
-    """``content`` as JSON that only the passphrase opens. Raises ``Mistyped`` for a short one."""
+    """``content`` as JSON that only the passphrase opens. Raises ``UsageProblemError`` for a short one."""
     check_passphrase(passphrase)
     salt, nonce = os.urandom(16), os.urandom(12)
     head = {
@@ -53,7 +55,7 @@ def seal(content: bytes, passphrase: str) -> bytes:
 
 
 def unseal(octets: bytes, passphrase: str) -> bytes:
-    """What ``seal`` was given. Raises ``WrongPassphrase``, also for a changed seal."""
+    """What ``seal`` was given. Raises ``WrongPassphraseError``, also for a changed seal."""
     try:
         head: dict[str, Any] = orjson.loads(octets)
         sealed = bytes.fromhex(head.pop("sealed"))
@@ -64,7 +66,7 @@ def unseal(octets: bytes, passphrase: str) -> bytes:
         bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
         return AESGCM(_key(passphrase, salt, n, r, p)).decrypt(nonce, sealed, bound)
     except (InvalidTag, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WrongPassphrase from error
+        raise WrongPassphraseError from error
 
 
 def _key(passphrase: str, salt: bytes, n: int, r: int, p: int) -> bytes:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rappd.cli.agent_view import agent_of, agent_rows, file_of
-from rappd.cli.console import Verdict, dim, mark, say, tame, terminal_width, wrapped
+from rappd.cli.console import Verdict, dim, print_out, status_mark, strip_control, terminal_width, wrapped
 from rappd.cli.progress import progress
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _NAMES = 25  # columns for a test's name
@@ -23,7 +23,7 @@ def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
     from rappd.settings.load import Settings
 
     path = Path(name)
-    daemon = Daemon(home, timeout=120)
+    daemon = ControlClient(home, timeout=120)
     with progress() as line:
         line(f"Testing {name}…")
         if name.endswith(".py") and path.is_file():
@@ -47,15 +47,15 @@ def show_tests(tests: list[dict[str, Any]]) -> None:
     """One line per test."""
     for test in tests:
         verdict: Verdict = "bad" if failed(test) else ("good" if test["passed"] else "note")
-        _show(verdict, test["test"], tame(test.get("message", "")))
+        _show(verdict, test["test"], strip_control(test.get("message", "")))
 
 
 def _show(verdict: Verdict, name: str, message: str) -> None:
     lead = 3 + _NAMES
     if not message:
-        say(f"{mark(verdict)} {name}")
+        print_out(f"{status_mark(verdict)} {name}")
     elif terminal_width() - lead > _NAMES:
-        say(f"{mark(verdict)} {name:<{_NAMES}} {dim(wrapped(message, lead))}")
+        print_out(f"{status_mark(verdict)} {name:<{_NAMES}} {dim(wrapped(message, lead))}")
     else:
-        say(f"{mark(verdict)} {name}")
-        say(f"  {dim(wrapped(message, 2))}")
+        print_out(f"{status_mark(verdict)} {name}")
+        print_out(f"  {dim(wrapped(message, 2))}")

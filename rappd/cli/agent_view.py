@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from agents.storage.safe_fs import SafeTree
-from rappd.cli.console import Verdict, say, tell
+from rappd.cli.console import Verdict, print_out, print_status
 from rappd.cli.formatting import sentence
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotFound, Refused
+from rappd.errors import NotFoundError, RefusedError
 
 _YOURS = "yours"
 _FIX = "fix and save; it reloads by itself"
 
 
-def agent_rows(home: Home, daemon: Daemon) -> list[dict[str, Any]]:
+def agent_rows(home: Home, daemon: ControlClient) -> list[dict[str, Any]]:
     """One row per agent, and one per file that yields none."""
     if daemon.running():
         return [card for file in daemon.get("/agents")["files"] for card in file["cards"]]
@@ -51,12 +51,12 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     table(["AGENT", "WHAT IT DOES", "FROM"], shown, shrink=1, prose=True, marks=marks)
     faulty = {(row["origin"], row["file"]): row for row in rows if row["reason"]}
     if faulty:
-        say()
+        print_out()
     for row in faulty.values():
         way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
         if row["cartridge"]:
             way = "to run it: rappd cartridge list"
-        tell("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
+        print_status("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
 
 
 def fault(row: dict[str, Any]) -> str:
@@ -77,7 +77,7 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
     if yours:
         return str(yours[-1]["file"])
     if found:
-        raise Refused(
+        raise RefusedError(
             f"{found[0]['name']} is {found[0]['origin']}, not a file of yours.", do="rappd agents list"
         )
     raise no_agent(rows, name)
@@ -99,12 +99,12 @@ def agent_of(rows: list[dict[str, Any]], name: str) -> str:
     return str(next((row["name"] for row in reversed(found) if row["name"]), ""))
 
 
-def no_agent(rows: list[dict[str, Any]], name: str) -> NotFound:
+def no_agent(rows: list[dict[str, Any]], name: str) -> NotFoundError:
     """``No agent "Wether".``, with the nearest."""
     known = {row["name"].casefold(): row["name"] for row in rows if row["name"]}
     near = difflib.get_close_matches(name.casefold(), list(known), 1)
     do = f"did you mean `{known[near[0]]}`?" if near else "rappd agents list"
-    return NotFound(f'No agent "{name[:80]}".', do=do)
+    return NotFoundError(f'No agent "{name[:80]}".', do=do)
 
 
 def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

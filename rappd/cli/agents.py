@@ -13,22 +13,22 @@ import click
 from rappd.cli.agent_tests import failed, run_tests, show_tests
 from rappd.cli.agent_view import agent_rows, file_in, file_of, no_agent, show_rows
 from rappd.cli.approve import approve
-from rappd.cli.command_group import Verbs
+from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (
     arrow,
     command,
-    complain,
     dim,
-    mark,
+    print_error,
     print_json,
-    say,
-    tame,
+    print_out,
+    status_mark,
+    strip_control,
 )
 from rappd.cli.formatting import tilde
 from rappd.cli.progress import progress
-from rappd.control_client import Answered, Daemon
+from rappd.control_client import ControlClient, ErrorResponse
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 
 if TYPE_CHECKING:
     from twins.workspace.agent_files import AgentFiles
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def agents() -> None:
     """List, add, write, test, run and approve agents."""
 
@@ -47,7 +47,7 @@ def agents() -> None:
 def list_(as_json: bool) -> None:
     """Every agent, and every file that has a fault."""
     home = Home.here()
-    rows = agent_rows(home, Daemon(home))
+    rows = agent_rows(home, ControlClient(home))
     if as_json:
         print_json({"agents": rows})
     else:
@@ -60,9 +60,9 @@ def list_(as_json: bool) -> None:
 def add(file: Path, as_json: bool) -> None:
     """Take in an agent file; it is checked before it counts."""
     if not file.is_file():
-        raise NotFound(f'No file "{file}".', do="rappd agents add PATH/weather_agent.py")
+        raise NotFoundError(f'No file "{file}".', do="rappd agents add PATH/weather_agent.py")
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     content = file.read_bytes()
     if daemon.running():
         found = daemon.upload("/agents/import", file.name, content)
@@ -78,7 +78,7 @@ def add(file: Path, as_json: bool) -> None:
 def remove(name: str, as_json: bool) -> None:
     """Take an agent's file out of service; it is kept and can be brought back."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if daemon.running():
         found = daemon.delete(f"/agents/{quote(file_of(agent_rows(home, daemon), name))}")
     else:
@@ -95,7 +95,7 @@ def remove(name: str, as_json: bool) -> None:
 def undo(token: str, as_json: bool) -> None:
     """Bring a removed file back; TOKEN is what removing it told."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if daemon.running():
         found = daemon.post("/agents/undo", {"undo": token})
     else:
@@ -114,7 +114,7 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
 
     home = Home.here()
     filename, source = scaffold(name, " ".join(description))
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     workspace = _workspace(home)
     if daemon.running():
         found = daemon.post("/agents/new", {"filename": filename, "source": source})
@@ -128,7 +128,7 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
     found["path"] = str(workspace.agents / found["file"])
     _report(found, as_json)
     if not as_json:
-        say(f"  {arrow()} {tilde(found['path'])}")
+        print_out(f"  {arrow()} {tilde(found['path'])}")
 
 
 @agents.command()
@@ -151,23 +151,25 @@ def test(name: str, as_json: bool) -> int:
 def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
     """Run one agent: rappd agents run HackerNews count=5."""
     home = Home.here()
-    daemon = Daemon(home, timeout=600)
+    daemon = ControlClient(home, timeout=600)
     body = {"agent": name, "args": _arguments(arguments)}
     with progress() as line:
         line(f"{name}…")
         try:
             found = daemon.post("/agents/run", body)
-        except Answered as problem:
+        except ErrorResponse as problem:
             if problem.code != "not_found":
                 raise
             raise no_agent(agent_rows(home, daemon), name) from problem
     if not found["ok"]:
-        complain(str(found["result"]), f"rappd threads show {found['thread'][:8]}", "agent", as_json=as_json)
+        print_error(
+            str(found["result"]), f"rappd threads show {found['thread'][:8]}", "agent", as_json=as_json
+        )
         return 1
     if as_json:
         print_json({"run": found})
     else:
-        say(tame(str(found["result"])))
+        print_out(strip_control(str(found["result"])))
     return 0
 
 
@@ -204,7 +206,7 @@ def _place(home: Home, filename: str, content: bytes, reason: str) -> str:
 
 def _file_here(home: Home, name: str) -> str:
     """The file that a person means, with the daemon down; only a name that is no file's costs workers."""
-    return file_in(_workspace(home).agents, name) or file_of(agent_rows(home, Daemon(home)), name)
+    return file_in(_workspace(home).agents, name) or file_of(agent_rows(home, ControlClient(home)), name)
 
 
 def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -212,7 +214,9 @@ def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not re.fullmatch(r"\w+", key):
-            raise Mistyped(f'"{pair[:80]}" is not NAME=VALUE.', do="rappd agents run HackerNews count=5")
+            raise UsageProblemError(
+                f'"{pair[:80]}" is not NAME=VALUE.', do="rappd agents run HackerNews count=5"
+            )
         try:
             found[key] = json.loads(text)
         except ValueError:
@@ -224,6 +228,8 @@ def _report(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({"agent": found})
         return
-    say(f"{mark('good' if found.get('status') == 'ok' else 'note')} {tame(found['message'])}")
+    print_out(
+        f"{status_mark('good' if found.get('status') == 'ok' else 'note')} {strip_control(found['message'])}"
+    )
     if found.get("undo"):
-        say(f"  {dim('to bring it back:')} {command('rappd agents undo ' + found['undo'])}")
+        print_out(f"  {dim('to bring it back:')} {command('rappd agents undo ' + found['undo'])}")

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.console import command, dim, mark, note, print_json, say, tame, tell, wrapped
+from rappd.cli.console import (
+    command,
+    dim,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    wrapped,
+)
 from rappd.cli.formatting import ago, count
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 
 if TYPE_CHECKING:
     from rappd.store.anchor_proof import Anchored, AnchorProof, Witness
@@ -44,14 +54,14 @@ def verify(peers: bool, as_json: bool) -> int:
         return 0 if report.whole else 1
     if report.whole:
         what = f"{count(report.events, 'event')} in {count(report.threads, 'thread')}, none changed"
-        say(f"{mark('good')} {wrapped(f'{what}; {_anchored(report)}.', 2)}")
+        print_out(f"{status_mark('good')} {wrapped(f'{what}; {_anchored(report)}.', 2)}")
     for problem in report.problems[:_SHOWN]:
-        tell("bad", str(problem))
+        print_status("bad", str(problem))
     if report.anchored is not None:
         _more(report, report.anchored, peers=peers)
     if not report.whole:
         more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
-        say(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
+        print_out(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
     return 0 if report.whole else 1
 
 
@@ -60,13 +70,15 @@ def verify(peers: bool, as_json: bool) -> int:
 @_JSON
 def witness(forget: str, as_json: bool) -> int:
     """Anchors of your other machines that this one keeps."""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     if forget:
         done = daemon.post("/anchors/forget", {"peer": forget})
         if as_json:
             print_json(done)
         else:
-            note(f"{mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {tame(forget)} dropped")
+            print_err(
+                f"{status_mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {strip_control(forget)} dropped"
+            )
         return 0
     kept: list[dict[str, Any]] = daemon.get("/anchors")["kept"]
     faulty = any(row["faults"] for row in kept)
@@ -74,7 +86,7 @@ def witness(forget: str, as_json: bool) -> int:
         print_json({"kept": kept})
         return 1 if faulty else 0
     if not kept:
-        say("No anchors of other machines are kept here.")
+        print_out("No anchors of other machines are kept here.")
         return 0
     now = time.time()
     rows = [
@@ -88,7 +100,7 @@ def witness(forget: str, as_json: bool) -> int:
     )
     for row in kept:
         for fault in row["faults"]:
-            tell(
+            print_status(
                 "bad",
                 f"{row['name'] or row['fingerprint'][:16]}: anchor {fault['counter']} came {fault['what']}",
             )
@@ -105,9 +117,9 @@ def accept(yes: bool, as_json: bool) -> int:
 
     home = Home.here()
     if not home.database.exists():
-        raise NotFound("There is no event log here yet.", do="rappd start")
+        raise NotFoundError("There is no event log here yet.", do="rappd start")
     if not yes:
-        raise Mistyped(
+        raise UsageProblemError(
             "What differs is not looked at again once it is accepted.", do="--yes, if you know why"
         )
     held = home.hold()
@@ -123,7 +135,7 @@ def accept(yes: bool, as_json: bool) -> int:
     if as_json:
         print_json({"anchor": report.as_json()})
     else:
-        say(f"{mark('good')} {count(report.events, 'event')} signed as they are.")
+        print_out(f"{status_mark('good')} {count(report.events, 'event')} signed as they are.")
     return 0
 
 
@@ -139,7 +151,7 @@ def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
 def _ask(home: Home) -> list[Witness]:
     from rappd.store.anchor_proof import Witness
 
-    answers = Daemon(home).post("/anchors/ask")["witnesses"]
+    answers = ControlClient(home).post("/anchors/ask")["witnesses"]
     return [
         Witness(str(one["name"]), [(body, fault) for body, fault in one["anchors"]], str(one["trouble"]))
         for one in answers
@@ -154,7 +166,7 @@ def _anchored(report: VerifyReport) -> str:
     text = f"anchored up to event {newest.events}, signed {ago(time.time() - newest.at / 1e6)}"
     if anchored.unanchored:
         text += f", {anchored.unanchored} not anchored yet"
-    names = [tame(one.name) for one in anchored.witnesses if not one.trouble]
+    names = [strip_control(one.name) for one in anchored.witnesses if not one.trouble]
     return f"{text}; witnesses: {', '.join(names)}" if names else text
 
 
@@ -169,11 +181,13 @@ def _more(report: VerifyReport, anchored: Anchored, *, peers: bool) -> None:
                 else "It was accepted as it is"
             )
             text = f"{how} on {day}: what was signed before is not compared."
-            say(f"{mark('note')} {wrapped(text, 2)}")
+            print_out(f"{status_mark('note')} {wrapped(text, 2)}")
         elif report.whole:
-            say(dim(f"  Anchored since {day}."))
+            print_out(dim(f"  Anchored since {day}."))
     for one in anchored.witnesses:
         if one.trouble:
-            say(f"{mark('note')} {wrapped(f'{tame(one.name)} {tame(one.trouble)}', 2)}")
+            print_out(
+                f"{status_mark('note')} {wrapped(f'{strip_control(one.name)} {strip_control(one.trouble)}', 2)}"
+            )
     if peers and not anchored.witnesses:
-        say(f"{mark('note')} No machine of yours is paired: {command('rappd peers pair')}")
+        print_out(f"{status_mark('note')} No machine of yours is paired: {command('rappd peers pair')}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
+from rappd.cli.command_group import SuggestingGroup
 from rappd.version import __version__
 
 VERBS = {
@@ -41,7 +41,7 @@ VERBS = {
 }
 
 
-class _Rooms(Verbs):
+class LazyGroup(SuggestingGroup):
     """Verbs whose rooms are imported when they are called."""
 
     def resolve_command(
@@ -67,14 +67,16 @@ class _Rooms(Verbs):
 
 
 def _not_for_machines(words: Sequence[str]) -> Exception:
-    from rappd.errors import Mistyped
+    from rappd.errors import UsageProblemError
 
     name = next((word for word in words if not word.startswith("-")), "NAME")
-    return Mistyped("`rappd pair` is for phones.", do=f"For machines: `rappd peers pair {name[:60]}`.")
+    return UsageProblemError(
+        "`rappd pair` is for phones.", do=f"For machines: `rappd peers pair {name[:60]}`."
+    )
 
 
 @click.group(
-    cls=_Rooms,
+    cls=LazyGroup,
     subcommand_metavar="VERB [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
@@ -88,8 +90,8 @@ def rappd() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; errors are printed, never thrown."""
-    from envelopes.problem import Problem
-    from rappd.cli.console import complain
+    from envelopes.problem import ReportableError
+    from rappd.cli.console import print_error
 
     as_json = "--json" in arguments
     try:
@@ -100,13 +102,13 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(arguments)
-        complain(error.format_message(), f"{path} --help", "mistyped", as_json=as_json)
+        print_error(error.format_message(), f"{path} --help", "mistyped", as_json=as_json)
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo(err=True)
         return 130
-    except Problem as problem:
-        complain(str(problem), problem.do, problem.code, as_json=as_json, more=problem.as_json())
+    except ReportableError as problem:
+        print_error(str(problem), problem.do, problem.code, as_json=as_json, more=problem.as_json())
         return problem.exit_code
     except BrokenPipeError:
         # Whoever read us is gone; nothing may be written at exit either.
@@ -114,7 +116,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}", "rappd doctor", "system", as_json=as_json)
+        print_error(f"{where}{error.strerror or error}", "rappd doctor", "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
 

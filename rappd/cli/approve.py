@@ -9,14 +9,14 @@ from urllib.parse import quote
 import click
 
 from rappd.cli.agent_view import agent_rows, file_in, file_of
-from rappd.cli.console import arrow, command, dim, mark, print_json, say, tame
+from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
-    from rappd.tenants.quarantined_files import HeldFile
+    from rappd.tenants.quarantined_files import QuarantinedFile
     from twins.installer.quarantine import QuarantineList
     from twins.workspace.workspace import Workspace
 
@@ -57,7 +57,7 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
         return
     whose = _whose(home, twin)
     approving = _approving(home, whose, names)
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if daemon.running():
         done = [daemon.post(f"{whose.door}/agents/approve", {"filename": path}) for path, _ in approving]
     else:
@@ -66,10 +66,12 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
         print_json({"agent": done[0], "approved": done})
         return
     for found in done:
-        say(f"{mark('good' if found.get('status') == 'ok' else 'note')} {tame(found['message'])}")
+        print_out(
+            f"{status_mark('good' if found.get('status') == 'ok' else 'note')} {strip_control(found['message'])}"
+        )
 
 
-def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[str, HeldFile | None]]:
+def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[str, QuarantinedFile | None]]:
     """Each name's file, and how it is held if it is; all are found before the first is approved."""
     from rappd.tenants.quarantined_files import held_files, named
 
@@ -82,7 +84,7 @@ def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[
 
 
 def _unheld(home: Home, whose: _Whose, name: str) -> str:
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if file := file_in(whose.workspace.agents, name):
         return file
     if not whose.key:
@@ -91,7 +93,9 @@ def _unheld(home: Home, whose: _Whose, name: str) -> str:
     return file_of([card for one in files for card in one["cards"]], name)
 
 
-def _approve_here(home: Home, workspace: Workspace, path: str, held: HeldFile | None) -> dict[str, Any]:
+def _approve_here(
+    home: Home, workspace: Workspace, path: str, held: QuarantinedFile | None
+) -> dict[str, Any]:
     from twins.workspace.agent_files import AgentFiles, sha256
 
     if held is not None:
@@ -117,18 +121,18 @@ def _list(home: Home, twin: str, as_json: bool) -> None:
         print_json({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]})
         return
     if not rows:
-        say("Nothing waits for approval.")
+        print_out("Nothing waits for approval.")
         return
     shown = [[whose.name, one.path, one.origin, one.at[:10]] for whose, one in rows]
     table(["WHOSE", "FILE", "CAME IN", "SINCE"], shown, shrink=2, whole=(1,))
-    say()
+    print_out()
     for option in dict.fromkeys(whose.option for whose, _ in rows):
         first = next((whose, one) for whose, one in rows if whose.option == option)
-        say(f"Read {dim(tilde(first[1].file))}")
-        say(f"  {arrow()} {command(f'rappd agents approve{option} {first[1].path}')}")
+        print_out(f"Read {dim(tilde(first[1].file))}")
+        print_out(f"  {arrow()} {command(f'rappd agents approve{option} {first[1].path}')}")
 
 
-def _row(one: HeldFile) -> dict[str, Any]:
+def _row(one: QuarantinedFile) -> dict[str, Any]:
     return {key: str(value) if isinstance(value, Path) else value for key, value in one._asdict().items()}
 
 

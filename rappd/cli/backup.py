@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import dim, interactive, mark, print_json, say, tame
+from rappd.cli.console import dim, interactive, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import count, size, tilde
 from rappd.cli.progress import progress
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Conflict, Mistyped, NotFound
+from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PASSPHRASE = click.option(
@@ -37,7 +37,7 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
 
     home = Home.here()
     if not home.root.is_dir():
-        raise NotFound("There is no home here yet.", do="rappd start")
+        raise NotFoundError("There is no home here yet.", do="rappd start")
     passphrase = "" if without_keys else _passphrase(passphrase_file, new=True)
     name = machine_name(Settings.load(home).text("name"))
     with progress() as line:
@@ -69,11 +69,13 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
         )
         return
     keys = "keys sealed" if done.with_keys else "without keys"
-    say(f"{mark('good')} {count(done.files, 'file')}, {size(done.size)}, {keys}: {tilde(done.path)}")
+    print_out(
+        f"{status_mark('good')} {count(done.files, 'file')}, {size(done.size)}, {keys}: {tilde(done.path)}"
+    )
     for path, why in done.left_out[:20]:
-        say(dim(f"  left out: {tame(path)} {why}"))
+        print_out(dim(f"  left out: {strip_control(path)} {why}"))
     if len(done.left_out) > 20:
-        say(dim(f"  and {len(done.left_out) - 20} more"))
+        print_out(dim(f"  and {len(done.left_out) - 20} more"))
 
 
 @click.command()
@@ -88,7 +90,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     from rappd.backup import restore
 
     if not file.is_file():
-        raise NotFound(f'No file "{file}".', do="rappd backup FILE makes one")
+        raise NotFoundError(f'No file "{file}".', do="rappd backup FILE makes one")
     tried = _passphrase(passphrase_file, new=False) if check and passphrase_file else ""
     with progress() as line:
         line(f"Checking {file.name}…")
@@ -97,8 +99,8 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
         _told_whole(manifest, tried=bool(tried), as_json=as_json)
         return
     home = Home.here()
-    if Daemon(home).running():
-        raise Conflict("rappd runs on this home.", do="rappd stop")
+    if ControlClient(home).running():
+        raise ConflictError("rappd runs on this home.", do="rappd stop")
     passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
     with progress() as line:
         line(f"Restoring {file.name}…")
@@ -117,22 +119,24 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
             }
         )
         return
-    say(
-        f"{mark('good')} {tame(done.machine)} of {done.backed_up_at[:10]} is back: {count(done.files, 'file')}"
+    print_out(
+        f"{status_mark('good')} {strip_control(done.machine)} of {done.backed_up_at[:10]} is back: {count(done.files, 'file')}"
     )
     for text in done.notes:
-        say(f"{mark('note')} {text}")
+        print_out(f"{status_mark('note')} {text}")
 
 
 def _told_whole(manifest: dict[str, Any], *, tried: bool, as_json: bool) -> None:
     if as_json:
         print_json({"backup": manifest})
         return
-    say(f"{mark('good')} whole, of {tame(manifest['machine'])}, {manifest['backed_up_at']}")
+    print_out(
+        f"{status_mark('good')} whole, of {strip_control(manifest['machine'])}, {manifest['backed_up_at']}"
+    )
     if tried and manifest["with_keys"]:
-        say(f"{mark('good')} the passphrase opens its keys")
+        print_out(f"{status_mark('good')} the passphrase opens its keys")
     elif manifest["with_keys"]:
-        say(dim("  its keys were not opened; --passphrase-file tries the passphrase, too"))
+        print_out(dim("  its keys were not opened; --passphrase-file tries the passphrase, too"))
 
 
 def _passphrase(file: Path | None, *, new: bool) -> str:
@@ -140,7 +144,9 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
         try:
             text = sys.stdin.readline() if str(file) == "-" else file.read_text().partition("\n")[0]
         except UnicodeDecodeError as error:
-            raise Mistyped(f"{file.name} is no text.", do="Its first line is the passphrase.") from error
+            raise UsageProblemError(
+                f"{file.name} is no text.", do="Its first line is the passphrase."
+            ) from error
         return text.strip("\r\n")
     if interactive():
         answer: str = click.prompt(
@@ -152,7 +158,7 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
             err=True,
         )
         return answer
-    raise Mistyped(
+    raise UsageProblemError(
         "A passphrase for the keys is needed.",
         do="--passphrase-file FILE, or --without-keys" if new else "--passphrase-file FILE",
     )

@@ -11,25 +11,25 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.cli.console import (
     arrow,
     command,
     dim,
     interactive,
-    mark,
-    note,
+    print_err,
     print_json,
-    say,
-    tame,
+    print_out,
+    status_mark,
+    strip_control,
     terminal_width,
 )
 from rappd.cli.formatting import took
 from rappd.cli.progress import progress
 from rappd.cli.tables import cells
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NeedsYes, NotFound, NotYet
+from rappd.errors import ConfirmationNeededError, NotFoundError, NotReadyError, UsageProblemError
 
 Row = dict[str, Any]
 
@@ -39,7 +39,7 @@ _REFUSED = (401, 403)
 _MOST_DIGITS = 9
 
 
-class Failed(Problem):
+class CallFailedError(ReportableError):
     """The other machine, or what it asked, said no; or it could not be done there."""
 
     def __init__(self, row: Row, own: str) -> None:
@@ -66,7 +66,7 @@ class Failed(Problem):
         return {**kept, "said": self._row.get("error", ""), **super().as_json()}
 
 
-class NoSuchAgent(NotFound):
+class NoSuchAgentError(NotFoundError):
     """The other machine shares no agent of that name; it does not say whether it has one."""
 
     code = "no_agent"
@@ -95,7 +95,7 @@ def call(
     where, agent = (target, "") if "://" in target else target.partition(":")[::2]
     peer, twin = (where, "") if "://" in where else where.partition("/")[::2]
     if given and not agent:
-        raise Mistyped("--args are for one agent.", do=f"rappd call {where}:AGENT --args '{{…}}'")
+        raise UsageProblemError("--args are for one agent.", do=f"rappd call {where}:AGENT --args '{{…}}'")
     body = {
         "peer": peer,
         "twin": twin,
@@ -108,10 +108,10 @@ def call(
         from rappd.cli.call_many import call_many
 
         return call_many(many, peer, body, as_json)
-    daemon = Daemon(Home.here(), timeout=wait + _SPARE_SECONDS)
+    daemon = ControlClient(Home.here(), timeout=wait + _SPARE_SECONDS)
     if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, as_json):
-        note("Nothing was sent.")
-        return NeedsYes.exit_code
+        print_err("Nothing was sent.")
+        return ConfirmationNeededError.exit_code
     with progress() as line:
         line(f"Asking {peer}…")
         row = daemon.post("/call", body)["call"]
@@ -123,10 +123,10 @@ def call(
         _answer(row)
     else:
         _later(row)
-    return 0 if row["state"] == "done" else NotYet.exit_code
+    return 0 if row["state"] == "done" else NotReadyError.exit_code
 
 
-def _is_published(daemon: Daemon, peer: str) -> bool:
+def _is_published(daemon: ControlClient, peer: str) -> bool:
     """Whether it is a published brainstem, which speaks plain http; a trusted machine's name comes first."""
     wanted, rows = peer.lower().rstrip("/"), daemon.get("/peers")["peers"]
     if any(row["paired"] and row["name"] == wanted for row in rows):
@@ -140,12 +140,14 @@ def _is_published(daemon: Daemon, peer: str) -> bool:
 
 def _unprotected_is_fine(peer: str, as_json: bool) -> bool:
     if as_json or not interactive():
-        raise NeedsYes(f"{peer} speaks plain http: others can read along. Nothing was sent.", do="Add --yes.")
-    question = f"{tame(peer)} speaks plain http: others on the way can read along. Send?"
+        raise ConfirmationNeededError(
+            f"{peer} speaks plain http: others can read along. Nothing was sent.", do="Add --yes."
+        )
+    question = f"{strip_control(peer)} speaks plain http: others on the way can read along. Send?"
     return click.confirm(question, default=False, err=True)
 
 
-def _failed(daemon: Daemon, row: Row, agent: str) -> Problem:
+def _failed(daemon: ControlClient, row: Row, agent: str) -> ReportableError:
     own = str(daemon.get("/peers")["self"]["name"])
     if agent and row.get("status") in _REFUSED:
         agents = daemon.get(f"/peers/{quote(row['peer'], safe='')}")["peer"]["agents_here"]
@@ -157,16 +159,20 @@ def _failed(daemon: Daemon, row: Row, agent: str) -> Problem:
                 if near
                 else f"rappd peers show {row['peer']}"
             )
-            return NoSuchAgent(f'{row["peer"]} has no agent "{agent[:60]}" for this machine.', do=do)
-    return Failed(row, own)
+            return NoSuchAgentError(f'{row["peer"]} has no agent "{agent[:60]}" for this machine.', do=do)
+    return CallFailedError(row, own)
 
 
 def _answer(row: Row) -> None:
     result = row.get("result")
-    say(tame(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)))
+    print_out(
+        strip_control(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2))
+    )
     sys.stdout.flush()
     cost = f" for {_dollars(row['cost_usd'])}" if "cost_usd" in row else ""
-    note(dim(f"  done on {row['peer']} in {took(row['seconds'])}{cost}, thread {_beginning(row['thread'])}"))
+    print_err(
+        dim(f"  done on {row['peer']} in {took(row['seconds'])}{cost}, thread {_beginning(row['thread'])}")
+    )
 
 
 def _dollars(cost: float) -> str:
@@ -183,12 +189,12 @@ def _later(row: Row) -> None:
     else:
         what = f"Accepted: {row['peer']} works on it still. The answer comes by itself."
     then = f"{arrow()} {command('rappd threads show ' + _beginning(row['thread']))}"
-    line = f"{mark('note')} {tame(what)}"
+    line = f"{status_mark('note')} {strip_control(what)}"
     if cells(f"{line} {then}") <= terminal_width():
-        say(f"{line} {then}")
+        print_out(f"{line} {then}")
     else:
-        say(line)
-        say(f"  {then}")
+        print_out(line)
+        print_out(f"  {then}")
 
 
 def _beginning(thread: str) -> str:
@@ -217,9 +223,9 @@ def _arguments(text: str) -> Row:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Mistyped(
+        raise UsageProblemError(
             f"--args is no JSON: {error}.", do="""Like this: --args '{"city": "Rome"}'."""
         ) from None
     if not isinstance(found, dict):
-        raise Mistyped("--args is no JSON object.", do="""Like this: --args '{"city": "Rome"}'.""")
+        raise UsageProblemError("--args is no JSON object.", do="""Like this: --args '{"city": "Rome"}'.""")
     return found

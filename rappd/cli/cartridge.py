@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.command_group import Verbs
+from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_json
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 
 if TYPE_CHECKING:
-    from rappd.operations.cartridges import CartridgeVerbs
+    from rappd.operations.cartridges import CartridgeOperations
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PATH = click.Path(path_type=Path)
@@ -30,7 +30,7 @@ _INPUT = click.option(
 _SHAPES = ("seed", "legacy", "spec")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def cartridge() -> None:
     """Run agents that are files: .lispy.json and .rappter.egg.
 
@@ -48,11 +48,11 @@ def list_(as_json: bool) -> None:
     """
     from rappd.cli.cartridge_view import show_shelf
     from rappd.cli.standalone import workspace_of
-    from rappd.operations.cartridge_index import CartridgeShelf
+    from rappd.operations.cartridge_index import CartridgeIndex
     from rappd.settings.load import Settings
 
     home = Home.here()
-    found = CartridgeShelf(home, workspace_of(home, Settings.load(home))).listing()
+    found = CartridgeIndex(home, workspace_of(home, Settings.load(home))).listing()
     if as_json:
         print_json(found)
     else:
@@ -279,7 +279,7 @@ def _saved(found: dict[str, Any], as_json: bool) -> None:
 
 def _target(file: Path, save: bool, into: Path | None) -> Path | None:
     if save and into is not None:
-        raise Mistyped("Only one of --save and -o goes at a time.", do="Take one of them.")
+        raise UsageProblemError("Only one of --save and -o goes at a time.", do="Take one of them.")
     return file if save else into
 
 
@@ -287,7 +287,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise Mistyped(
+        raise UsageProblemError(
             f"--input {text[:40]} is not JSON.", do="""Text is quoted twice: --input '"feed"'"""
         ) from error
 
@@ -296,15 +296,17 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _verbs(at: str = "") -> CartridgeVerbs:
-    from rappd.operations.cartridges import CartridgeVerbs
+def _verbs(at: str = "") -> CartridgeOperations:
+    from rappd.operations.cartridges import CartridgeOperations
 
-    return CartridgeVerbs(Home.here(), now=_moment(at) if at else None)
+    return CartridgeOperations(Home.here(), now=_moment(at) if at else None)
 
 
 def _moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Mistyped(f'"{text[:40]}" is no moment.', do="Write it as 2026-11-21T09:40:00Z.") from error
+        raise UsageProblemError(
+            f'"{text[:40]}" is no moment.', do="Write it as 2026-11-21T09:40:00Z."
+        ) from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)

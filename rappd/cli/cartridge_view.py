@@ -6,10 +6,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rappd.cli.console import arrow, command, dim, mark, note, say, tame, tell, wrapped
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    print_err,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    wrapped,
+)
 from rappd.cli.formatting import count, size, tilde
 from rappd.cli.tables import table
-from rappd.errors import NotYet
+from rappd.errors import NotReadyError
 
 Told = dict[str, Any]
 
@@ -18,7 +28,7 @@ _SHOWN = 40
 
 def exit_code(ran: Told) -> int:
     """0 for what was done or frozen, 1 for a program that failed, 8 for one that waits."""
-    return {"error": 1, "waiting": NotYet.exit_code}.get(str(ran["status"]), 0)
+    return {"error": 1, "waiting": NotReadyError.exit_code}.get(str(ran["status"]), 0)
 
 
 def show_ran(ran: Told, file: Path, verb: str) -> None:
@@ -27,19 +37,19 @@ def show_ran(ran: Told, file: Path, verb: str) -> None:
     _output(ran["output"])
     for frame in ran["frames"]:
         if "error" in frame:
-            tell("bad", f"Frame {frame['frame']}: {frame['error']['message']}", stream=sys.stderr)
+            print_status("bad", f"Frame {frame['frame']}: {frame['error']['message']}", stream=sys.stderr)
         elif ran["kind"] == "buddy":
-            say(f"{mark('good')} {tame(frame['result'])}")
+            print_out(f"{status_mark('good')} {strip_control(frame['result'])}")
         else:
             number = dim(f"frame {frame['frame']}")
-            say(f"{number}  {tame(frame['result'])}")
+            print_out(f"{number}  {strip_control(frame['result'])}")
     if ran["status"] == "waiting":
         again = f"rappd cartridge resume {file} --input JSON"
-        tell("note", "It waits for input.", again if ran["saved"] else "", stream=sys.stderr)
+        print_status("note", "It waits for input.", again if ran["saved"] else "", stream=sys.stderr)
     if ran["status"] == "frozen":
-        say(f"{mark('good')} Frozen after {count(ran['steps'], 'step')}.")
+        print_out(f"{status_mark('good')} Frozen after {count(ran['steps'], 'step')}.")
         for line in ran["next"].splitlines():
-            say(dim(f"  {tame(line)}"))
+            print_out(dim(f"  {strip_control(line)}"))
     _where(ran, file, verb)
 
 
@@ -48,49 +58,56 @@ def show_shelf(rows: list[Told]) -> None:
     good = [row for row in rows if not row["problem"]]
     if good:
         lines = [
-            [tame(row["name"]), tame(row["of"]) or "brainstem", _runs(row), tame(tilde(row["path"]))]
+            [
+                strip_control(row["name"]),
+                strip_control(row["of"]) or "brainstem",
+                _runs(row),
+                strip_control(tilde(row["path"])),
+            ]
             for row in good
         ]
         table(["CARTRIDGE", "OF", "STATE", "FILE"], lines, shrink=0, whole=(3,))
     elif not rows:
-        say("None lies beside your agents or your twins'.")
-        say(f"  {arrow()} {command('rappd cartridge new NAME --program FILE.lispy')}")
+        print_out("None lies beside your agents or your twins'.")
+        print_out(f"  {arrow()} {command('rappd cartridge new NAME --program FILE.lispy')}")
     for row in rows:
         if row["problem"]:
-            tell("note", row["problem"], f"look at {tilde(row['path'])}", stream=sys.stderr)
+            print_status("note", row["problem"], f"look at {tilde(row['path'])}", stream=sys.stderr)
 
 
 def show_saved(made: Told) -> None:
     """What was written."""
     _notes(made)
-    say(f"{mark('good')} {tame(made['name'])}, {tame(made['shape'])}, signed")
-    say(f"  {tilde(made['saved'])}")
+    print_out(f"{status_mark('good')} {strip_control(made['name'])}, {strip_control(made['shape'])}, signed")
+    print_out(f"  {tilde(made['saved'])}")
 
 
 def show_inspected(found: Told) -> None:
     """What a cartridge is."""
     _notes(found)
     what = "a LisPy agent" if found["kind"] == "lispy" else "a buddy"
-    say(f"{tame(found['name'])}, {what}, {size(found['size'])}, {tame(found['shape'])}")
-    say(f"{mark('good' if found['signer']['name'] else 'note')} {_signed(found['signer'])}")
-    say()
+    print_out(
+        f"{strip_control(found['name'])}, {what}, {size(found['size'])}, {strip_control(found['shape'])}"
+    )
+    print_out(f"{status_mark('good' if found['signer']['name'] else 'note')} {_signed(found['signer'])}")
+    print_out()
     for label, value in _buddy(found["buddy"]) if found["kind"] == "buddy" else _lispy(found):
         if value:
-            say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
+            print_out(f"  {label:<10}{wrapped(strip_control(str(value)), 12)}")
     if found["frozen"]:
-        say()
-        say("Frozen in the middle of a frame:")
+        print_out()
+        print_out("Frozen in the middle of a frame:")
         for line in found["next"].splitlines():
-            say(f"  {tame(line)}")
+            print_out(f"  {strip_control(line)}")
 
 
 def show_diff(found: Told) -> None:
     """What differs, one line each."""
     _notes(found)
     if found["same"]:
-        say(f"{mark('good')} They hold the same.")
+        print_out(f"{status_mark('good')} They hold the same.")
     for line in found["lines"]:
-        say(tame(line))
+        print_out(strip_control(line))
 
 
 def _runs(row: Told) -> str:
@@ -137,7 +154,9 @@ def _signed(signer: Told) -> str:
         return "not signed"
     if signer["standing"] == "self":
         return "signed by this machine"
-    who = tame(signer["name"]) if signer["name"] else f"{signer['fingerprint'][:16]}, not trusted here"
+    who = (
+        strip_control(signer["name"]) if signer["name"] else f"{signer['fingerprint'][:16]}, not trusted here"
+    )
     return f"signed by {who}"
 
 
@@ -146,7 +165,7 @@ def _output(text: str) -> None:
     if not text:
         return
     if sys.stdout.isatty():
-        say(tame(text).removesuffix("\n"))
+        print_out(strip_control(text).removesuffix("\n"))
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode() if text.endswith("\n") else f"{text}\n".encode())
@@ -155,11 +174,11 @@ def _output(text: str) -> None:
 
 def _where(ran: Told, file: Path, verb: str) -> None:
     if ran["saved"]:
-        say(dim(f"Saved in {tilde(ran['saved'])}, signed."))
+        print_out(dim(f"Saved in {tilde(ran['saved'])}, signed."))
     elif ran["status"] != "error":
-        say(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge {verb} {file} --save"))
+        print_out(dim(f"Nothing was saved. {arrow()} ") + command(f"rappd cartridge {verb} {file} --save"))
 
 
 def _notes(found: Told) -> None:
     for text in found.get("notes", ()):
-        note(f"{mark('note', sys.stderr)} {tame(text)}")
+        print_err(f"{status_mark('note', sys.stderr)} {strip_control(text)}")

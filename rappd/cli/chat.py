@@ -13,15 +13,25 @@ from typing import Any, TypeVar
 
 import click
 
-from envelopes.problem import Problem
-from rappd.cli.console import complain, dim, interactive, note, print_json, redraws, say, tame, terminal_width
+from envelopes.problem import ReportableError
+from rappd.cli.console import (
+    dim,
+    interactive,
+    print_err,
+    print_error,
+    print_json,
+    print_out,
+    redraws,
+    strip_control,
+    terminal_width,
+)
 from rappd.cli.formatting import count, took
 from rappd.cli.start_screen import thinking
 from rappd.cli.tables import cells, middle
-from rappd.cli.turn_renderer import EDGE, Spoken
-from rappd.control_client import Answered, Daemon
+from rappd.cli.turn_renderer import EDGE, TurnRenderer
+from rappd.control_client import ControlClient, ErrorResponse
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, RappdError
+from rappd.errors import RappdError, UsageProblemError
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
@@ -35,7 +45,7 @@ _REMEMBERED = 200  # messages that go along as history
 
 
 @dataclass(slots=True, frozen=True)
-class Partner:
+class ChatTarget:
     """Whom one talks to: ``path`` comes before ``/chat``, ``command`` is what was typed to talk to it."""
 
     name: str
@@ -63,15 +73,15 @@ _OPTIONS = (
 @talks
 def chat(**given: Any) -> None:
     """Talk. Without TEXT, a conversation."""
-    daemon = Daemon(Home.here(), timeout=600)
+    daemon = ControlClient(Home.here(), timeout=600)
     status = daemon.get("/operator/status")
-    host = Partner(str(status["name"]), "", "rappd chat", lambda: daemon.get("/health")["agents"])
+    host = ChatTarget(str(status["name"]), "", "rappd chat", lambda: daemon.get("/health")["agents"])
     talk(daemon, host, status, **given)
 
 
 def talk(
-    daemon: Daemon,
-    partner: Partner,
+    daemon: ControlClient,
+    partner: ChatTarget,
     status: dict[str, Any],
     *,
     text: Sequence[str],
@@ -80,24 +90,24 @@ def talk(
     session_id: str,
 ) -> None:
     """One sentence and its answer, or a conversation where there is a terminal and no sentence."""
-    session = _Talk(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
+    session = _ChatSession(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
     sentence = " ".join(text).strip()
     if not sentence and not sys.stdin.isatty():
         sentence = sys.stdin.read().strip()
     if not sentence and (as_json or not sys.stdin.isatty()):
-        raise Mistyped("TEXT is missing.", do=f'{partner.command} "what can you do?"')
+        raise UsageProblemError("TEXT is missing.", do=f'{partner.command} "what can you do?"')
     if not sentence:
         _converse(session, status)
         return
-    answer = session.ask(sentence, None if as_json else Spoken(""))
+    answer = session.ask(sentence, None if as_json else TurnRenderer(""))
     if as_json:
         print_json({"chat": answer})
 
 
-class _Talk:
+class _ChatSession:
     """A session with its history."""
 
-    def __init__(self, daemon: Daemon, partner: Partner, session_id: str, user_guid: str) -> None:
+    def __init__(self, daemon: ControlClient, partner: ChatTarget, session_id: str, user_guid: str) -> None:
         self.partner = partner
         self._daemon = daemon
         self._user_guid = user_guid
@@ -109,7 +119,7 @@ class _Talk:
         self._history.clear()
         self._session_id = str(uuid.uuid4())
 
-    def ask(self, text: str, spoken: Spoken | None) -> dict[str, Any]:
+    def ask(self, text: str, spoken: TurnRenderer | None) -> dict[str, Any]:
         """Sends one sentence and shows what happens as it happens. Returns the answer's fields.
 
         Raises what the turn ended with. Ctrl-C stops the turn in the daemon too, then goes on up.
@@ -126,7 +136,7 @@ class _Talk:
         try:
             last = self._follow(body, spoken)
         except KeyboardInterrupt:
-            with suppress(Problem):  # it may have ended by itself
+            with suppress(ReportableError):  # it may have ended by itself
                 self._daemon.post("/chat/cancel", {"turn_id": turn_id})
             raise
         finally:
@@ -136,14 +146,14 @@ class _Talk:
         self._history += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
         return last
 
-    def _follow(self, body: dict[str, Any], spoken: Spoken | None) -> dict[str, Any]:
+    def _follow(self, body: dict[str, Any], spoken: TurnRenderer | None) -> dict[str, Any]:
         if spoken:
             spoken.begin()
         with closing(self._daemon.events(f"{self.partner.path}/chat/stream", body)) as events:
             for event in events:
                 kind = event["type"]
                 if kind == "error":
-                    raise Answered(event, int(event.get("status", 500)))
+                    raise ErrorResponse(event, int(event.get("status", 500)))
                 if kind == "done":
                     if spoken:
                         spoken.answer(str(event["response"]))
@@ -153,7 +163,7 @@ class _Talk:
         raise RappdError("The connection ended before the answer.", do="rappd status")
 
 
-def _converse(talk: _Talk, status: dict[str, Any]) -> None:
+def _converse(talk: _ChatSession, status: dict[str, Any]) -> None:
     _header(talk.partner, status)
     _line_editing()
     who = middle(talk.partner.name, 12)
@@ -164,58 +174,58 @@ def _converse(talk: _Talk, status: dict[str, Any]) -> None:
             if not _goes_on(talk, label):
                 return
         except KeyboardInterrupt:  # wherever it came: it stops what was going on, never the conversation
-            say()
+            print_out()
 
 
-def _goes_on(talk: _Talk, label: str) -> bool:
+def _goes_on(talk: _ChatSession, label: str) -> bool:
     """Reads one line and does what it asks; False when it was the last."""
     try:
         text = input(f"{'you':<{cells(label)}}").strip()
     except EOFError:
-        say()
+        print_out()
         return False
     if text in ("/exit", "/quit"):
         return False
     try:
         if text and not _is_order(talk, text):
             _one_turn(talk, text, label)
-    except Problem as problem:
-        complain(str(problem), problem.do, problem.code, as_json=False)
+    except ReportableError as problem:
+        print_error(str(problem), problem.do, problem.code, as_json=False)
     return True
 
 
-def _header(partner: Partner, status: dict[str, Any]) -> None:
+def _header(partner: ChatTarget, status: dict[str, Any]) -> None:
     who = thinking(status) if status["has_model"] else status["provider"]
     left = f"{partner.name}, {who}, {count(len(partner.agents()), 'agent')}"
     room = min(terminal_width(), EDGE) - len(_KEYS)
-    say(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)
+    print_out(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)
 
 
-def _is_order(talk: _Talk, text: str) -> bool:
+def _is_order(talk: _ChatSession, text: str) -> bool:
     """Whether the line was one of the conversation's own words; then it is done."""
     match text:
         case "/help":
-            say(_HELP)
+            print_out(_HELP)
         case "/new":
             talk.begin_anew()
-            say(dim("A new conversation."))
+            print_out(dim("A new conversation."))
         case "/agents":
             for name in talk.partner.agents():
-                say(f"  {tame(name)}")
+                print_out(f"  {strip_control(name)}")
         case _ if re.fullmatch(r"/\w+", text):
-            say(f"{text} is none of these:\n{_HELP}")
+            print_out(f"{text} is none of these:\n{_HELP}")
         case _:
             return False
     return True
 
 
-def _one_turn(talk: _Talk, text: str, label: str) -> None:
+def _one_turn(talk: _ChatSession, text: str, label: str) -> None:
     started = time.monotonic()
     try:
-        talk.ask(text, Spoken(label))
+        talk.ask(text, TurnRenderer(label))
     except KeyboardInterrupt:
         line = "" if redraws(sys.stderr) else "\n"  # below the ^C that the terminal shows
-        note(dim(f"{line}{' ' * cells(label)}Stopped after {took(time.monotonic() - started)}."))
+        print_err(dim(f"{line}{' ' * cells(label)}Stopped after {took(time.monotonic() - started)}."))
 
 
 def _line_editing() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 
 
-class Verbs(click.Group):
+class SuggestingGroup(click.Group):
     """``rappd agents``, ``rappd threads`` and their like."""
 
     def resolve_command(
@@ -20,10 +20,10 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def no_such_verb(word: str, known: list[str], path: str) -> Mistyped:
+def no_such_verb(word: str, known: list[str], path: str) -> UsageProblemError:
     """``No verb "strat".`` and what was meant."""
     import difflib
 
     near = difflib.get_close_matches(word, known, 1)
     do = f"did you mean `{path} {near[0]}`?" if near else f"{path} --help"
-    return Mistyped(f'No verb "{word[:60]}".', do=do)
+    return UsageProblemError(f'No verb "{word[:60]}".', do=do)

@@ -7,24 +7,24 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
+from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (
     dim,
     interactive,
-    mark,
-    note,
+    print_err,
     print_json,
-    say,
-    tame,
-    tell,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
     terminal_width,
     wrapped,
 )
 from rappd.cli.formatting import tilde
 from rappd.cli.tables import cells, table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.settings.load import Settings, Value, check
 from rappd.settings.registry import Setting
 from rappd.settings.validation import doubts
@@ -33,7 +33,7 @@ from rappd.settings.write import find, write
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def config() -> None:
     """Show and change settings."""
 
@@ -52,7 +52,7 @@ def show(name: str | None, as_json: bool) -> None:
     else:
         _all(values)
     for doubt in doubts(settings, values):
-        note(f"{mark('note', sys.stderr)} {doubt.what}; {doubt.force} counts.")
+        print_err(f"{status_mark('note', sys.stderr)} {doubt.what}; {doubt.force} counts.")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
@@ -69,7 +69,7 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
     setting = write(home, name, text)
     effective = Settings.load(home).value(setting.name)
     where = home.env_file if setting.secret else home.config
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     running = daemon.running()
     if running:
         daemon.post("/settings/reload")
@@ -77,12 +77,14 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
         print_json({"setting": {**_row(effective), "file": str(where)}})
     else:
         shown = "set" if setting.secret else check(setting, text)
-        say(f"{mark('good')} {setting.name} = {tame(shown)}  {dim(tilde(where))}")
+        print_out(f"{status_mark('good')} {setting.name} = {strip_control(shown)}  {dim(tilde(where))}")
     if effective.source != where.name:
-        note(f"{mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it.")
+        print_err(
+            f"{status_mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it."
+        )
     elif running and not setting.live:
         do = "`rappd stop`, then `rappd start`"
-        tell("note", "It counts from the next start.", do, stream=sys.stderr)
+        print_status("note", "It counts from the next start.", do, stream=sys.stderr)
 
 
 @config.command()
@@ -93,7 +95,7 @@ def path(as_json: bool) -> None:
     if as_json:
         print_json({"path": found})
     else:
-        say(found)
+        print_out(found)
 
 
 def _all(values: list[Value]) -> None:
@@ -106,16 +108,16 @@ def _all(values: list[Value]) -> None:
         table(header, rows, shrink=3, prose=True, whole=(0, 1))
         return
     for name, text, source, _ in rows:  # too narrow for a table that shows links whole
-        say(f"{name}  {dim(source)}")
+        print_out(f"{name}  {dim(source)}")
         if text:
-            say(f"  {tame(text)}")
+            print_out(f"  {strip_control(text)}")
 
 
 def _one(value: Value) -> None:
     setting = value.setting
-    say(f"{setting.name} = {tame(_shown(value))}  {dim(value.source)}")
+    print_out(f"{setting.name} = {strip_control(_shown(value))}  {dim(value.source)}")
     when = "counts at once" if setting.live else "counts from the next start"
-    say(f"  {wrapped(f'{setting.help} Variable {setting.variable}; {when}.', 2)}")
+    print_out(f"  {wrapped(f'{setting.help} Variable {setting.variable}; {when}.', 2)}")
 
 
 def _row(value: Value) -> dict[str, Any]:
@@ -150,5 +152,5 @@ def _asked(setting: Setting) -> str:
         return answer
     line = "" if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise Mistyped("VALUE is missing.", do=f"rappd config set {setting.name} VALUE")
+        raise UsageProblemError("VALUE is missing.", do=f"rappd config set {setting.name} VALUE")
     return line

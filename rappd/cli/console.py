@@ -30,12 +30,12 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _COERCED = ("C.UTF-8", "C.utf8")
 
 
-def say(text: str = "") -> None:
+def print_out(text: str = "") -> None:
     """An answer, on stdout."""
     click.echo(plain(text, sys.stdout), color=colours(sys.stdout))
 
 
-def note(text: str = "") -> None:
+def print_err(text: str = "") -> None:
     """Progress, a question or a hint, on stderr."""
     click.echo(plain(text, sys.stderr), err=True, color=colours(sys.stderr))
 
@@ -51,22 +51,24 @@ def print_json(body: dict[str, Any]) -> None:
     click.echo(octets or json.dumps(body, indent=2, default=str))
 
 
-def complain(what: str, do: str, code: str, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+def print_error(
+    what: str, do: str, code: str, *, as_json: bool, more: Mapping[str, Any] | None = None
+) -> None:
     """An error on stderr: what happened, then what to do. ``more`` is said besides as JSON."""
     if as_json:
         body = {**(more or {}), "error": what, "do": do.replace("`", ""), "code": code}
         click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stderr)), err=True)
         return
-    tell("bad", what, do, stream=sys.stderr)
+    print_status("bad", what, do, stream=sys.stderr)
 
 
-def tell(verdict: Verdict, what: str, do: str = "", *, stream: IO[str] | None = None) -> None:
+def print_status(verdict: Verdict, what: str, do: str = "", *, stream: IO[str] | None = None) -> None:
     """``✗ what`` and, below it, ``→ do``; on stdout unless told otherwise."""
     stream = stream or sys.stdout
-    out = note if stream is sys.stderr else say
-    sign = mark(verdict, stream)
+    out = print_err if stream is sys.stderr else print_out
+    sign = status_mark(verdict, stream)
     lead = len(click.unstyle(sign)) + 1
-    what = tame(what)
+    what = strip_control(what)
     out(f"{sign} {wrapped(what if '. ' in what else what.rstrip('.'), lead, stream=stream)}")
     if do:
         out(f"  {arrow(stream)} {advice(do, 3 + len(arrow(stream)), stream=stream)}")
@@ -74,7 +76,11 @@ def tell(verdict: Verdict, what: str, do: str = "", *, stream: IO[str] | None = 
 
 def advice(do: str, indent: int, *, stream: IO[str] | None = None) -> str:
     """What to do next: commands in it as this shell can run them, in cyan and never broken."""
-    text = _command_pattern().sub(lambda found: f"`{found[0]}`", tame(do)) if "`" not in do else tame(do)
+    text = (
+        _command_pattern().sub(lambda found: f"`{found[0]}`", strip_control(do))
+        if "`" not in do
+        else strip_control(do)
+    )
     pieces = text.rstrip(".").split("`")
     commands = [_runnable(piece) for piece in pieces[1::2]]
     for number, piece in enumerate(commands):
@@ -95,7 +101,7 @@ def command(text: str) -> str:
     return click.style(_runnable(text), fg="cyan")
 
 
-def mark(verdict: Verdict, stream: IO[str] | None = None) -> str:
+def status_mark(verdict: Verdict, stream: IO[str] | None = None) -> str:
     """✓ ! or ✗, in its colour; words where the terminal cannot show them."""
     sign, plain, colour = _MARKS[verdict]
     return click.style(sign if utf8(stream or sys.stdout) else plain, fg=colour)
@@ -111,7 +117,7 @@ def dim(text: str) -> str:
     return click.style(text, dim=True)
 
 
-def tame(text: str) -> str:
+def strip_control(text: str) -> str:
     """Foreign text without what would steer the terminal."""
     return _STEERING.sub("", click.unstyle(text))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.console import command, dim, mark, print_json, say
+from rappd.cli.console import command, dim, print_json, print_out, status_mark
 from rappd.cli.progress import progress
 
 
@@ -26,7 +26,7 @@ def demo(as_json: bool) -> None:
         def told(what: str, detail: str) -> None:
             line.clear()
             if not as_json:
-                say(f"{mark('good')} {what}{dim(f'  {detail}') if detail else ''}")
+                print_out(f"{status_mark('good')} {what}{dim(f'  {detail}') if detail else ''}")
             line("…")
 
         with interrupts.held():  # one that was made must be known, or nobody removes it
@@ -37,5 +37,5 @@ def demo(as_json: bool) -> None:
     if as_json:
         print_json({"demo": counted})
         return
-    say()
-    say(f"The same on your own machines: {command('rappd peers list')}")
+    print_out()
+    print_out(f"The same on your own machines: {command('rappd peers list')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rappd.cli.console import advice, arrow, mark, print_json, say, tame, wrapped
+from rappd.cli.console import advice, arrow, print_json, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
@@ -25,15 +25,15 @@ def doctor(as_json: bool) -> int:
     if as_json:
         print_json({"doctor": [finding.as_json() for finding in findings]})
         return 1 if problems else 0
-    widest = max(len(click.unstyle(mark(verdict))) for verdict in ("good", "note", "bad"))
+    widest = max(len(click.unstyle(status_mark(verdict))) for verdict in ("good", "note", "bad"))
     for finding in findings:
-        sign = mark(finding.verdict)
+        sign = status_mark(finding.verdict)
         sign += " " * (widest - len(click.unstyle(sign)))
         indent = widest + 1 + _WHAT
-        say(f"{sign} {finding.about:<{_WHAT - 1}} {wrapped(tame(finding.what), indent)}")
+        print_out(f"{sign} {finding.about:<{_WHAT - 1}} {wrapped(strip_control(finding.what), indent)}")
         if finding.do:
-            say(f"{' ' * indent}{arrow()} {advice(finding.do, indent + 1 + len(arrow()))}")
-    say(_sum(problems, notes))
+            print_out(f"{' ' * indent}{arrow()} {advice(finding.do, indent + 1 + len(arrow()))}")
+    print_out(_sum(problems, notes))
     return 1 if problems else 0
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import dim, mark, note, print_json, say, tame
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
@@ -22,7 +22,7 @@ from rappd.daemon.home import Home
 _SHOWN = 20
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def egg() -> None:
     """Pack what lives here into a file, and hatch such files."""
 
@@ -55,11 +55,11 @@ def pack(
     as_json: bool,
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem."""
-    from rappd.operations.egg_packing import Order
+    from rappd.operations.egg_packing import PackRequest
     from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
 
-    order = Order(
+    order = PackRequest(
         twin=name,
         form=form,
         item=item,
@@ -69,34 +69,36 @@ def pack(
         overwrite=force,
     )
     if not as_json:
-        note(dim(NEVER_READ))
+        print_err(dim(NEVER_READ))
     try:
         with bar(f"Packing {name or 'brainstem'}") as told:
             found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
     except SecretsFoundError as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
-                note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")
+                print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
         raise
     if as_json:
         print_json(found)
         return
     done = found["packed"]
-    sealed = f", sealed for {tame(done['for'])}" if "for" in done else ""
-    say(
-        f"{mark('good')} {tame(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed{sealed}"
+    sealed = f", sealed for {strip_control(done['for'])}" if "for" in done else ""
+    print_out(
+        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed{sealed}"
     )
-    say(f"  {tilde(done['path'])}")
+    print_out(f"  {tilde(done['path'])}")
     if done["signature"]:
-        say(f"  {tilde(done['signature'])} {dim('is its signature')}")
+        print_out(f"  {tilde(done['signature'])} {dim('is its signature')}")
     if unread := in_words(done["unread"]):
-        say(dim(f"  not looked into for secrets: {unread}"))
+        print_out(dim(f"  not looked into for secrets: {unread}"))
     for one in done["odd_names"][:_SHOWN]:
-        say(f"{mark('note')} {tame(one['path'])} is packed, and nobody will install it: {tame(one['why'])}")
+        print_out(
+            f"{status_mark('note')} {strip_control(one['path'])} is packed, and nobody will install it: {strip_control(one['why'])}"
+        )
     for one in done["left_out"][:_SHOWN]:
-        say(dim(f"  left out: {tame(one['path'])} {one['why']}"))
+        print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
     if len(done["left_out"]) > _SHOWN:
-        say(dim(f"  and {len(done['left_out']) - _SHOWN} more"))
+        print_out(dim(f"  and {len(done['left_out']) - _SHOWN} more"))
 
 
 @egg.command()
@@ -130,7 +132,9 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
             print_json(found.as_json())
             return
         for line in found.lines():
-            say(f"{mark('good')} {line.text}" if line.verdict == "good" else tame(line.text))
+            print_out(
+                f"{status_mark('good')} {line.text}" if line.verdict == "good" else strip_control(line.text)
+            )
 
 
 @egg.command()
@@ -143,7 +147,7 @@ def extract(file: Path, folder: Path, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        say(f"{mark('good')} {count(found['extracted']['files'], 'file')} in {tilde(folder)}")
+        print_out(f"{status_mark('good')} {count(found['extracted']['files'], 'file')} in {tilde(folder)}")
 
 
 @egg.command()
@@ -160,7 +164,7 @@ def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None
         seeds = [str(seed) for seed in decode(text)]
         print_json({"egg": {"schema": "rapp-egg/1.0", "seeds": seeds, "count": len(seeds), "text": text}})
     else:
-        say(text)
+        print_out(text)
 
 
 for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send, arrived):
@@ -180,6 +184,10 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
             return
         shown = verdict if check else lines
         for line in shown(opened, signer=standing(Home.here(), opened.seal.signer)["name"]):
-            say(f"{mark(line.verdict)} {tame(line.text)}" if line.verdict else tame(line.text))
+            print_out(
+                f"{status_mark(line.verdict)} {strip_control(line.text)}"
+                if line.verdict
+                else strip_control(line.text)
+            )
         if check and opened.seal.signer:
-            say(f"  key {opened.seal.signer}")
+            print_out(f"  key {opened.seal.signer}")

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.console import interactive, mark, print_json, say, tame
+from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Refused
+from rappd.errors import RefusedError
 
 if TYPE_CHECKING:
-    from rappd.operations.eggs import EggVerbs
+    from rappd.operations.eggs import EggOperations
 
 _OVERWRITE = click.option(
     "--overwrite",
@@ -64,9 +64,9 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
     verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite)
     with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
         if not goes_on:
-            say("Nothing was written.")
+            print_out("Nothing was written.")
             return
-        daemon = Daemon(Home.here(), timeout=3600)
+        daemon = ControlClient(Home.here(), timeout=3600)
         with bar(f"Hatching {file.name}") as told:
             if daemon.running():
                 body = {"path": str(path), "overwrite": chosen, "source": file.name}
@@ -107,7 +107,7 @@ def hatchings(as_json: bool) -> None:
         print_json(found)
         return
     if not found["hatchings"]:
-        say("Nothing was hatched here yet.")
+        print_out("Nothing was hatched here yet.")
         return
     now = time()
     rows = [
@@ -130,7 +130,7 @@ def hatchings(as_json: bool) -> None:
 @JSON
 def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
     """Undo a HATCHING: what it replaced comes back, what it brought goes."""
-    daemon = Daemon(Home.here(), timeout=3600)
+    daemon = ControlClient(Home.here(), timeout=3600)
     if daemon.running():
         found = daemon.post("/eggs/rollback", {"receipt": hatching, "even_if_changed": even_if_changed})
     else:
@@ -140,18 +140,18 @@ def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
         return
     done = found["rolled_back"]
     if done["already"]:
-        say(f"{mark('good')} {tame(done['name'])} was taken back before.")
+        print_out(f"{status_mark('good')} {strip_control(done['name'])} was taken back before.")
         return
-    say(
-        f"{mark('good')} {tame(done['name'])} is taken back: {count(len(done['restored']), 'file')} restored, "
+    print_out(
+        f"{status_mark('good')} {strip_control(done['name'])} is taken back: {count(len(done['restored']), 'file')} restored, "
         f"{len(done['removed'])} removed."
     )
     if done["aside"]:
-        say(f"  What had changed lies in {tilde(done['aside'])}")
+        print_out(f"  What had changed lies in {tilde(done['aside'])}")
 
 
 @contextmanager
-def _trusting(verbs: EggVerbs, path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
+def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
     """Trusts the key that signed an egg; no longer, when the hatching fails. False: the person said no."""
     if not fingerprint:
         yield True
@@ -159,11 +159,11 @@ def _trusting(verbs: EggVerbs, path: Path, fingerprint: str, *, ask: bool) -> It
     signer, host = verbs.signer_of(path)
     if signer != fingerprint:
         what = f"is signed by {signer}" if signer else "is not signed"
-        raise Refused(f"{path.name} {what}; nothing was written.", do=f"rappd egg verify {path.name}")
+        raise RefusedError(f"{path.name} {what}; nothing was written.", do=f"rappd egg verify {path.name}")
     if verbs.signers.is_trusted(signer):
         yield True
         return
-    question = f"Trust {tame(host) or 'this key'} from now on? What it signs runs here at once."
+    question = f"Trust {strip_control(host) or 'this key'} from now on? What it signs runs here at once."
     if ask and interactive() and not click.confirm(question, default=False, err=True):
         yield False
         return

@@ -8,11 +8,21 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import arrow, command, dim, mark, note, print_json, say, tame, tell
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.formatting import count, size, tilde
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 
 _SHOWN = 20
 
@@ -43,13 +53,17 @@ def merge(
     and THEIRS is kept aside in the egg. Merging again changes nothing.
     """
     if documents and deltas:
-        raise Mistyped("Only one of --json-documents and --deltas goes at a time.", do="Take one of them.")
+        raise UsageProblemError(
+            "Only one of --json-documents and --deltas goes at a time.", do="Take one of them."
+        )
     if deltas:
         _add_deltas(files, into, force)
     elif documents:
         _merge_documents(files, into, force)
     elif into is None:
-        raise Mistyped("Where shall the merged egg go?", do="rappd egg merge BASE OURS THEIRS -o OUT")
+        raise UsageProblemError(
+            "Where shall the merged egg go?", do="rappd egg merge BASE OURS THEIRS -o OUT"
+        )
     else:
         _merge_eggs(files, into, frozenset(allow), force, as_json)
 
@@ -85,7 +99,7 @@ def _merge_eggs(
     except SecretsFoundError as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
-                note(f"{mark('bad')} {tame(str(one))}  {dim(f'--allow {one.id}')}")
+                print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
         raise
     if as_json:
         print_json(found)
@@ -96,18 +110,20 @@ def _merge_eggs(
 def _show(done: dict[str, Any], into: Path) -> None:
     if done["already"] or done["forward"]:
         which = "Theirs is in ours" if done["already"] else "Ours is in theirs"
-        say(f"{mark('good')} {which} already; {tame(done['name'])} stays as it is.")
+        print_out(f"{status_mark('good')} {which} already; {strip_control(done['name'])} stays as it is.")
     else:
         lived = (
             f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
         )
-        say(
-            f"{mark('good')} {tame(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}"
+        print_out(
+            f"{status_mark('good')} {strip_control(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}"
         )
     if done["contradicting"]:
         many = count(done["dimensions"], "dimension")
         verb = "contradicts" if done["contradicting"] == 1 else "contradict"
-        say(f"{mark('note')} {count(done['contradicting'], 'frame')} {verb} the rest; kept aside in {many}.")
+        print_out(
+            f"{status_mark('note')} {count(done['contradicting'], 'frame')} {verb} the rest; kept aside in {many}."
+        )
     for key, what in (
         ("set_aside", "theirs differs; kept aside"),
         ("joined", "joined"),
@@ -115,14 +131,14 @@ def _show(done: dict[str, Any], into: Path) -> None:
         ("removed", "taken out"),
     ):
         for path in done[key][:_SHOWN]:
-            say(dim(f"  {what}: {tame(path)}"))
+            print_out(dim(f"  {what}: {strip_control(path)}"))
         if len(done[key]) > _SHOWN:
-            say(dim(f"  {what}: {len(done[key]) - _SHOWN} more"))
+            print_out(dim(f"  {what}: {len(done[key]) - _SHOWN} more"))
     if not done["signed"]:
         code = count(len(done["foreign_code"]), "code file")
-        say(f"{mark('note')} Not signed: {code} came from somebody who is not trusted here.")
-    say(f"  {tilde(done['path'])}")
-    say(f"  {arrow()} {command(f'rappd egg hatch {into}')}")
+        print_out(f"{status_mark('note')} Not signed: {code} came from somebody who is not trusted here.")
+    print_out(f"  {tilde(done['path'])}")
+    print_out(f"  {arrow()} {command(f'rappd egg hatch {into}')}")
 
 
 def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
@@ -131,7 +147,7 @@ def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) ->
     document, contradictions = merge_documents(*_three(files))
     for one in contradictions:
         place = ".".join(map(str, one["at"]))
-        tell("note", f"{place}: {_short(one['lost'])} was not taken.", stream=sys.stderr)
+        print_status("note", f"{place}: {_short(one['lost'])} was not taken.", stream=sys.stderr)
     _write(document, into, force)
 
 
@@ -139,27 +155,29 @@ def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None
     from rappd.operations.egg_merge import add_deltas
 
     if len(files) < 2:
-        raise Mistyped("A state and its deltas are needed.", do="rappd egg merge --deltas STATE DELTA…")
+        raise UsageProblemError(
+            "A state and its deltas are needed.", do="rappd egg merge --deltas STATE DELTA…"
+        )
     added = add_deltas(files[0], files[1:])
     for one in added.set_aside:
         told = f"frame {one['frame']} of {one['stream_id']}: a fuller delta of the same moment stood for it."
-        tell("note", told, stream=sys.stderr)
+        print_status("note", told, stream=sys.stderr)
     for frame, streams in added.left_out.items():
         told = f"frame {frame}: its snapshot lacks {', '.join(streams)} now; give all of a frame's deltas together."
-        tell("note", told, stream=sys.stderr)
+        print_status("note", told, stream=sys.stderr)
     _write(added.state, into, force)
 
 
 def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:
     """Canonical JSON: sorted keys, no spaces, one line; on stdout or in a file."""
-    from rappd.errors import Conflict
+    from rappd.errors import ConflictError
     from twins.cartridges.json_documents import canonical
     from twins.workspace.workspace import write_atomically
 
     octets = canonical(document) + b"\n"
     if into is not None:
         if into.exists() and not force:
-            raise Conflict(
+            raise ConflictError(
                 f"{into} exists already; nothing was written.", do="Take another name, or --force."
             )
         write_atomically(into.absolute(), octets, mode=0o644)
@@ -174,7 +192,7 @@ def _three(files: tuple[Path, ...]) -> tuple[Path | None, Path, Path]:
         return None, files[0], files[1]
     if len(files) == 3:
         return files
-    raise Mistyped("Two or three files are merged.", do="rappd egg merge BASE OURS THEIRS -o OUT")
+    raise UsageProblemError("Two or three files are merged.", do="rappd egg merge BASE OURS THEIRS -o OUT")
 
 
 def _short(value: Any) -> str:

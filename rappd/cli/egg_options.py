@@ -12,10 +12,10 @@ import click
 from rappd.cli.formatting import size
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 
 if TYPE_CHECKING:
-    from rappd.operations.eggs import EggVerbs
+    from rappd.operations.eggs import EggOperations
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -27,45 +27,45 @@ REGISTRY = click.option(
 
 
 def egg_at(file: Path) -> Path:
-    """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFound``."""
+    """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFoundError``."""
     if file.is_dir():
-        raise NotFound(f'"{file}" is a folder, not an egg.', do="rappd egg pack makes one")
+        raise NotFoundError(f'"{file}" is a folder, not an egg.', do="rappd egg pack makes one")
     if not file.is_file():
         do = "rappd egg pack makes one"
         if _is_egg_string(str(file)):
             do = f"A short text of agents? rappd egg hatch-text {file}"
             do += "" if _registry_set() else " --registry FOLDER"
-        raise NotFound(f'No file "{file}".', do=do)
-    from rappd.operations.pending_eggs import WaitingEggs
+        raise NotFoundError(f'No file "{file}".', do=do)
+    from rappd.operations.pending_eggs import PendingEggs
     from rappd.operations.sealed_eggs import unsealed
 
     home = Home.here()
-    return unsealed(file, home, WaitingEggs(home.root / "eggs" / ".waiting"))
+    return unsealed(file, home, PendingEggs(home.root / "eggs" / ".waiting"))
 
 
 def registry_at(given: Path | None) -> Path:
-    """The clone of the registry that is named, here or by the setting. Raises ``Mistyped`` for none."""
+    """The clone of the registry that is named, here or by the setting. Raises ``UsageProblemError`` for none."""
     if given is not None:
         return given
     if not (named := _registry_set()):
-        raise Mistyped(
+        raise UsageProblemError(
             "There is no registry to look in.",
             do="Give --registry FOLDER, or once for all: rappd config set eggs.registry FOLDER",
         )
     return Path(named).expanduser()
 
 
-def verbs_here() -> EggVerbs:
+def verbs_here() -> EggOperations:
     """The verbs on this home's eggs, whether a daemon runs or not."""
     from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
-    from rappd.operations.eggs import EggVerbs
+    from rappd.operations.eggs import EggOperations
     from rappd.settings.load import Settings
 
     home = Home.here()
     home.create()
     settings = Settings.load(home)
-    return EggVerbs(
+    return EggOperations(
         home, workspace_of(home, settings), home.identity(), machine=machine_name(settings.text("name"))
     )
 

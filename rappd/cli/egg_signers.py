@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rappd.cli.console import dim, mark, print_json, say
+from rappd.cli.console import dim, print_json, print_out, status_mark
 from rappd.cli.egg_options import JSON, verbs_here
 from rappd.cli.tables import table
 
@@ -26,11 +26,11 @@ def signers(fingerprint: str | None, name: str, revoke: str | None, as_json: boo
     if as_json:
         print_json(found)
     elif "message" in found:
-        say(f"{mark('good')} {found['message']}")
+        print_out(f"{status_mark('good')} {found['message']}")
     else:
         rows = [[row["name"], row["fingerprint"], row["since"][:10]] for row in found["signers"]]
         if rows:
             table(["NAME", "FINGERPRINT", "SINCE"], rows, whole=(1,))
         else:
-            say("Nobody yet; this machine's own eggs are trusted.")
-        say(dim(f"This machine: {found['own']}"))
+            print_out("Nobody yet; this machine's own eggs are trusted.")
+        print_out(dim(f"This machine: {found['own']}"))

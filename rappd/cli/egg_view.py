@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from rappd.cli.console import arrow, command, dim, mark, say, tame, terminal_width
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, terminal_width
 from rappd.cli.formatting import count, size
 from rappd.cli.tables import beginning, cells, middle
 from rappd.cli.twin_view import handle
@@ -38,53 +38,55 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
 
     egg, seal = plan["egg"], plan["seal"]
     packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
-    say(f"{tame(egg['name'])}, {spoken(egg['kind'])}, {size(egg['size'])}{packed}")
-    say(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
+    print_out(f"{strip_control(egg['name'])}, {spoken(egg['kind'])}, {size(egg['size'])}{packed}")
+    print_out(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
     hatches = plan["destination"] != "answer"
     if hatches:
         _rows(plan)
         _variables(plan)
     for one in plan["refuse"]["files"][:_SHOWN]:
-        say(dim(f"    {middle(tame(one['path']), 40)}: {tame(one.get('why', ''))}"))
+        print_out(dim(f"    {middle(strip_control(one['path']), 40)}: {strip_control(one.get('why', ''))}"))
     for text in plan["notes"]:
-        say(f"{mark('note')} {tame(text)}")
+        print_out(f"{status_mark('note')} {strip_control(text)}")
     for line in plan["answer"].splitlines():
-        say(tame(line))
+        print_out(strip_control(line))
     onward = f" {arrow()} {command(f'rappd egg hatch {shlex.quote(file)}')}" if hatches else ""
-    say(f"Nothing was written.{onward}")
+    print_out(f"Nothing was written.{onward}")
 
 
 def show_hatched(done: dict[str, Any]) -> None:
     """What a hatching came to."""
     if done["answer"] and not done["receipt"]:
         for line in done["answer"].splitlines():
-            say(tame(line))
+            print_out(strip_control(line))
         return
     talked = done["create"]["roles"].get("conversations", 0)
     written = done["create"]["count"] + done["replace"]["count"] - talked
     if written:
-        say(f"{mark('good')} {tame(done['name'])} hatched: {count(written, 'file')}.")
+        print_out(f"{status_mark('good')} {strip_control(done['name'])} hatched: {count(written, 'file')}.")
     elif done["conversations"] or (done["conversations"] is None and talked):
-        say(f"{mark('good')} {tame(done['name'])} goes on.")
+        print_out(f"{status_mark('good')} {strip_control(done['name'])} goes on.")
     else:
-        say(f"{mark('good')} {tame(done['name'])} is here already; nothing had to be written.")
+        print_out(
+            f"{status_mark('good')} {strip_control(done['name'])} is here already; nothing had to be written."
+        )
     kept = _kept(done["keep"])
     if kept not in ("", _SAME):
-        say(f"  {kept}")
+        print_out(f"  {kept}")
     _quarantined(done)
     if done["released"]:
-        say(
-            f"{mark('good')} {count(len(done['released']), 'file')} that waited for approval may be used now."
+        print_out(
+            f"{status_mark('good')} {count(len(done['released']), 'file')} that waited for approval may be used now."
         )
     if done["conversations"]:
-        say(f"  {count(done['conversations'], 'record')} of conversations went on.")
+        print_out(f"  {count(done['conversations'], 'record')} of conversations went on.")
     elif done["conversations"] is None and talked:
-        say("  Its conversations go on at the next start.")
+        print_out("  Its conversations go on at the next start.")
     for text in done["notes"]:
-        say(f"{mark('note')} {tame(text)}")
+        print_out(f"{status_mark('note')} {strip_control(text)}")
     if done["receipt"] and (written or done["conversations"] is None):
         undo = f"rappd egg rollback {done['receipt']}"
-        say(f"  {dim('Undo:')} {command(undo)}")
+        print_out(f"  {dim('Undo:')} {command(undo)}")
 
 
 def day(moment: str) -> str:
@@ -92,7 +94,7 @@ def day(moment: str) -> str:
     try:
         at = datetime.fromisoformat(moment)
     except ValueError:
-        return tame(moment)[:40]
+        return strip_control(moment)[:40]
     year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
     return f"{at.day} {at:%b}{year}"
 
@@ -101,24 +103,28 @@ def _rows(plan: dict[str, Any]) -> None:
     for action in ("create", "replace", "keep", "quarantine", "refuse"):
         group = plan[action]
         if group["count"] or action != "replace":
-            say(f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip())
+            print_out(
+                f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip()
+            )
 
 
 def _variables(plan: dict[str, Any]) -> None:
     """The names that a placed ``.env`` sets, and those of them that no agent gets."""
     for one in plan["variables"]:
-        path = tame(one["path"])
+        path = strip_control(one["path"])
         if one["problem"]:
-            say(f"{mark('note')} {tame(one['problem'])}")
+            print_out(f"{status_mark('note')} {strip_control(one['problem'])}")
         if one["names"]:
-            say(f"  {path} sets {_listed(one['names'])}")
+            print_out(f"  {path} sets {_listed(one['names'])}")
         if one["never_taken"]:
-            say(f"{mark('note')} {path} sets what is never taken from it: {_listed(one['never_taken'])}")
+            print_out(
+                f"{status_mark('note')} {path} sets what is never taken from it: {_listed(one['never_taken'])}"
+            )
 
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return tame(", ".join(names[:_SHOWN])) + more
+    return strip_control(", ".join(names[:_SHOWN])) + more
 
 
 def _about(action: str, group: dict[str, Any]) -> str:
@@ -177,32 +183,32 @@ def _quarantined(done: dict[str, Any]) -> None:
     if not files:
         return
     what, used = ("file", "used") if done["quarantine"]["roles"].get("env") else ("code file", "run")
-    say(f"{mark('note')} {count(len(files), what)} quarantined: kept, not {used}.")
+    print_out(f"{status_mark('note')} {count(len(files), what)} quarantined: kept, not {used}.")
     for path in files[:_SHOWN]:
-        say(dim(f"    {tame(path)}"))
+        print_out(dim(f"    {strip_control(path)}"))
     if len(files) > _SHOWN:
-        say(dim(f"    and {len(files) - _SHOWN} more"))
+        print_out(dim(f"    and {len(files) - _SHOWN} more"))
     whose = f" --twin {handle(done['name'], done['key'])}" if done["destination"] == "twin" else ""
-    say(f"  {arrow()} read them, then: {command(f'rappd agents approve{whose}')}")
+    print_out(f"  {arrow()} read them, then: {command(f'rappd agents approve{whose}')}")
 
 
 def _whole(seal: dict[str, Any]) -> str:
     if seal["whole"]:
-        return f"{mark('good')} whole: {seal['listed']:,} of {seal['listed']:,} files"
+        return f"{status_mark('good')} whole: {seal['listed']:,} of {seal['listed']:,} files"
     if seal["listed"]:
-        return f"{mark('note')} readable; {seal['listed']:,} files with a hash"
-    return f"{mark('note')} readable; it carries no hashes"
+        return f"{status_mark('note')} readable; {seal['listed']:,} files with a hash"
+    return f"{status_mark('note')} readable; it carries no hashes"
 
 
 def _signed(seal: dict[str, Any], host: str) -> str:
     """``host``: what the signed egg calls the machine that packed it."""
     match seal["standing"]:
         case "self":
-            return f"{mark('good')} signed by this machine"
+            return f"{status_mark('good')} signed by this machine"
         case "trusted":
-            return f"{mark('good')} signed by {tame(seal['signer_name'])}"
+            return f"{status_mark('good')} signed by {strip_control(seal['signer_name'])}"
         case "unknown" if host:
-            return f"{mark('note')} signed by {tame(host)}, not paired"
+            return f"{status_mark('note')} signed by {strip_control(host)}, not paired"
         case "unknown":
-            return f"{mark('note')} signed by {seal['signer'][:16]}, not paired"
-    return f"{mark('note')} not signed"
+            return f"{status_mark('note')} signed by {seal['signer'][:16]}, not paired"
+    return f"{status_mark('note')} not signed"

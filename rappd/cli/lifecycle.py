@@ -10,13 +10,13 @@ import time
 import click
 
 from agents.runtime import programs
-from rappd.cli.console import command, mark, note, print_json, say, tell
+from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import door, local_models, thinking, way_over_ssh
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotRunning, RappdError
+from rappd.errors import NotRunningError, RappdError
 
 _STOP_SECONDS = 20.0
 _USUAL = ("ready", "no model")
@@ -27,16 +27,16 @@ _USUAL = ("ready", "no model")
 @click.option("--browser", is_flag=True, help="Also open it in the browser.")
 def open_(as_json: bool, browser: bool) -> None:
     """Print a link that opens the page as its operator (one use, ten minutes)."""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     found = daemon.post("/operator/key")
     if as_json:
         print_json({"link": found})
     else:
-        say(found["url"])
+        print_out(found["url"])
         way = way_over_ssh(int(daemon.get("/operator/status")["port"]))
         if way:
-            note("You are here over SSH; the link opens on your own machine after:")
-            note(f"  {click.style(way, fg='cyan')}")
+            print_err("You are here over SSH; the link opens on your own machine after:")
+            print_err(f"  {click.style(way, fg='cyan')}")
     if browser:
         _open_in_browser(found["url"])
 
@@ -48,7 +48,7 @@ def _open_in_browser(url: str) -> None:
         programs.start([opener, url], environment=environment, home=True)
     except OSError:
         why = programs.why_not_used(opener) or f"{opener} is not here"
-        tell("note", f"No browser was opened: {why}.", "open the link yourself", stream=sys.stderr)
+        print_status("note", f"No browser was opened: {why}.", "open the link yourself", stream=sys.stderr)
 
 
 @click.command()
@@ -68,14 +68,14 @@ def stop(as_json: bool) -> None:
     if as_json:
         print_json({"stopped": {"pid": pid}})
     else:
-        say(f"{mark('good')} Stopped. What was answered is kept.")
+        print_out(f"{status_mark('good')} Stopped. What was answered is kept.")
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(as_json: bool) -> None:
     """Is it running, and what does it think with?"""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     found = daemon.get("/operator/status")
     found.pop("url", None)
     found["state"] = state = daemon.get("/health")["provider"]["state"]
@@ -83,27 +83,27 @@ def status(as_json: bool) -> None:
         print_json({"status": found})
         return
     faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
-    say(f"{mark('good')} {found['node']} is awake on port {found['port']}")
-    say()
-    say(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
-    say(f"  Agents    {found['agents']} ready{faults}")
+    print_out(f"{status_mark('good')} {found['node']} is awake on port {found['port']}")
+    print_out()
+    print_out(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
+    print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
-    say(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
-    say(f"  Data      {tilde(found['home'])}")
+    print_out(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
+    print_out(f"  Data      {tilde(found['home'])}")
     local_models(found)
-    say()
-    say(f"Open the page: {command('rappd open')}")
-    say(f"Stop it:       {command('rappd stop')}")
+    print_out()
+    print_out(f"Open the page: {command('rappd open')}")
+    print_out(f"Stop it:       {command('rappd stop')}")
 
 
 def running_pid(home: Home) -> int:
-    """The daemon's process id. Raises ``NotRunning``."""
-    if Daemon(home).running():
+    """The daemon's process id. Raises ``NotRunningError``."""
+    if ControlClient(home).running():
         try:
             return int(home.process_file.read_text().split()[0])
         except (OSError, ValueError, IndexError):
             pass
-    raise NotRunning("rappd isn't running here.", do="rappd start")
+    raise NotRunningError("rappd isn't running here.", do="rappd start")
 
 
 def _ended(home: Home, pid: int) -> bool:
@@ -112,4 +112,4 @@ def _ended(home: Home, pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    return not Daemon(home).running() and not home.process_file.read_text().strip()
+    return not ControlClient(home).running() and not home.process_file.read_text().strip()

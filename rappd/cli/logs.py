@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from rappd.cli.console import note, print_json, say, tame
+from rappd.cli.console import print_err, print_json, print_out, strip_control
 from rappd.daemon.home import Home
 from rappd.daemon.log import follow as follow_log
 from rappd.daemon.log import tail
@@ -32,14 +32,14 @@ def logs(follow: bool, lines: int, as_json: bool) -> None:
             if as_json:
                 click.echo(json.dumps({"line": line}))
             else:
-                say(tame(line))
+                print_out(strip_control(line))
             sys.stdout.flush()
         return
     found = tail(path, lines)
     if as_json:
         print_json({"log": found})
     elif not found and lines:
-        note("The log is empty.")
+        print_err("The log is empty.")
     else:
         for line in found:
-            say(tame(line))
+            print_out(strip_control(line))

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import mark, print_json, say, tame
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import print_json, print_out, status_mark, strip_control
 from rappd.cli.start_screen import local_models, thinking
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def models() -> None:
     """See which model answers, and choose another."""
 
@@ -24,15 +24,15 @@ def models() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """The model in use, those that can be chosen, and a server on this machine that waits for your yes."""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     status, found = daemon.get("/operator/status"), daemon.get("/models")
     if as_json:
         print_json({"models": found["models"], "current": found["current"], **_local(status)})
         return
-    say(f"Thinking  {tame(thinking(status))}")
+    print_out(f"Thinking  {strip_control(thinking(status))}")
     for model in found["models"]:
-        current = mark("good") if model["id"] == found["current"] else " "
-        say(f"  {current} {tame(str(model['id']))}")
+        current = status_mark("good") if model["id"] == found["current"] else " "
+        print_out(f"  {current} {strip_control(str(model['id']))}")
     local_models(status)
 
 
@@ -45,19 +45,19 @@ def use(which: str, as_json: bool) -> None:
     A server that you said yes to answers turns. To let it change agents and twins as well, name it:
     `rappd config set provider.url URL`.
     """
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     if which == "local":
         server = str(daemon.post("/models/local", {})["server"])
         if as_json:
             print_json({"server": server})
         else:
-            say(f"{mark('good')} {tame(server)} answers from now on.")
+            print_out(f"{status_mark('good')} {strip_control(server)} answers from now on.")
         return
     chosen = daemon.post("/models/set", {"model": which})
     if as_json:
         print_json({"model": chosen["model"]})
     else:
-        say(f"{mark('good')} {tame(str(chosen['model']))} answers from now on.")
+        print_out(f"{status_mark('good')} {strip_control(str(chosen['model']))} answers from now on.")
 
 
 def _local(status: dict[str, Any]) -> dict[str, Any]:

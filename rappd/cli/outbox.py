@@ -9,12 +9,21 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import arrow, command, dim, mark, print_json, say, tame, tell
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.formatting import ago, count
 from rappd.cli.peer_view import trouble_of
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -29,7 +38,7 @@ _RECENT_ROWS = 10
 Row = dict[str, Any]
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def outbox() -> None:
     """What waits for machines that are away: list, retry, drop.
 
@@ -43,7 +52,7 @@ def outbox() -> None:
 def list_(everything: bool, as_json: bool) -> None:
     """What waits, then what lately came of it."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     running = daemon.running()
     if running:
         found = daemon.get("/outbox")
@@ -63,10 +72,10 @@ def list_(everything: bool, as_json: bool) -> None:
         here = _here(daemon) if running else set()
         _show(shown, rows, here, running=running)
     else:
-        say("Nothing waits for another machine.")
+        print_out("Nothing waits for another machine.")
     hidden = len(rows) - len(shown)
     if hidden:
-        say(dim(f"{count(hidden, 'older one')}: ") + command("rappd outbox list --all"))
+        print_out(dim(f"{count(hidden, 'older one')}: ") + command("rappd outbox list --all"))
 
 
 @outbox.command()
@@ -74,13 +83,13 @@ def list_(everything: bool, as_json: bool) -> None:
 @_JSON
 def retry(id: str, as_json: bool) -> None:
     """Try one now."""
-    found = Daemon(Home.here()).post(f"/outbox/{quote(id, safe='')}/retry")
+    found = ControlClient(Home.here()).post(f"/outbox/{quote(id, safe='')}/retry")
     if as_json:
         print_json(found)
         return
     row = found["retried"]
-    say(f"{mark('good')} Tried now: {_called(row)} to {row['to']}.")
-    say(f"  {arrow()} {command('rappd outbox list')}")
+    print_out(f"{status_mark('good')} Tried now: {_called(row)} to {row['to']}.")
+    print_out(f"  {arrow()} {command('rappd outbox list')}")
 
 
 @outbox.command()
@@ -88,12 +97,12 @@ def retry(id: str, as_json: bool) -> None:
 @_JSON
 def drop(id: str, as_json: bool) -> None:
     """Nobody wants one any more. What the other machine has begun may still be done there."""
-    found = Daemon(Home.here()).delete(f"/outbox/{quote(id, safe='')}")
+    found = ControlClient(Home.here()).delete(f"/outbox/{quote(id, safe='')}")
     if as_json:
         print_json(found)
         return
     row = found["dropped"]
-    say(f"{mark('good')} Dropped: {_called(row)} to {row['to']}.")
+    print_out(f"{status_mark('good')} Dropped: {_called(row)} to {row['to']}.")
 
 
 def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) -> None:
@@ -114,9 +123,9 @@ def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) 
     table(["ID", "TO", "WHAT", "STATE", "TRIES", "NEXT", "EXPIRES"], lines, shrink=2, prose=True, whole=(0,))
     for row in shown:
         if trouble_of(row) and row["state"] in (*_WAITING, "failed"):
-            tell("note", f"{starts[row['id']]}: {row['trouble']}")
+            print_status("note", f"{starts[row['id']]}: {row['trouble']}")
     if not running:
-        tell("note", "Nothing goes out: rappd isn't running", "rappd start")
+        print_status("note", "Nothing goes out: rappd isn't running", "rappd start")
 
 
 def _next(row: Row, here: set[str], now: float) -> str:
@@ -141,7 +150,7 @@ def _span(seconds: float) -> str:
     return ago(seconds).removesuffix(" ago")
 
 
-def _here(daemon: Daemon) -> set[str]:
+def _here(daemon: ControlClient) -> set[str]:
     rows = daemon.get("/peers")["peers"]
     return {row["fingerprint"] for row in rows if row["presence"] == "here"}
 
@@ -164,7 +173,7 @@ def _starts(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _called(row: Row) -> str:
-    what = tame(str(row["what"]))
+    what = strip_control(str(row["what"]))
     return f"Egg {what}" if row["kind"] == "egg" else f'"{what}"'
 
 

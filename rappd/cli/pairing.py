@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import arrow, command, interactive, print_json, say, tame
-from rappd.cli.pairing_dialog import Talk, show_ended, typed_at_once
+from rappd.cli.console import arrow, command, interactive, print_json, print_out, strip_control
+from rappd.cli.pairing_dialog import PairingDialog, show_ended, typed_at_once
 from rappd.cli.peer_view import called
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Ambiguous, Mistyped, NotFound, Refused
+from rappd.errors import AmbiguousError, NotFoundError, RefusedError, UsageProblemError
 
 _SHOW = "\0"  # --code without a value
 
@@ -39,43 +39,43 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
     shows_code = code == _SHOW
     by_hand = not fingerprint and (not code or shows_code)
     if yes:
-        raise Refused("--yes never trusts a machine.", do="Compare the words, or give --fingerprint.")
+        raise RefusedError("--yes never trusts a machine.", do="Compare the words, or give --fingerprint.")
     if by_hand and not interactive():
-        raise Refused(
+        raise RefusedError(
             "Trusting a machine needs you at a terminal.",
             do=f"rappd peers pair {name or 'NAME'} --fingerprint FP, or --code CODE",
         )
     if fingerprint and code:
-        raise Mistyped("--fingerprint and --code are two ways.", do="Give one of them.")
-    daemon = Daemon(Home.here())
+        raise UsageProblemError("--fingerprint and --code are two ways.", do="Give one of them.")
+    daemon = ControlClient(Home.here())
     listed = daemon.get("/peers")
     if shows_code:
         if name:
-            raise Mistyped(
-                f"A code is shown to whoever types it; leave {tame(name)} out.",
+            raise UsageProblemError(
+                f"A code is shown to whoever types it; leave {strip_control(name)} out.",
                 do=f"rappd peers pair --code, and there: rappd peers pair {_own(listed)} --code CODE",
             )
         _show_code(daemon, listed, whose, as_json)
         return
     wanted = name or _only_one(listed)
     if not whose and interactive() and not as_json and not by_hand:
-        whose = typed_at_once(f"Whose is {tame(wanted)}? [mine/friend] ")
+        whose = typed_at_once(f"Whose is {strip_control(wanted)}? [mine/friend] ")
     if fingerprint:
         _pin(daemon, listed, wanted, fingerprint, whose, as_json)
         return
     body = {"peer": wanted, "whose": whose or "", **({"code": code} if code else {})}
-    talk = Talk(daemon, _own(listed), as_json=as_json)
+    talk = PairingDialog(daemon, _own(listed), as_json=as_json)
     talk.follow(lambda: daemon.post("/pairings", body)["pairing"], whose)
 
 
-def _show_code(daemon: Daemon, listed: Row, whose: str | None, as_json: bool) -> None:
+def _show_code(daemon: ControlClient, listed: Row, whose: str | None, as_json: bool) -> None:
     whose = whose or typed_at_once("Whose is the machine that will type the code? [mine/friend] ")
-    talk = Talk(daemon, _own(listed), as_json=as_json)
+    talk = PairingDialog(daemon, _own(listed), as_json=as_json)
     talk.follow(lambda: daemon.post("/pairings", {"offer_code": True, "whose": whose})["pairing"], whose)
 
 
 def _pin(
-    daemon: Daemon, listed: Row, wanted: str, fingerprint: str, whose: str | None, as_json: bool
+    daemon: ControlClient, listed: Row, wanted: str, fingerprint: str, whose: str | None, as_json: bool
 ) -> None:
     """Trusts at once, on this side; the other side does the same by itself."""
     body = {"peer": wanted, "fingerprint": fingerprint, "whose": whose or ""}
@@ -85,7 +85,7 @@ def _pin(
         return
     show_ended(row, row["peer"])
     there = f"rappd peers pair {_own(listed)} --fingerprint {listed['self']['fingerprint']}"
-    say(f"  {arrow()} there: {command(there)}")
+    print_out(f"  {arrow()} there: {command(there)}")
 
 
 def _only_one(listed: Row) -> str:
@@ -97,8 +97,10 @@ def _only_one(listed: Row) -> str:
             key = rows[0].get("fingerprint") or rows[0]["address"]
             return str(key)
         if rows:
-            raise Ambiguous("Several machines are there.", do="`rappd peers list` names them; give one.")
-    raise NotFound("No machine asks, and none was found.", do="rappd peers list, or rappd peers add ADDRESS")
+            raise AmbiguousError("Several machines are there.", do="`rappd peers list` names them; give one.")
+    raise NotFoundError(
+        "No machine asks, and none was found.", do="rappd peers list, or rappd peers add ADDRESS"
+    )
 
 
 def _own(listed: Row) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 import click
 
-from envelopes.problem import Problem
-from rappd.cli.console import command, interactive, mark, note, plain, say, tame
+from envelopes.problem import ReportableError
+from rappd.cli.console import command, interactive, plain, print_err, print_out, status_mark, strip_control
 from rappd.cli.peer_view import called
 from rappd.cli.progress import progress
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ _PAUSE = 0.3
 _EXITS = {"expired": 8}
 
 
-class NotPaired(Problem):
+class PairingFailedError(ReportableError):
     """A pairing ended without trust."""
 
     def __init__(self, row: Row) -> None:
@@ -43,7 +43,7 @@ class NotPaired(Problem):
         return f"pairing_{self.state}"
 
 
-class _Over(Exception):
+class _PromptInterruptedError(Exception):
     """While somebody was being asked, the pairing went on without the answer."""
 
     def __init__(self, row: Row) -> None:
@@ -51,10 +51,10 @@ class _Over(Exception):
         self.row = row
 
 
-class Talk:
+class PairingDialog:
     """One pairing from its beginning to its end; Ctrl-C stops it in the daemon, too."""
 
-    def __init__(self, daemon: Daemon, own: str, *, as_json: bool) -> None:
+    def __init__(self, daemon: ControlClient, own: str, *, as_json: bool) -> None:
         self._daemon = daemon
         self._own = own
         self._as_json = as_json
@@ -63,7 +63,7 @@ class Talk:
         self._attempt = ""
 
     def follow(self, begin: Callable[[], Row], whose: str | None) -> None:
-        """Until it is paired. Raises ``NotPaired``."""
+        """Until it is paired. Raises ``NotPairedError``."""
         try:
             with progress() as line:
                 line("Looking for it…")
@@ -74,7 +74,7 @@ class Talk:
             self._stop()
             raise
         if row["state"] != "paired":
-            raise NotPaired(row)
+            raise PairingFailedError(row)
         if not self._as_json:
             show_ended(row, self._name_here(row))
 
@@ -85,31 +85,31 @@ class Talk:
                 continue
             try:
                 row = self._confirmed(row, whose)
-            except _Over as over:
+            except _PromptInterruptedError as over:
                 row = over.row
         return row
 
     def _introduce(self, row: Row) -> None:
         if self._as_json or row["state"] not in _LIVE:
             return
-        who = tame(row["peer"])
+        who = strip_control(row["peer"])
         if row.get("code"):
-            note("On the other machine type:")
-            note("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
-            note("One try, within ten minutes. Ctrl-C stops it.")
+            print_err("On the other machine type:")
+            print_err("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
+            print_err("One try, within ten minutes. Ctrl-C stops it.")
         elif row["role"] == "answers":
-            note(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) is asking.")
+            print_err(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) is asking.")
         elif row["state"] != "waiting":
-            note(f"On {who} type: {command(f'rappd peers pair {self._own}')}")
+            print_err(f"On {who} type: {command(f'rappd peers pair {self._own}')}")
 
     def _confirmed(self, row: Row, whose: str | None) -> Row:
         """The owner's word on the words."""
         if not self._as_json and row["words"] != self._words:
-            note()
-            note(f"  {'  '.join(row['words'])}")
-            note()
+            print_err()
+            print_err(f"  {'  '.join(row['words'])}")
+            print_err()
         self._words = row["words"]
-        who = tame(row["peer"])
+        who = strip_control(row["peer"])
         same = self._asked(
             f"Same words on {who}? [y/N] ", {"": False, "n": False, "no": False, "y": True, "yes": True}
         )
@@ -118,7 +118,7 @@ class Talk:
             body["whose"] = whose or self._asked(f"Whose is {who}? [mine/friend] ", _WHOSE)
         try:
             return self._look(self._daemon.post(f"/pairings/{self._attempt}", body)["pairing"])
-        except Problem:
+        except ReportableError:
             row = self._now()
             if row["state"] in _LIVE:
                 raise
@@ -147,15 +147,15 @@ class Talk:
         return row
 
     def _asked(self, question: str, answers: dict[str, Any]) -> Any:
-        """The answer, typed; meanwhile the daemon is asked whether the pairing goes on. Raises ``_Over``."""
+        """The answer, typed; meanwhile the daemon is asked whether the pairing goes on. Raises ``_PromptInterruptedError``."""
         while True:
             sys.stderr.write(plain(question, sys.stderr))
             sys.stderr.flush()
             while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
                 row = self._now()
                 if row["state"] not in _LIVE or row["words"] != self._words:
-                    note()
-                    raise _Over(self._look(row))
+                    print_err()
+                    raise _PromptInterruptedError(self._look(row))
             line = os.read(sys.stdin.fileno(), 4096)  # past Python's buffer, which select knows nothing of
             if not line:
                 raise click.Abort
@@ -173,17 +173,19 @@ class Talk:
     def _stop(self) -> None:
         if not self._attempt:
             return
-        with suppress(Problem):  # it may be over
+        with suppress(ReportableError):  # it may be over
             row = self._daemon.delete(f"/pairings/{self._attempt}")["pairing"]
             if not self._as_json:
-                note()
-                note("It is paired already." if row["state"] == "paired" else "Stopped; nothing was paired.")
+                print_err()
+                print_err(
+                    "It is paired already." if row["state"] == "paired" else "Stopped; nothing was paired."
+                )
 
 
 def show_ended(row: Row, name: str) -> None:
     """A pairing that ended well."""
     undo = command(f"rappd peers revoke {called(name, row.get('short', ''))}")
-    say(f"{mark('good')} Paired. Undo: {undo}")
+    print_out(f"{status_mark('good')} Paired. Undo: {undo}")
 
 
 def typed_at_once(question: str) -> str:
@@ -202,7 +204,7 @@ _WHOSE = {"mine": "mine", "m": "mine", "friend": "friend", "f": "friend"}
 def _waiting(row: Row) -> str:
     left = int(row["seconds_left"])
     clock = f"{left // 60}:{left % 60:02d} left"
-    who = tame(row["peer"])
+    who = strip_control(row["peer"])
     if row.get("code"):
         return f"Waiting for the code to be typed, {clock}…"
     if row["state"] == "asking":

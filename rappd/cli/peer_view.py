@@ -13,11 +13,11 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    mark,
     plain,
-    say,
-    tame,
-    tell,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
     terminal_width,
     wrapped,
 )
@@ -50,25 +50,29 @@ def show_peers(found: Row) -> None:
     names = _told_apart([*strangers, *asking], [*paired, *strangers])
     _paired_and_found(paired, list(zip(names, strangers, strict=False)))
     if legacy:
-        say("Published brainstems, over plain http:")
+        print_out("Published brainstems, over plain http:")
         for row in legacy:
-            say(f"  {tame(row['name'])}  {dim(tame(row['address']))}")
+            print_out(f"  {strip_control(row['name'])}  {dim(strip_control(row['address']))}")
     for name, one in zip(names[len(strangers) :], asking, strict=True):
         host = one["address"].rpartition(":")[0].strip("[]")
-        _with_command(f"{mark('note')} {tame(name)} ({host}) is asking.", typed(name, one["short"]), "  ")
+        _with_command(
+            f"{status_mark('note')} {strip_control(name)} ({host}) is asking.",
+            typed(name, one["short"]),
+            "  ",
+        )
     for row in paired:
         if trouble := trouble_of(row):
-            tell("bad", trouble, way_out(row["name"], trouble))
+            print_status("bad", trouble, way_out(row["name"], trouble))
     if not rows and not asking:
         _nobody(found)
     elif not found["self"].get("running", True):
-        say(f"  {arrow()} {command('rappd start')}")
+        print_out(f"  {arrow()} {command('rappd start')}")
 
 
 def show_peer(row: Row) -> None:
     """One peer, all that is known of it."""
-    say(f"{tame(row['name'])}  {dim(f'{_whose(row)}, {presence(row)}')}")
-    say()
+    print_out(f"{strip_control(row['name'])}  {dim(f'{_whose(row)}, {presence(row)}')}")
+    print_out()
     agents = [str(agent.get("name", "")) for agent in row.get("agents_here", ())]
     own = "" if row["called"] == row["name"] else f"{row['called']}, by itself"
     for label, value in (
@@ -84,12 +88,12 @@ def show_peer(row: Row) -> None:
         ("Waiting", f"{row['waiting']} in the outbox" if row["waiting"] else ""),
     ):
         if value:
-            say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
+            print_out(f"  {label:<10}{wrapped(strip_control(str(value)), 12)}")
     if trouble := trouble_of(row):
-        say()
-        tell("bad", trouble, way_out(row["name"], trouble))
-    say()
-    say(f"What it may do here: {command('rappd peers scopes ' + row['name'])}")
+        print_out()
+        print_status("bad", trouble, way_out(row["name"], trouble))
+    print_out()
+    print_out(f"What it may do here: {command('rappd peers scopes ' + row['name'])}")
 
 
 def may_here(row: Row) -> str:
@@ -159,9 +163,9 @@ def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]
     widths = fitted(natural, terminal_width())
     for number, line in enumerate(lines):
         text = _line(line, widths)
-        say(text if number else dim(text))
+        print_out(text if number else dim(text))
     if lower:
-        say("Found, not trusted:")
+        print_out("Found, not trusted:")
     for line, (name, row) in zip(below, strangers, strict=True):
         known = row["fingerprint"] and row["name"]
         what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {row['address']}"
@@ -172,24 +176,24 @@ def _with_command(line: str, what: str, indent: str) -> None:
     """A line and, behind it where there is room, what to type; a command is never cut."""
     shown = f"{arrow()} {command(what)}"
     if cells(f"{line}  {shown}") <= terminal_width():
-        say(f"{line}  {shown}")
+        print_out(f"{line}  {shown}")
     else:
-        say(line.rstrip())
-        say(f"{indent}{shown}")
+        print_out(line.rstrip())
+        print_out(f"{indent}{shown}")
 
 
 def _nobody(found: Row) -> None:
-    say("No peers yet. Looked:")
+    print_out("No peers yet. Looked:")
     for rung in found["rungs"]:
         known = (
             f"{count(rung['found'], 'machine')}, no peer" if rung["found"] else _RUNGS.get(rung["rung"], "")
         )
         what = rung["trouble"].rstrip(".") or known
-        say(f"  {rung['rung']:<14}{wrapped(tame(what), 16)}")
+        print_out(f"  {rung['rung']:<14}{wrapped(strip_control(what), 16)}")
     if not found["self"].get("running", True):
-        say(f"  {arrow()} {command('rappd start')}")
+        print_out(f"  {arrow()} {command('rappd start')}")
         return
-    say(f"  {arrow()} start rappd on another machine, or {command('rappd peers add ADDRESS')}")
+    print_out(f"  {arrow()} start rappd on another machine, or {command('rappd peers add ADDRESS')}")
 
 
 def _told_apart(rows: Sequence[Row], every: Iterable[Row]) -> list[str]:
@@ -235,7 +239,7 @@ def _line(line: Sequence[str], widths: Sequence[int], *, ragged: bool = True) ->
 
 
 def _one_line(cell: object) -> str:
-    return " ".join(plain(tame(str(cell)), sys.stdout).split())
+    return " ".join(plain(strip_control(str(cell)), sys.stdout).split())
 
 
 def _ms(number: float) -> str:

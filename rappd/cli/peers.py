@@ -7,15 +7,25 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import arrow, command, interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    arrow,
+    command,
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.pairing import pair
 from rappd.cli.peer_view import called, may_here, show_peer, show_peers
 from rappd.cli.peers_legacy import hello, legacy
 from rappd.cli.progress import progress
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NeedsYes
+from rappd.errors import ConfirmationNeededError, UsageProblemError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PEER = click.argument("peer")
@@ -23,7 +33,7 @@ _PEER = click.argument("peer")
 _WHOSE = {"mine": ["*"], "friend": ["EGG"]}
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def peers() -> None:
     """Other machines: see, pair, share, revoke.
 
@@ -36,7 +46,7 @@ def peers() -> None:
 def list_(as_json: bool) -> None:
     """Paired machines, found ones, and who asks to be paired."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if daemon.running():
         found = daemon.get("/peers")
     else:
@@ -55,7 +65,7 @@ def list_(as_json: bool) -> None:
 def show(peer: str, as_json: bool) -> None:
     """One peer: how it is, what it may do here, what may be used of it."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     if daemon.running():
         found = daemon.get(path_of(peer))
     else:
@@ -74,7 +84,7 @@ def show(peer: str, as_json: bool) -> None:
 @_JSON
 def rename(peer: str, new_name: str, as_json: bool) -> None:
     """Call a peer something else here; who it is stays."""
-    found = Daemon(Home.here()).post(path_of(peer, "rename"), {"name": new_name})
+    found = ControlClient(Home.here()).post(path_of(peer, "rename"), {"name": new_name})
     _done(found, f"It is {found['peer']['name']} here now.", as_json)
 
 
@@ -91,9 +101,11 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
     HELP.brainstem.Clock is one agent, HELP.brainstem a talk, HELP.brainstem.* both and every agent,
     EGG sending eggs. "mine" is everything, "friend" only eggs.
     """
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     if not given and how:
-        raise Mistyped(f"--{how} needs a CAPABILITY.", do=f"rappd peers scopes {peer} --{how} HELP.brainstem")
+        raise UsageProblemError(
+            f"--{how} needs a CAPABILITY.", do=f"rappd peers scopes {peer} --{how} HELP.brainstem"
+        )
     found = daemon.get(path_of(peer))
     if given:
         chosen = [one for word in given for one in _WHOSE.get(word.lower(), [word])]
@@ -107,7 +119,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
         )
         absent = [one for one in chosen if one not in held] if how == "remove" else []
         if absent:
-            raise Mistyped(
+            raise UsageProblemError(
                 f"{found['peer']['name']} has no {absent[0]} by itself.",
                 do=f"`rappd peers scopes {peer}` shows what it has.",
             )
@@ -116,10 +128,10 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
     if as_json:
         print_json({"peer": row})
         return
-    done = f"{mark('good')} " if given else ""
-    say(f"{done}{row['name']} may {may_here(row)}.")
+    done = f"{status_mark('good')} " if given else ""
+    print_out(f"{done}{row['name']} may {may_here(row)}.")
     for one in row["scopes"]:
-        say(f"  {tame(one)}")
+        print_out(f"  {strip_control(one)}")
 
 
 @peers.command()
@@ -128,7 +140,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
 @_JSON
 def offer(peer: str, state: str, as_json: bool) -> None:
     """Whether the brainstem here may use a peer's agents as its own."""
-    found = Daemon(Home.here()).post(path_of(peer, "offer"), {"on": state == "on"})
+    found = ControlClient(Home.here()).post(path_of(peer, "offer"), {"on": state == "on"})
     name = found["peer"]["name"]
     what = f"The brainstem here {'may use' if state == 'on' else 'uses none of'} {name}'s agents."
     _done(found, what, as_json)
@@ -140,22 +152,24 @@ def offer(peer: str, state: str, as_json: bool) -> None:
 @_JSON
 def revoke(peer: str, yes: bool, as_json: bool) -> int:
     """End the trust in a peer, at once."""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     row = daemon.get(path_of(peer))["peer"]
     name = row["name"]
     if not yes:
         if as_json or not interactive():
-            raise NeedsYes(f"The trust in {name} would end; nothing was done.", do="Add --yes.")
+            raise ConfirmationNeededError(
+                f"The trust in {name} would end; nothing was done.", do="Add --yes."
+            )
         waits = " What waits for it is never delivered." if row.get("waiting") else ""
         if not click.confirm(f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True):
-            note("Nothing was done.")
-            return NeedsYes.exit_code
+            print_err("Nothing was done.")
+            return ConfirmationNeededError.exit_code
     found = daemon.post(path_of(row["fingerprint"], "revoke"))  # the very one that was shown
     if as_json:
         print_json(found)
     else:
-        say(
-            f"{mark('good')} {name} is not trusted any more. To be forgotten there, too, revoke this one there."
+        print_out(
+            f"{status_mark('good')} {name} is not trusted any more. To be forgotten there, too, revoke this one there."
         )
     return 0
 
@@ -169,7 +183,7 @@ def add(address: str, as_json: bool) -> None:
         from neighborhoods.discovery.addresses import split
 
         split(address)
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     with progress() as line:
         line(f"Looking for a machine at {address}…")
         found = daemon.post("/peers", {"address": address})
@@ -178,15 +192,19 @@ def add(address: str, as_json: bool) -> None:
         return
     added = found["added"]
     if added["legacy"]:
-        tell("good", f"{added['address']} is written down. It speaks plain http: others can read along.")
+        print_status(
+            "good", f"{added['address']} is written down. It speaks plain http: others can read along."
+        )
     elif added["name"]:
         name = called(added["name"], added["fingerprint"])
-        say(
-            f"{mark('good')} {tame(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}"
+        print_out(
+            f"{status_mark('good')} {strip_control(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}"
         )
-        say(f"  {arrow()} {command(f'rappd peers pair {name}')}")
+        print_out(f"  {arrow()} {command(f'rappd peers pair {name}')}")
     else:
-        tell("note", f"{added['address']} is written down; nobody answers there yet.", "start rappd there")
+        print_status(
+            "note", f"{added['address']} is written down; nobody answers there yet.", "start rappd there"
+        )
 
 
 @peers.command()
@@ -194,11 +212,11 @@ def add(address: str, as_json: bool) -> None:
 @_JSON
 def forget(address: str, as_json: bool) -> None:
     """Take a written-down address out again. Trust stays as it is."""
-    found = Daemon(Home.here()).post("/peers/forget", {"address": address})
+    found = ControlClient(Home.here()).post("/peers/forget", {"address": address})
     if as_json:
         print_json(found)
     else:
-        say(f"{mark('good')} {tame(address)} is not written down any more.")
+        print_out(f"{status_mark('good')} {strip_control(address)} is not written down any more.")
 
 
 def path_of(peer: str, verb: str = "") -> str:
@@ -210,7 +228,7 @@ def _done(found: dict[str, Any], what: str, as_json: bool) -> None:
     if as_json:
         print_json({"peer": found["peer"]})
     else:
-        say(f"{mark('good')} {tame(what)}")
+        print_out(f"{status_mark('good')} {strip_control(what)}")
 
 
 for _each in (pair, legacy, hello):

@@ -6,19 +6,27 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NeedsYes
+from rappd.errors import ConfirmationNeededError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _TALK = "HELP.brainstem"
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def legacy() -> None:
     """A door in the clear for published brainstems: open, show, close."""
 
@@ -35,16 +43,18 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
 
     They may talk, and use no agent but those named. Whoever is on the network can read along.
     """
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     if not yes:
         daemon.get("/legacy")  # nobody is asked for nothing
-        who = ", ".join(tame(one) for one in addresses)
+        who = ", ".join(strip_control(one) for one in addresses)
         if as_json or not interactive():
-            raise NeedsYes(f"Talk with {who} would go over plain http; nothing was opened.", do="Add --yes.")
+            raise ConfirmationNeededError(
+                f"Talk with {who} would go over plain http; nothing was opened.", do="Add --yes."
+            )
         question = f"Talk with {who} goes over plain http: others can read along. Open?"
         if not click.confirm(question, default=False, err=True):
-            note("Nothing was opened.")
-            return NeedsYes.exit_code
+            print_err("Nothing was opened.")
+            return ConfirmationNeededError.exit_code
     found = daemon.post("/legacy", {"addresses": list(addresses), "scopes": list(may)})
     _show(found, as_json)
     return 0
@@ -54,14 +64,14 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
 @_JSON
 def show(as_json: bool) -> None:
     """Whether it is open, where, and to whom."""
-    _show(Daemon(Home.here()).get("/legacy"), as_json)
+    _show(ControlClient(Home.here()).get("/legacy"), as_json)
 
 
 @legacy.command()
 @_JSON
 def close(as_json: bool) -> None:
     """Close it, for good."""
-    _show(Daemon(Home.here()).delete("/legacy"), as_json)
+    _show(ControlClient(Home.here()).delete("/legacy"), as_json)
 
 
 @click.command()
@@ -70,12 +80,12 @@ def hello(as_json: bool) -> int:
     """Say hello to every peer; shows who answers, and how fast."""
     with progress() as line:
         line("Saying hello…")
-        found = Daemon(Home.here()).post("/peers/hello")
+        found = ControlClient(Home.here()).post("/peers/hello")
     rows = found["hello"]
     if as_json:
         print_json(found)
     elif not rows:
-        say("No machine is paired with this one.")
+        print_out("No machine is paired with this one.")
     else:
         table(
             ["PEER", "ANSWER", "AGENTS"],
@@ -97,13 +107,15 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         return
     row = found["legacy"]
     if not row["addresses"]:
-        say("The legacy door is closed.")
+        print_out("The legacy door is closed.")
         return
     if row["open"]:
-        say(f"{mark('good')} Open at {', '.join(row['listening'])}, plain http: others can read along.")
+        print_out(
+            f"{status_mark('good')} Open at {', '.join(row['listening'])}, plain http: others can read along."
+        )
     else:
-        tell("note", f"It should be open, and is not: {row.get('trouble') or 'rappd is starting.'}")
+        print_status("note", f"It should be open, and is not: {row.get('trouble') or 'rappd is starting.'}")
     agents = [one.rpartition(".")[2] for one in row["scopes"] if one != _TALK]
-    say(f"  For   {tame(', '.join(row['addresses']))}")
-    used = f", and use {tame(', '.join(agents))}" if agents else ", and use no agent"
-    say(f"  They  may talk{used}")
+    print_out(f"  For   {strip_control(', '.join(row['addresses']))}")
+    used = f", and use {strip_control(', '.join(agents))}" if agents else ", and use no agent"
+    print_out(f"  They  may talk{used}")

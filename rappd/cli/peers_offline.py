@@ -23,8 +23,8 @@ RUNGS = ("nearby", "last address", "list", "typed")
 
 def peers_on_disk(home: Home) -> Answer:
     """What ``GET /peers`` tells, as far as it is known without a daemon."""
-    from neighborhoods.discovery.address_resolver import Ladder
-    from neighborhoods.discovery.discovered_nodes import Sightings
+    from neighborhoods.discovery.address_resolver import AddressResolver
+    from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.peers_file import PeersFile
     from rappd.federation.peer_view import legacy_row
     from rappd.settings.load import Settings
@@ -41,7 +41,7 @@ def peers_on_disk(home: Home) -> Answer:
             allow_loopback=settings.on("peers.loopback"),
         )
         entries = await written.entries()
-        ladder = Ladder(Sightings(), written)
+        ladder = AddressResolver(DiscoveredNodes(), written)
         peers = [
             _row(peer, waiting.get(peer.fingerprint, 0), ladder.reached_by(peer.fingerprint, peer.address))
             for peer in await PeerRows(store).peers()
@@ -59,13 +59,13 @@ def peers_on_disk(home: Home) -> Answer:
 
 
 def peer_on_disk(home: Home, selector: str) -> Answer:
-    """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeer``."""
-    from neighborhoods.peer_store import PeerBook
+    """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeerError``."""
+    from neighborhoods.peer_store import PeerStore
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
 
     async def look(store: Store) -> Answer:
-        book = PeerBook(PeerRows(store))
+        book = PeerStore(PeerRows(store))
         await book.load()
         peer = book.find(selector)
         waiting = (await OutboxRows(store).peers_waiting()).get(peer.fingerprint, 0)
@@ -78,14 +78,14 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
 def outbox_on_disk(home: Home) -> Answer:
     """What ``GET /outbox`` tells."""
     from envelopes.envelope import HELP
-    from neighborhoods.peer_store import PeerBook
+    from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
     from rappd.federation.outbox_view import outbox_row
     from rappd.store.outbox_rows import OutboxRows
     from rappd.store.peer_rows import PeerRows
 
     async def look(store: Store) -> Answer:
-        book = PeerBook(PeerRows(store))
+        book = PeerStore(PeerRows(store))
         await book.load()
         rows = await OutboxRows(store).outgoing()
         return {"outbox": [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]}

@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import arrow, command, mark, print_json, say
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import arrow, command, print_json, print_out, status_mark
 from rappd.cli.formatting import sentence
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def rapps() -> None:
     """List, install and uninstall rapplications."""
 
@@ -26,7 +26,7 @@ def rapps() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """Those that are shipped and those that are installed."""
-    found = Daemon(Home.here()).get("/rapps")["rapps"]
+    found = ControlClient(Home.here()).get("/rapps")["rapps"]
     if as_json:
         print_json({"rapps": found})
         return
@@ -43,7 +43,7 @@ def list_(as_json: bool) -> None:
         marks=["good" if rapp["installed"] else None for rapp in found],
     )
     if not any(rapp["installed"] for rapp in found):
-        say(f"None is installed: {command('rappd rapps install RAPP')}")
+        print_out(f"None is installed: {command('rappd rapps install RAPP')}")
 
 
 @rapps.command()
@@ -52,7 +52,7 @@ def list_(as_json: bool) -> None:
 def install(rapp: str, as_json: bool) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
     name = str(Path(rapp).absolute()) if "/" in rapp or rapp.endswith(".zip") else rapp
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     found = daemon.post("/rapps/install", {"id": name})
     rows = daemon.get("/rapps")["rapps"]
     page = next((row["ui"] for row in rows if row["id"] == found["id"]), "") if found.get("ui") else ""
@@ -64,13 +64,13 @@ def install(rapp: str, as_json: bool) -> None:
 @_JSON
 def uninstall(rapp: str, as_json: bool) -> None:
     """Delete its files; what it remembered stays."""
-    _report(Daemon(Home.here()).post("/rapps/uninstall", {"id": rapp}), as_json)
+    _report(ControlClient(Home.here()).post("/rapps/uninstall", {"id": rapp}), as_json)
 
 
 def _report(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json({"rapp": found})
         return
-    say(f"{mark('good')} {found['message']}")
+    print_out(f"{status_mark('good')} {found['message']}")
     if found.get("ui"):
-        say(f"  {arrow()} {found['ui']}")
+        print_out(f"  {arrow()} {found['ui']}")

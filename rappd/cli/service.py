@@ -7,8 +7,8 @@ import sys
 import click
 
 from agents.runtime import programs
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import mark, print_json, say, tell
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import tilde
 from rappd.daemon.home import Home
 from rappd.daemon.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
@@ -19,7 +19,7 @@ _SECONDS = 120.0
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def service() -> None:
     """Keep it running after you log out."""
 
@@ -37,7 +37,7 @@ def install(only_print: bool, as_json: bool) -> None:
         if as_json:
             print_json({"service": {"file": str(path), "unit": text, "started": False}})
         else:
-            say(text.rstrip())
+            print_out(text.rstrip())
         return
     home.create()
     write_atomically(path, text.encode(), mode=0o644)
@@ -50,13 +50,15 @@ def install(only_print: bool, as_json: bool) -> None:
     if as_json:
         print_json({"service": {"file": str(path), "unit": text, "started": started}})
         return
-    say(f"{mark('good')} {tilde(path)}")
+    print_out(f"{status_mark('good')} {tilde(path)}")
     if not started:
-        tell("note", "systemd is not here; the unit is written but not started.", "rappd start --detach")
+        print_status(
+            "note", "systemd is not here; the unit is written but not started.", "rappd start --detach"
+        )
         return
-    say(f"{mark('good')} rappd runs, now and after each restart.")
+    print_out(f"{status_mark('good')} rappd runs, now and after each restart.")
     if not mac and not _linger():
-        tell("note", "It stops when you log out.", "sudo loginctl enable-linger $USER")
+        print_status("note", "It stops when you log out.", "sudo loginctl enable-linger $USER")
 
 
 @service.command()
@@ -75,9 +77,9 @@ def uninstall(as_json: bool) -> None:
     if as_json:
         print_json({"service": {"file": str(path), "removed": was}})
     elif was:
-        say(f"{mark('good')} {name} is gone. Your data stays.")
+        print_out(f"{status_mark('good')} {name} is gone. Your data stays.")
     else:
-        say(f"{mark('good')} No service is installed. Your data stays.")
+        print_out(f"{status_mark('good')} No service is installed. Your data stays.")
 
 
 def _linger() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rappd.daemon.home import Home
-from rappd.errors import NotFound
+from rappd.errors import NotFoundError
 from rappd.settings.load import Settings
 from twins.workspace.workspace import Workspace
 
@@ -49,7 +49,7 @@ def test_agent(home: Home, name: str, tell: Tell) -> list[dict[str, Any]]:
         agent = roster.named(name)
         files = [agent.file] if agent else [state.file for state in roster.states() if state.file.rel == name]
         if not files:
-            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+            raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         return await _tests(pools, files[0].rel, files[0].path, files[0].stamp)
 
     return _with_workers(home, test, tell, f"Testing {name}")

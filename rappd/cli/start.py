@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agents.runtime import programs
-from envelopes.problem import Problem
-from rappd.cli.console import tell
+from envelopes.problem import ReportableError
+from rappd.cli.console import print_status
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import show
-from rappd.control_client import Answered, Daemon
+from rappd.control_client import ControlClient, ErrorResponse
 from rappd.daemon.home import Home
-from rappd.errors import Conflict, RappdError
+from rappd.errors import ConflictError, RappdError
 from rappd.settings.load import Settings
 from rappd.settings.validation import doubts
 
 if TYPE_CHECKING:
-    from rappd.daemon.app import House
+    from rappd.daemon.app import Daemon
 
 _WAIT_SECONDS = 120.0
 
@@ -39,22 +39,22 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     home.create()
     if detach:
         _detach(home)
-        show(Daemon(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
+        show(ControlClient(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
         return
     from rappd.daemon import log, server
     from rappd.daemon.app import describe
 
     settings = Settings.load(home)
-    news = _News(quiet=quiet)
+    news = _ForegroundNotices(quiet=quiet)
     log.start(home.log, show=news)
     for doubt in () if quiet else doubts(settings):
-        tell("note", f"{doubt.what}; {doubt.force} counts", stream=sys.stderr)
+        print_status("note", f"{doubt.what}; {doubt.force} counts", stream=sys.stderr)
     if settings.on("door.open_surface") and not quiet:
-        tell(
+        print_status(
             "note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr
         )
 
-    def ready(house: House) -> None:
+    def ready(house: Daemon) -> None:
         if not quiet:
             show(describe(house), first=first, as_json=as_json, attached=True)
             news.begin()
@@ -62,7 +62,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     server.run(home, settings, on_ready=ready)
 
 
-class _News:
+class _ForegroundNotices:
     """What the terminal of an attached daemon is told: warnings, and what becomes of agent files.
 
     What the start finds is in the screen it ends with, and in the log.
@@ -83,18 +83,18 @@ class _News:
             return
         text = record.getMessage().split("\n", 1)[0]
         if not about_agents:
-            tell("note", text, stream=sys.stderr)
+            print_status("note", text, stream=sys.stderr)
         elif record.levelno >= logging.WARNING:
-            tell("bad", text, "fix and save; it reloads by itself", stream=sys.stderr)
+            print_status("bad", text, "fix and save; it reloads by itself", stream=sys.stderr)
         else:
-            tell("good", text, stream=sys.stderr)
+            print_status("good", text, stream=sys.stderr)
 
 
 def _detach(home: Home) -> None:
     """Starts the daemon in a session of its own and waits until it answers."""
-    client = Daemon(home, timeout=_WAIT_SECONDS)
+    client = ControlClient(home, timeout=_WAIT_SECONDS)
     if client.running():
-        raise Conflict("rappd already runs on this home.", do="rappd open")
+        raise ConflictError("rappd already runs on this home.", do="rappd open")
     with os.fdopen(os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         position = log.seek(0, os.SEEK_END)
         process = programs.start(
@@ -115,15 +115,15 @@ def _detach(home: Home) -> None:
     raise RappdError("rappd started but does not answer.", do="rappd logs")
 
 
-def _ready(client: Daemon) -> bool:
+def _ready(client: ControlClient) -> bool:
     try:
         client.get("/readyz")
-    except (Answered, RappdError):
+    except (ErrorResponse, RappdError):
         return False
     return True
 
 
-class _Ended(Problem):
+class _StartupFailedError(ReportableError):
     """The background process ended; it said why."""
 
     def __init__(self, said: dict[str, Any], exit_code: int) -> None:
@@ -140,7 +140,7 @@ class _Ended(Problem):
         return self._exit_code
 
 
-def _why_it_ended(home: Home, position: int, exit_code: int) -> Problem:
+def _why_it_ended(home: Home, position: int, exit_code: int) -> ReportableError:
     """What the background process said before it ended: an error object is its last line."""
     with home.log.open("rb") as log:
         log.seek(position)
@@ -151,5 +151,5 @@ def _why_it_ended(home: Home, position: int, exit_code: int) -> Problem:
         except ValueError:
             continue
         if isinstance(said, dict) and "error" in said:
-            return _Ended(said, exit_code)
+            return _StartupFailedError(said, exit_code)
     return RappdError("rappd ended at once.", do="rappd logs")

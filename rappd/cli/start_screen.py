@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import command, dim, mark, print_json, say, tame, tell, terminal_width
+from rappd.cli.console import (
+    command,
+    dim,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    terminal_width,
+)
 from rappd.cli.formatting import count, tilde
 from rappd.cli.tables import cells, middle
 
@@ -25,18 +34,18 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     else:
         _later_line(found)
     if problems := found["anchor"]["problems"]:
-        tell(
+        print_status(
             "bad",
             f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
         )
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
-        say(f"{mark('note')} {files}: {command('rappd agents list')}")
+        print_out(f"{status_mark('note')} {files}: {command('rappd agents list')}")
     local_models(found)
     _over_ssh(int(found["port"]), attached=attached)
     if not attached:
-        say(dim("Stop it: ") + command("rappd stop"))
+        print_out(dim("Stop it: ") + command("rappd stop"))
 
 
 def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
@@ -45,8 +54,8 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     hint = command("rappd config set provider.url URL") if no_model else ""
     ready = f"{found['agents']} ready"
     width = max(_VALUE_WIDTH, cells(thinks), cells(ready))
-    say(f"{mark('good')} {found['node']} is awake")
-    say()
+    print_out(f"{status_mark('good')} {found['node']} is awake")
+    print_out()
     _row("Talk", found["url"], f" or: {command('rappd chat')}", 0)
     _row("Thinking", thinks, hint, width)
     drop = "drop files into "
@@ -54,35 +63,35 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     _row("Agents", ready, f"{drop}{folder}", width)
     _row("Machines", *_machines(found["machines"]), width)
     _row("Data", tilde(found["home"]), "private", width)
-    say()
+    print_out()
     if attached:
-        say(f"Ctrl-C stops it. In the background: {command('rappd start --detach')}")
+        print_out(f"Ctrl-C stops it. In the background: {command('rappd start --detach')}")
 
 
 def _later_line(found: dict[str, Any]) -> None:
     """One line; the least needed words go from a narrow one."""
-    line = f"{mark('good')} {found['name']} is awake  {found['url']}"
+    line = f"{status_mark('good')} {found['name']} is awake  {found['url']}"
     peers = found["machines"]["peers"]
     told = [found["provider"], count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
     for more in told:
         if cells(f"{line}  {more}") > terminal_width():
             break
         line = f"{line}  {more}"
-    say(line)
+    print_out(line)
 
 
 def _row(label: str, value: str, hint: str, width: int) -> None:
     """One row of the start screen; a hint that does not fit stands below its value."""
     line = f"  {label:<{_VALUES - 2}}{value}"
     if not hint:
-        say(line)
+        print_out(line)
         return
     gap = " " * (max(0, width - cells(value)) + 2)
     if cells(f"{line}{gap}{hint}") <= terminal_width():
-        say(f"{line}{gap}{hint}")
+        print_out(f"{line}{gap}{hint}")
     else:
-        say(line)
-        say(f"{' ' * _VALUES}{hint.lstrip()}")
+        print_out(line)
+        print_out(f"{' ' * _VALUES}{hint.lstrip()}")
 
 
 def door(machines: dict[str, Any]) -> str:
@@ -106,20 +115,24 @@ def local_models(found: dict[str, Any]) -> None:
     """A line for the model server on this machine that waits for a yes, one for each that is an agent's."""
     local = found.get("local_models") or {}
     if offered := local.get("offered"):
-        server = f"{offered['where']} ({tame(offered['name'])}, {tame(offered['model'])})"
-        say(f"{mark('note')} A model server answers at {server}. Use it: {command('rappd models use local')}")
+        server = f"{offered['where']} ({strip_control(offered['name'])}, {strip_control(offered['model'])})"
+        print_out(
+            f"{status_mark('note')} A model server answers at {server}. Use it: {command('rappd models use local')}"
+        )
     for server in local.get("refused", ()):
-        say(f"{mark('bad')} {tame(server)} is an agent's process; it is not used: {command('rappd doctor')}")
+        print_out(
+            f"{status_mark('bad')} {strip_control(server)} is an agent's process; it is not used: {command('rappd doctor')}"
+        )
 
 
 def _over_ssh(port: int, *, attached: bool) -> None:
     way = way_over_ssh(port)
     if not way:
         return
-    say("You are here over SSH; the link opens on your own machine after:")
-    say(f"  {click.style(way, fg='cyan')}")
+    print_out("You are here over SSH; the link opens on your own machine after:")
+    print_out(f"  {click.style(way, fg='cyan')}")
     if attached:
-        say(f"It stops when SSH closes; to keep it: {command('rappd service install')}")
+        print_out(f"It stops when SSH closes; to keep it: {command('rappd service install')}")
 
 
 def way_over_ssh(port: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from rappd.cli.console import Verdict, dim, mark, plain, say, tame, terminal_width, utf8
+from rappd.cli.console import Verdict, dim, plain, print_out, status_mark, strip_control, terminal_width, utf8
 
 _GAP = 2
 _LEAST = 12
@@ -40,7 +40,7 @@ def table(
             for column, (cell, size) in enumerate(zip(line, widths, strict=False))
         ]
         text = (" " * _GAP).join(shown).rstrip()
-        say(dim(f"{lead}{text}") if number == 0 else f"{lead}{text}".rstrip())
+        print_out(dim(f"{lead}{text}") if number == 0 else f"{lead}{text}".rstrip())
 
 
 def fitted(natural: Sequence[int], width: int, *, shrink: int = 0, whole: Sequence[int] = ()) -> list[int]:
@@ -109,13 +109,13 @@ def _cell(sign: str) -> int:
 def _leads(marks: Sequence[Verdict | None] | None, count: int) -> list[str]:
     if marks is None:
         return [""] * count
-    shown = [mark(verdict) if verdict else "" for verdict in marks]
+    shown = [status_mark(verdict) if verdict else "" for verdict in marks]
     size = max([1, *map(cells, shown)]) + _GAP
     return [text + " " * (size - cells(text)) for text in ["", *shown]]
 
 
 def _one_line(cell: str) -> str:
-    return " ".join(plain(tame(cell), sys.stdout).split())
+    return " ".join(plain(strip_control(cell), sys.stdout).split())
 
 
 def _fit(cell: str, size: int, *, end: bool) -> str:

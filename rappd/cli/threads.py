@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.anchors import accept, verify, witness
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import dim, mark, note, print_json, say, tame, terminal_width, wrapped
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    dim,
+    print_err,
+    print_json,
+    print_out,
+    status_mark,
+    strip_control,
+    terminal_width,
+    wrapped,
+)
 from rappd.cli.formatting import ago
 from rappd.cli.tables import beginning, table
 from rappd.daemon.home import Home
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def threads() -> None:
     """What was said: list, show, export, verify, witness, accept."""
 
@@ -41,7 +50,7 @@ def list_(limit: int, as_json: bool) -> None:
         print_json({"threads": [thread_row(thread) for thread in found]})
         return
     if not found:
-        say("Nothing was said yet.")
+        print_out("Nothing was said yet.")
         return
     now = time.time()
     rows = [
@@ -61,14 +70,14 @@ def show(thread: str, as_json: bool) -> None:
     if as_json:
         print_json({"thread": thread_row(found), "events": [event_row(event) for event in events]})
         return
-    say(f"{found.id}  {dim(found.workspace)}")
+    print_out(f"{found.id}  {dim(found.workspace)}")
     day = ""
     for event in events:
         moment = time.localtime(event.at / 1e6)
         today = time.strftime("%d %b %Y", moment).lstrip("0")
         if today != day:
             day = today
-            say(dim(day))
+            print_out(dim(day))
         _show_event(event, time.strftime("%H:%M:%S", moment), found.workspace)
 
 
@@ -84,20 +93,22 @@ def _show_event(event: Event, at: str, workspace: str) -> None:
     match row["verb"]:
         case "HELP" if "agent" in data:
             arguments = " ".join(f"{key}={value}" for key, value in data.get("args", {}).items())
-            text = beginning(tame(f"{data['agent']} {arguments}".strip()), terminal_width() - len(lead))
-            say(dim(f"{lead}{text}"))
+            text = beginning(
+                strip_control(f"{data['agent']} {arguments}".strip()), terminal_width() - len(lead)
+            )
+            print_out(dim(f"{lead}{text}"))
         case "HELP" if "user_input" not in data:
             return
         case "HELP":
-            say(f"{lead}{wrapped(tame(str(data['user_input'])), len(lead))}")
+            print_out(f"{lead}{wrapped(strip_control(str(data['user_input'])), len(lead))}")
         case "DONE" if "result" in data:
-            result = " ".join(tame(str(data["result"])).split())
-            say(dim(f"{' ' * len(lead)}{beginning(result, terminal_width() - len(lead))}"))
+            result = " ".join(strip_control(str(data["result"])).split())
+            print_out(dim(f"{' ' * len(lead)}{beginning(result, terminal_width() - len(lead))}"))
         case "DONE":
-            say(f"{lead}{wrapped(tame(str(data.get('response', ''))), len(lead))}")
+            print_out(f"{lead}{wrapped(strip_control(str(data.get('response', ''))), len(lead))}")
         case _:
-            text = wrapped(tame(str(data.get("msg", ""))), len(lead) + 2)
-            say(f"{lead}{mark('bad')} {text}")
+            text = wrapped(strip_control(str(data.get("msg", ""))), len(lead) + 2)
+            print_out(f"{lead}{status_mark('bad')} {text}")
 
 
 def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
@@ -134,7 +145,7 @@ def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
-        note(f"{mark('good', sys.stderr)} {output}")
+        print_err(f"{status_mark('good', sys.stderr)} {output}")
 
 
 threads.add_command(verify)

@@ -9,13 +9,23 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import arrow, command, interactive, mark, note, print_json, say, tame, wrapped
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    arrow,
+    command,
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    status_mark,
+    strip_control,
+    wrapped,
+)
 from rappd.cli.formatting import ago
 from rappd.cli.tables import table
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Ambiguous, NeedsYes, NotFound
+from rappd.errors import AmbiguousError, ConfirmationNeededError, NotFoundError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
@@ -24,7 +34,7 @@ _DIGITS = 4
 Row = dict[str, Any]
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def token() -> None:
     """Let a program call this machine without being paired: issue, list, revoke."""
 
@@ -42,15 +52,15 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 
     HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
     """
-    found = Daemon(Home.here()).post("/tokens", {"name": name, "caps": list(caps), "days": days})
+    found = ControlClient(Home.here()).post("/tokens", {"name": name, "caps": list(caps), "days": days})
     if as_json:
         print_json(found)
         return
     row = found["token"]
-    what = f"{tame(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
-    note(f"{mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
-    note(wrapped("Shown this once; whoever has it may do that:", 0, stream=sys.stderr))
-    say(str(row["text"]))
+    what = f"{strip_control(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
+    print_err(f"{status_mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
+    print_err(wrapped("Shown this once; whoever has it may do that:", 0, stream=sys.stderr))
+    print_out(str(row["text"]))
 
 
 @token.command("list")
@@ -58,15 +68,15 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """What was issued, the latest first."""
     home = Home.here()
-    daemon = Daemon(home)
+    daemon = ControlClient(home)
     found = daemon.get("/tokens") if daemon.running() else _on_disk(home)
     if as_json:
         print_json(found)
         return
     rows = found["tokens"]
     if not rows:
-        say("Nothing was issued yet.")
-        say(f"  {arrow()} {command('rappd token issue NAME')}")
+        print_out("Nothing was issued yet.")
+        print_out(f"  {arrow()} {command('rappd token issue NAME')}")
         return
     now = time.time()
     lines = [[_short(row), row["name"], _may(row), _state(row, now), _used(row, now)] for row in rows]
@@ -79,19 +89,21 @@ def list_(as_json: bool) -> None:
 @_JSON
 def revoke(wanted: str, yes: bool, as_json: bool) -> int:
     """End an access at once, by its name or the beginning of its ID."""
-    daemon = Daemon(Home.here())
+    daemon = ControlClient(Home.here())
     row = _one(daemon.get("/tokens")["tokens"], wanted)
     if not yes:
         if as_json or not interactive():
-            raise NeedsYes(f"The access of {row['name']} would end; nothing was done.", do="Add --yes.")
-        if not click.confirm(f"End the access of {tame(row['name'])} ({_short(row)})?", err=True):
-            note("Nothing was done.")
-            return NeedsYes.exit_code
+            raise ConfirmationNeededError(
+                f"The access of {row['name']} would end; nothing was done.", do="Add --yes."
+            )
+        if not click.confirm(f"End the access of {strip_control(row['name'])} ({_short(row)})?", err=True):
+            print_err("Nothing was done.")
+            return ConfirmationNeededError.exit_code
     found = daemon.delete(f"/tokens/{quote(row['jti'], safe='')}")
     if as_json:
         print_json(found)
     else:
-        say(f"{mark('good')} {tame(row['name'])} may nothing here any more.")
+        print_out(f"{status_mark('good')} {strip_control(row['name'])} may nothing here any more.")
     return 0
 
 
@@ -101,10 +113,10 @@ def _one(rows: list[Row], wanted: str) -> Row:
     found = [row for row in rows if row["name"].casefold() == wanted.casefold()] or by_id
     found = [row for row in found if not row.get("revoked_at")] or found[:1]
     if not found:
-        raise NotFound(f'Nothing was issued for "{wanted[:60]}".', do="rappd token list")
+        raise NotFoundError(f'Nothing was issued for "{wanted[:60]}".', do="rappd token list")
     if len(found) > 1:
         some = ", ".join(_short(row) for row in found[:4])
-        raise Ambiguous(f'"{wanted[:60]}" has several: {some}.', do="Give the ID.")
+        raise AmbiguousError(f'"{wanted[:60]}" has several: {some}.', do="Give the ID.")
     return found[0]
 
 
@@ -119,7 +131,7 @@ def _short(row: Row) -> str:
 
 
 def _may(row: Row) -> str:
-    return tame(", ".join(row["caps"]))
+    return strip_control(", ".join(row["caps"]))
 
 
 def _state(row: Row, now: float) -> str:

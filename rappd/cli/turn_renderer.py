@@ -11,11 +11,11 @@ from rappd.cli.console import (
     advice,
     colours,
     dim,
-    mark,
-    note,
+    print_err,
+    print_out,
     runnable,
-    say,
-    tame,
+    status_mark,
+    strip_control,
     terminal_width,
     utf8,
     wrapped,
@@ -31,7 +31,7 @@ _MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^
 _TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
 
 
-class Spoken:
+class TurnRenderer:
     """One turn on the screen. ``label`` stands before the answer; without one it is printed bare."""
 
     def __init__(self, label: str) -> None:
@@ -64,13 +64,13 @@ class Spoken:
                 self._show_running()
             case "notice":
                 self._line.clear()
-                note(f"{mark('note', sys.stderr)} {advice(event['text'], 2, stream=sys.stderr)}")
+                print_err(f"{status_mark('note', sys.stderr)} {advice(event['text'], 2, stream=sys.stderr)}")
 
     def answer(self, text: str) -> None:
         """The whole answer, once it is known; what of it is on the screen is not repeated."""
         if not self._live:
             self._line.clear()
-            say(self._label + tame(runnable(text)).replace("\n", f"\n{self._indent}"))
+            print_out(self._label + strip_control(runnable(text)).replace("\n", f"\n{self._indent}"))
             return
         said = self._segment.strip()
         if said and text.strip().startswith(said):
@@ -100,7 +100,7 @@ class Spoken:
         edge = min(terminal_width(sys.stderr), EDGE)
         room = max(10, edge - cells(self._indent) - cells(time) - 2)
         shown = beginning(called, room)
-        note(dim(f"{self._indent}{shown}{' ' * (room - cells(shown))}  {time}"))
+        print_err(dim(f"{self._indent}{shown}{' ' * (room - cells(shown))}  {time}"))
 
     def _end_segment(self) -> None:
         self._print_blocks(rest=True)
@@ -116,15 +116,15 @@ class Spoken:
     def _print(self, block: str) -> None:
         self._line.clear()
         if not self._first:
-            say()
-        for line in _lines(tame(runnable(block)), cells(self._label)):
-            say(f"{self._label if self._first else self._indent}{line}")
+            print_out()
+        for line in _lines(strip_control(runnable(block)), cells(self._label)):
+            print_out(f"{self._label if self._first else self._indent}{line}")
             self._first = False
 
 
 def _call(event: dict[str, Any]) -> str:
     arguments = " ".join(f"{key}={value}" for key, value in event["args"].items())
-    return " ".join(tame(f"{event['name']} {arguments}").split())
+    return " ".join(strip_control(f"{event['name']} {arguments}").split())
 
 
 def _block_end(text: str) -> int:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import dim, mark, print_json, say, tame
+from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.twin_client import Answer, ask, path_of
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name")
@@ -110,9 +110,9 @@ def _tell(found: Answer, as_json: bool) -> int:
     buddy, done = found["buddy"], found["done"]
     if as_json:
         print_json({"twin": found})
-        return 0 if done else Conflict.exit_code
-    say(f"{mark('good' if done else 'note')} {tame(found['message'])}")
+        return 0 if done else ConflictError.exit_code
+    print_out(f"{status_mark('good' if done else 'note')} {strip_control(found['message'])}")
     if buddy["stage"] != "egg":
-        say(dim(f"  {buddy['stage']}, mood {buddy['mood']:g}, energy {buddy['energy']:g}, "
+        print_out(dim(f"  {buddy['stage']}, mood {buddy['mood']:g}, energy {buddy['energy']:g}, "
                 f"experience {buddy['xp']:g}"))  # fmt: skip
-    return 0 if done else Conflict.exit_code
+    return 0 if done else ConflictError.exit_code

@@ -8,18 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.console import arrow, command, dim, interactive, mark, note, print_json, say, tame
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.formatting import count, size
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.cli.twin_client import Answer, path_of
 from rappd.cli.twin_view import handle
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NeedsYes
+from rappd.errors import ConfirmationNeededError
 
 if TYPE_CHECKING:
-    from rappd.operations.checkpoints import CheckpointVerbs
+    from rappd.operations.checkpoints import CheckpointOperations
 
 _NAME = click.argument("name")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -34,7 +44,7 @@ _SHOWN = 3
 def checkpoint(name: str, text: str, as_json: bool) -> None:
     """Keep a twin as it is now, to go back to. It may be awake."""
     with progress() as line:
-        line(f"Packing {tame(name)}…")
+        line(f"Packing {strip_control(name)}…")
         found = _ask(
             lambda daemon: daemon.post(path_of(name, "checkpoints"), {"note": text}),
             lambda verbs: verbs.make(name, note=text),
@@ -44,8 +54,8 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
         print_json({"checkpoint": made})
         return
     what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {size(made['size'])}"
-    say(f"{mark('good')} {tame(found['name'])} is kept as it is now: {what}")
-    say(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
+    print_out(f"{status_mark('good')} {strip_control(found['name'])} is kept as it is now: {what}")
+    print_out(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
 
 
 @click.command()
@@ -64,8 +74,8 @@ def checkpoints(name: str, as_json: bool) -> None:
         ]
         table(["CHECKPOINT", "MADE", "RECORDS", "SIZE", "NOTE"], shown, shrink=4, prose=True, whole=(0,))
     else:
-        say(f"{tame(found['name'])} has no checkpoint yet.")
-        say(f"  {arrow()} {command(f'rappd twins checkpoint {_typed(found)}')}")
+        print_out(f"{strip_control(found['name'])} has no checkpoint yet.")
+        print_out(f"  {arrow()} {command(f'rappd twins checkpoint {_typed(found)}')}")
 
 
 @click.command()
@@ -81,19 +91,21 @@ def rollback(name: str, checkpoint: str, yes: bool, as_json: bool) -> int:
     record, too: its threads go on, though it may not remember.
     """
     with progress() as line:
-        line(f"Comparing {tame(name)}…")
+        line(f"Comparing {strip_control(name)}…")
         meant = _roll_back(name, checkpoint, confirm=False)
     if not meant["restored"] and not meant["removed"]:
         if as_json:
             print_json({"rollback": meant})
         else:
-            say(f"{mark('good')} {tame(meant['name'])} is as it was then already; nothing was touched.")
+            print_out(
+                f"{status_mark('good')} {strip_control(meant['name'])} is as it was then already; nothing was touched."
+            )
         return 0
     if not yes and not _agreed(meant, as_json):
-        note("Nothing was touched.")
-        return NeedsYes.exit_code
+        print_err("Nothing was touched.")
+        return ConfirmationNeededError.exit_code
     with progress() as line:
-        line(f"Bringing {tame(name)} back…")
+        line(f"Bringing {strip_control(name)} back…")
         found = _roll_back(
             meant["key"], meant["checkpoint"]["id"], confirm=True
         )  # the very one that was shown
@@ -101,12 +113,14 @@ def rollback(name: str, checkpoint: str, yes: bool, as_json: bool) -> int:
         print_json({"rollback": found})
         return 0
     changed = f"{count(len(found['restored']), 'file')} restored, {len(found['removed'])} removed"
-    say(f"{mark('good')} {tame(found['name'])} is as it was on {_when(found['checkpoint']['at'])}: {changed}")
+    print_out(
+        f"{status_mark('good')} {strip_control(found['name'])} is as it was on {_when(found['checkpoint']['at'])}: {changed}"
+    )
     if found["before"]:
         undo = f"rappd twins rollback {_typed(found)} {found['before']['id']}"
-        say(f"  {dim('to undo it:')} {command(undo)}")
+        print_out(f"  {dim('to undo it:')} {command(undo)}")
     for sentence in found["notes"]:
-        say(f"{mark('note')} {tame(sentence)}")
+        print_out(f"{status_mark('note')} {strip_control(sentence)}")
     return 0
 
 
@@ -122,26 +136,29 @@ def _roll_back(name: str, checkpoint: str, *, confirm: bool) -> Answer:
 
 
 def _agreed(meant: Answer, as_json: bool) -> bool:
-    """Shows what would change and asks. Raises ``NeedsYes`` where nobody can be asked."""
-    who, when = tame(meant["name"]), _when(meant["checkpoint"]["at"])
+    """Shows what would change and asks. Raises ``ConfirmationNeededError`` where nobody can be asked."""
+    who, when = strip_control(meant["name"]), _when(meant["checkpoint"]["at"])
     if as_json:
         print_json({"rollback": meant})
     else:
         for verb, paths in (("restore", meant["restored"]), ("remove", meant["removed"])):
             more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-            say(f"  {verb:<8}{len(paths):>5}  {dim(tame(', '.join(paths[:_SHOWN])) + more)}")
+            print_out(f"  {verb:<8}{len(paths):>5}  {dim(strip_control(', '.join(paths[:_SHOWN])) + more)}")
     if as_json or not interactive():
-        raise NeedsYes(f"{who} would be brought back to {when}; nothing was touched.", do="Add --yes.")
+        raise ConfirmationNeededError(
+            f"{who} would be brought back to {when}; nothing was touched.", do="Add --yes."
+        )
     question = f"Bring {who} back to {when}? What it is now is kept as a checkpoint."
     return click.confirm(question, default=False, err=True)
 
 
 def _ask(
-    with_daemon: Callable[[Daemon], Answer], on_disk: Callable[[CheckpointVerbs], Awaitable[Answer]]
+    with_daemon: Callable[[ControlClient], Answer],
+    on_disk: Callable[[CheckpointOperations], Awaitable[Answer]],
 ) -> Answer:
     """Of the daemon where one runs, else on disk, in this process."""
     home = Home.here()
-    daemon = Daemon(home, timeout=_SECONDS)
+    daemon = ControlClient(home, timeout=_SECONDS)
     if daemon.running():
         return with_daemon(daemon)
     import asyncio
@@ -149,22 +166,22 @@ def _ask(
     return asyncio.run(_on_disk(home, on_disk))
 
 
-async def _on_disk(home: Home, on_disk: Callable[[CheckpointVerbs], Awaitable[Answer]]) -> Answer:
+async def _on_disk(home: Home, on_disk: Callable[[CheckpointOperations], Awaitable[Answer]]) -> Answer:
     from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
-    from rappd.operations.checkpoints import CheckpointVerbs
-    from rappd.operations.twin_supervisor import Asleep
+    from rappd.operations.checkpoints import CheckpointOperations
+    from rappd.operations.twin_supervisor import OfflineTwinSupervisor
     from rappd.settings.load import Settings
-    from rappd.tenants.autostart import Wakes
+    from rappd.tenants.autostart import AutostartRegistry
 
     home.create()
     settings = Settings.load(home)
-    verbs = CheckpointVerbs(
+    verbs = CheckpointOperations(
         home,
         workspace_of(home, settings),
         home.identity(),
         machine=machine_name(settings.text("name")),
-        living=Asleep(Wakes(home)),
+        living=OfflineTwinSupervisor(AutostartRegistry(home)),
     )
     return await on_disk(verbs)
 

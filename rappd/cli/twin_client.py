@@ -7,24 +7,24 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rappd.cli.console import mark, note, tame
-from rappd.control_client import Daemon
+from rappd.cli.console import print_err, status_mark, strip_control
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
-    from rappd.operations.twins import TwinVerbs
+    from rappd.operations.twins import TwinOperations
 
 _SECONDS = 600.0  # a twin may be large, and be copied whole
 
 Answer = dict[str, Any]
-WithDaemon = Callable[[Daemon], Answer]
-OnDisk = Callable[["TwinVerbs"], Awaitable[Answer]]
+WithDaemon = Callable[[ControlClient], Answer]
+OnDisk = Callable[["TwinOperations"], Awaitable[Answer]]
 
 
 def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
     """The answer of the one or the other."""
     home = Home.here()
-    daemon = Daemon(home, timeout=_SECONDS)
+    daemon = ControlClient(home, timeout=_SECONDS)
     if daemon.running():
         return with_daemon(daemon)
     import asyncio
@@ -40,11 +40,11 @@ def path_of(name: str, verb: str = "") -> str:
 
 async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.daemon.home import machine_name
-    from rappd.operations.twin_supervisor import Asleep
-    from rappd.operations.twins import TwinVerbs
+    from rappd.operations.twin_supervisor import OfflineTwinSupervisor
+    from rappd.operations.twins import TwinOperations
     from rappd.settings.load import Settings
     from rappd.store.reading import Reader
-    from rappd.tenants.autostart import Wakes
+    from rappd.tenants.autostart import AutostartRegistry
     from twins.installer.quarantine import QuarantineList
     from twins.workspace.layout import TwinLayout
 
@@ -54,9 +54,9 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
 
     home.create()
     places = TwinLayout(home.root)
-    verbs = TwinVerbs(
+    verbs = TwinOperations(
         places,
-        Asleep(Wakes(home)),
+        OfflineTwinSupervisor(AutostartRegistry(home)),
         held=QuarantineList(home.held, home.root),
         owner=machine_name(Settings.load(home).text("name")),
         last_talks=last_talks,
@@ -66,11 +66,11 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     return await on_disk(verbs)
 
 
-async def _empty_trash(verbs: TwinVerbs) -> None:
+async def _empty_trash(verbs: TwinOperations) -> None:
     """What a start of the daemon would do, so that nobody has to start it to see a twin again."""
     from twins.lifecycle.trash import told
 
     await verbs.lifecycle.recover()
     done = await verbs.lifecycle.migrate()
     for sentence in told({**done, "left": []}):  # what stays would be told with every command
-        note(f"{mark('note', sys.stderr)} {tame(sentence)}")
+        print_err(f"{status_mark('note', sys.stderr)} {strip_control(sentence)}")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.console import print_json, say, tame
+from rappd.cli.console import print_json, print_out, strip_control
 from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.cli.twin_view import show_done, show_history
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 
 
 @click.command()
@@ -25,7 +25,9 @@ from rappd.errors import Mistyped, NotFound
 def soul(name: str, file: str, reason: str, history: bool, number: int | None, as_json: bool) -> None:
     """Print a twin's soul, or change it. The next turn goes by the new one."""
     if bool(file) + history + (number is not None) > 1:
-        raise Mistyped("Only one of --edit, --history and --restore goes at a time.", do="Take one of them.")
+        raise UsageProblemError(
+            "Only one of --edit, --history and --restore goes at a time.", do="Take one of them."
+        )
     if file:
         show_done(_edit(name, text_of(file), reason), as_json)
     elif number is not None:
@@ -37,7 +39,7 @@ def soul(name: str, file: str, reason: str, history: bool, number: int | None, a
         elif history:
             show_history(found["name"], found["history"])
         elif sys.stdout.isatty():
-            say(tame(found["soul"]).rstrip("\n"))
+            print_out(strip_control(found["soul"]).rstrip("\n"))
         else:
             sys.stdout.buffer.write(found["soul"].encode())  # the file as it is, to be edited and given back
             sys.stdout.buffer.flush()
@@ -58,7 +60,7 @@ def _restore(name: str, number: int) -> Answer:
 
 
 def text_of(file: str) -> str:
-    """The text of a file, or of stdin. Raises ``NotFound``, ``BadFileError``."""
+    """The text of a file, or of stdin. Raises ``NotFoundError``, ``BadFileError``."""
     from twins.errors import BadFileError
 
     if file == "-":
@@ -67,7 +69,7 @@ def text_of(file: str) -> str:
         try:
             content = Path(file).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-            raise NotFound(f'No file "{file}".', do="- reads it from stdin") from error
+            raise NotFoundError(f'No file "{file}".', do="- reads it from stdin") from error
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -7,11 +7,22 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import arrow, command, dim, interactive, mark, note, print_json, say, tame, tell
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.formatting import count
 from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.cli.twin_view import handle, show_chosen
-from rappd.errors import Mistyped, NeedsYes
+from rappd.errors import ConfirmationNeededError, UsageProblemError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -35,7 +46,9 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
     stopped_for_days=N, exclude_kinds=KIND,KIND.
     """
     if bool(name) == bool(clauses):
-        raise Mistyped("Say one NAME, or --filter.", do="rappd twins archive --filter stopped_for_days=30")
+        raise UsageProblemError(
+            "Say one NAME, or --filter.", do="rappd twins archive --filter stopped_for_days=30"
+        )
     if name:
         found = ask(
             lambda daemon: daemon.post(path_of(name, "archive"), {"reason": reason}),
@@ -92,14 +105,14 @@ def _purge(name: str, reason: str, *, confirm: bool) -> Answer:
 
 
 def _agreed(meant: Answer, action: str, as_json: bool) -> bool:
-    """Shows whom the verb means and asks. Raises ``NeedsYes`` where nobody can be asked."""
+    """Shows whom the verb means and asks. Raises ``ConfirmationNeededError`` where nobody can be asked."""
     rows = meant[f"would_{action}"]
     if as_json:
         print_json({action: meant})
     else:
         show_chosen(rows)
     if as_json or not interactive():
-        raise NeedsYes(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
+        raise ConfirmationNeededError(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
     more = (
         " All it had is deleted, its checkpoints too; an egg of it hatches in another home, never again in this one."
         if action == "purge"
@@ -114,10 +127,10 @@ def _nothing_done(meant: Answer, action: str, as_json: bool) -> int:
     if as_json:
         print_json({action: meant})
     elif none_fits:
-        say("No twin fits; nothing was archived.")
+        print_out("No twin fits; nothing was archived.")
     else:
-        note("Nothing was done.")
-    return 0 if none_fits else NeedsYes.exit_code
+        print_err("Nothing was done.")
+    return 0 if none_fits else ConfirmationNeededError.exit_code
 
 
 def _told(found: Answer, action: str, as_json: bool) -> int:
@@ -133,16 +146,16 @@ def _told(found: Answer, action: str, as_json: bool) -> int:
             "unarchive": (f"{is_} back, asleep.", f"rappd twins boot {typed}"),
             "purge": (f"{is_} purged; a tombstone stays.", ""),
         }[action]
-        say(f"{mark('good')} {_whom(done)} {what}")
+        print_out(f"{status_mark('good')} {_whom(done)} {what}")
         if then:
-            say(f"  {dim('to bring it back:') if action == 'archive' else arrow()} {command(then)}")
+            print_out(f"  {dim('to bring it back:') if action == 'archive' else arrow()} {command(then)}")
     if not as_json:
         for one in errors:
-            tell("bad", f"{one['name']}: {one['error']}", stream=sys.stderr)
+            print_status("bad", f"{one['name']}: {one['error']}", stream=sys.stderr)
     if not errors:
         return 0
     return _PARTLY if done else 1
 
 
 def _whom(rows: list[dict[str, Any]]) -> str:
-    return tame(str(rows[0]["name"])) if len(rows) == 1 else count(len(rows), "twin")
+    return strip_control(str(rows[0]["name"])) if len(rows) == 1 else count(len(rows), "twin")

@@ -14,11 +14,11 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    mark,
     print_json,
-    say,
-    tame,
-    tell,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
     terminal_width,
     utf8,
     wrapped,
@@ -50,19 +50,19 @@ def show_twins(found: Row) -> None:
         ]
         table(["TWIN", "KIND", "STATE", "PORT", "MEMORIES", "LAST TALK"], shown)
     elif not found["unreadable"]:
-        say("No twin lives here yet.")
-        say(f"  {arrow()} {command('rappd twins new NAME')}")
+        print_out("No twin lives here yet.")
+        print_out(f"  {arrow()} {command('rappd twins new NAME')}")
     if rows and found["unreadable"]:
-        say()
+        print_out()
     for one in found["unreadable"]:
         what = f"{tilde(one['folder'])} cannot be read: {one['problem']}"
-        tell("bad", what, "look at the folder; all others are listed")
+        print_status("bad", what, "look at the folder; all others are listed")
 
 
 def show_archived(rows: Sequence[Row]) -> None:
     """Those set aside, the longest first."""
     if not rows:
-        say("No twin is archived.")
+        print_out("No twin is archived.")
         return
     shown = [
         [name, row["kind"], _since(row["archived_at"]), _bytes(row), row.get("archived_reason", "")]
@@ -75,7 +75,7 @@ def show_archived(rows: Sequence[Row]) -> None:
 def show_purged(rows: Sequence[Row]) -> None:
     """Those that are gone, the oldest first."""
     if not rows:
-        say("No twin was purged.")
+        print_out("No twin was purged.")
         return
     shown = [
         [name, str(row.get("kind", "")), _since(row.get("purged_at")), str(row.get("purged_reason", ""))]
@@ -98,8 +98,8 @@ def show_one(twin: Row) -> None:
     state = f"awake on port {twin['port']}" if twin["port"] else twin["state"]
     talked = "never" if twin["last_talk"] is None else ago(time.time() - twin["last_talk"])
     lives = f", {count(twin['incarnations'], 'upgrade')} since" if twin["incarnations"] else ""
-    say(f"{tame(twin['name'])}  {dim(tame(twin['kind']) + ', ' + state)}")
-    say()
+    print_out(f"{strip_control(twin['name'])}  {dim(strip_control(twin['kind']) + ', ' + state)}")
+    print_out()
     for label, value in (
         ("Rappid", twin["rappid"]),
         ("Born", f"{_day(twin['born_at'])}{lives}"),
@@ -114,7 +114,7 @@ def show_one(twin: Row) -> None:
         ("Folder", tilde(twin["path"])),
     ):
         if value:
-            say(f"  {label:<10}{wrapped(tame(str(value)), 12)}")
+            print_out(f"  {label:<10}{wrapped(strip_control(str(value)), 12)}")
 
 
 def _life(buddy: Row | None) -> str:
@@ -127,7 +127,7 @@ def _life(buddy: Row | None) -> str:
 def show_history(name: str, history: Sequence[Row]) -> None:
     """The souls before the one in force."""
     if not history:
-        say(f"{tame(name)} has had one soul only.")
+        print_out(f"{strip_control(name)} has had one soul only.")
         return
     rows = [[str(kept["number"]), _when(kept["at"]), kept["reason"]] for kept in history]
     table(["SOUL", "REPLACED", "REASON"], rows, shrink=2, prose=True, whole=(0, 1))
@@ -136,18 +136,18 @@ def show_history(name: str, history: Sequence[Row]) -> None:
 def show_tree(rows: Sequence[Row]) -> None:
     """Families, each from its root down; ``rows`` in preorder with their ``depth``."""
     if not rows:
-        say("No twin lives here yet.")
+        print_out("No twin lives here yet.")
         return
     width = terminal_width()
     names = _told_apart(rows, "key")
     lines = []
     for branch, name, row in zip(_branches([row["depth"] for row in rows]), names, rows, strict=True):
         start = _branch_end(branch, width // 2)
-        lines.append((f"{start}{middle(tame(name), max(12, width - cells(start)))}", _standing(row)))
+        lines.append((f"{start}{middle(strip_control(name), max(12, width - cells(start)))}", _standing(row)))
     column = min(max(cells(left) for left, _ in lines) + 2, width * 3 // 5)
     for left, right in lines:
         gap = " " * max(2, column - cells(left))
-        say(f"{left}{gap}{dim(right)}" if cells(f"{left}{gap}{right}") <= width else left)
+        print_out(f"{left}{gap}{dim(right)}" if cells(f"{left}{gap}{right}") <= width else left)
 
 
 def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
@@ -155,10 +155,10 @@ def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
     if as_json:
         print_json({"twin": found})
         return
-    say(f"{mark('good')} {tame(found['message'])}")
+    print_out(f"{status_mark('good')} {strip_control(found['message'])}")
     if then:
         typed = found["key"][:12] if found.get("namesakes") else handle(found["name"], found["key"])
-        say(f"  {arrow()} {command(f'{then} {typed}')}")
+        print_out(f"  {arrow()} {command(f'{then} {typed}')}")
 
 
 def handle(name: str, key: str) -> str:
@@ -170,7 +170,7 @@ def _standing(row: Row) -> str:
     """ "personal", "personal, archived", "purged", "elsewhere"."""
     state = "" if row["state"] == "active" else row["state"]
     looped = "descends from itself" if row["looped"] else ""
-    return ", ".join(tame(word) for word in (row["kind"], state, looped) if word)
+    return ", ".join(strip_control(word) for word in (row["kind"], state, looped) if word)
 
 
 def _branches(depths: Sequence[int]) -> list[str]:
@@ -219,7 +219,7 @@ def _start(key: str, neighbours: Iterable[str]) -> str:
 def _notes(rows: Sequence[Row]) -> None:
     for row in rows:
         if row.get("note"):
-            tell("note", f"{tame(str(row.get('name') or row['hash'][:16]))}: {row['note']}")
+            print_status("note", f"{strip_control(str(row.get('name') or row['hash'][:16]))}: {row['note']}")
 
 
 def _bytes(row: Row) -> str:

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.chat import Partner, talk, talks
-from rappd.cli.command_group import Verbs
-from rappd.cli.console import dim, print_json, say, tame
+from rappd.cli.chat import ChatTarget, talk, talks
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import dim, print_json, print_out, strip_control
 from rappd.cli.progress import progress
 from rappd.cli.twin_buddies import BUDDY_VERBS
 from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
@@ -25,9 +25,9 @@ from rappd.cli.twin_view import (
     show_tree,
     show_twins,
 )
-from rappd.control_client import Daemon
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name")
@@ -35,7 +35,7 @@ _NAME = click.argument("name")
 _LEFT_SHOWN = 10
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SuggestingGroup)
 def twins() -> None:
     """Whoever lives here: talk, boot, fork, archive.
 
@@ -99,18 +99,18 @@ def new(name: str, kind: str, soul_file: str, as_json: bool) -> None:
 @talks
 def chat(name: str, **given: Any) -> None:
     """Talk to a twin. Without TEXT, a conversation."""
-    daemon = Daemon(Home.here(), timeout=600)
+    daemon = ControlClient(Home.here(), timeout=600)
     twin = daemon.get(path_of(name))["twin"]
     typed = handle(twin["name"], twin["key"])
     if twin["state"] == "archived":
-        raise Conflict(f"{twin['name']} is archived.", do=f"rappd twins unarchive {typed}")
+        raise ConflictError(f"{twin['name']} is archived.", do=f"rappd twins unarchive {typed}")
     path = f"/twins/{quote(twin['key'])}"
 
     def agents() -> list[str]:
         cards = [card for file in daemon.get(f"{path}/agents")["files"] for card in file["cards"]]
         return sorted(card["name"] for card in cards if card["name"] and not card["shadowed_by"])
 
-    partner = Partner(twin["name"], path, f"rappd twins chat {typed}", agents)
+    partner = ChatTarget(twin["name"], path, f"rappd twins chat {typed}", agents)
     talk(daemon, partner, daemon.get("/operator/status"), **given)
 
 
@@ -119,7 +119,7 @@ def chat(name: str, **given: Any) -> None:
 @_JSON
 def boot(name: str, as_json: bool) -> None:
     """Wake a twin on a port of its own. It wakes with every start, until it is stopped."""
-    show_done(Daemon(Home.here()).post(path_of(name, "boot")), as_json)
+    show_done(ControlClient(Home.here()).post(path_of(name, "boot")), as_json)
 
 
 @twins.command()
@@ -161,9 +161,9 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
         return
     left = [one for one in found["left"] if one["why"] != "its own"]  # the fork has such papers of its own
     for one in left[:_LEFT_SHOWN]:
-        say(dim(f"  left behind: {tame(one['path'])}, {one['why']}"))
+        print_out(dim(f"  left behind: {strip_control(one['path'])}, {one['why']}"))
     if len(left) > _LEFT_SHOWN:
-        say(dim(f"  and {len(left) - _LEFT_SHOWN} more"))
+        print_out(dim(f"  and {len(left) - _LEFT_SHOWN} more"))
 
 
 @twins.command()

@@ -26,7 +26,7 @@ _KEEP_WAITING = 500
 _LOOK_SECONDS = 1.0
 
 
-class Activity:
+class ActivityFeed:
     """Hands news to listeners; one that reads too slowly loses the oldest, nobody else waits."""
 
     def __init__(self) -> None:

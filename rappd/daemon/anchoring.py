@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.store.anchor import Anchorer, AnchorReport
 from rappd.store.anchor_file import AnchorFile
 from rappd.store.changes import Change
@@ -88,7 +88,7 @@ class Anchoring:
         try:
             await self._store.flush()
             await self._store.counts()  # returns once the tables have what was acknowledged
-        except Problem as problem:
+        except ReportableError as problem:
             log.warning("no anchor was signed: %s", problem)
             return False
         return True
@@ -109,7 +109,7 @@ class Anchoring:
     async def _work(self, work: Callable[[], AnchorReport | None]) -> bool:
         try:
             report = await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except Problem as problem:
+        except ReportableError as problem:
             self._signed_at = time.monotonic()  # tries again later
             self.trouble = f"anchors cannot be written: {problem}"
             log.error("%s", self.trouble)

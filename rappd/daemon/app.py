@@ -14,30 +14,30 @@ from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import Problem
-from rappd.daemon.activity_feed import Activity
+from envelopes.problem import ReportableError
+from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home, machine_name
 from rappd.daemon.local_models import WorkerServerCheck, describe_local, local_urls, offered_server
 from rappd.daemon.operator_sessions import OperatorSessions
-from rappd.daemon.pending_notices import Unheard
+from rappd.daemon.pending_notices import PendingNotices
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.upgrade import settle_in
 from rappd.dispatch.context import Caller
-from rappd.dispatch.dispatcher import Gate
-from rappd.dispatch.turn_stream import LiveTurns
-from rappd.errors import NotFound, Refused
-from rappd.federation.peer_tools import Reaching
-from rappd.federation.service import Machines
-from rappd.operations.calls import CallVerbs
-from rappd.operations.checkpoints import CheckpointVerbs
-from rappd.operations.daemon_eggs import LivingEggs
-from rappd.operations.egg_transfer import EggPassing
-from rappd.operations.eggs import EggVerbs
-from rappd.operations.legacy import LegacyVerbs
-from rappd.operations.peers import PeerVerbs
-from rappd.operations.twin_host_api import TwinRequests
-from rappd.operations.twins import TwinVerbs
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.turn_stream import TurnStreams
+from rappd.errors import NotFoundError, RefusedError
+from rappd.federation.peer_tools import PeerToolGateway
+from rappd.federation.service import FederationService
+from rappd.operations.calls import CallOperations
+from rappd.operations.checkpoints import CheckpointOperations
+from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.egg_transfer import EggTransferOperations
+from rappd.operations.eggs import EggOperations
+from rappd.operations.legacy import LegacyOperations
+from rappd.operations.peers import PeerOperations
+from rappd.operations.twin_host_api import TwinHostApi
+from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
 from rappd.store.reading import Reader
@@ -57,7 +57,7 @@ _FIRST_LOOK_SECONDS = 0.5
 """The start waits so long, and no longer, to tell of a model server on this machine."""
 
 
-class House:
+class Daemon:
     """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
 
     def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
@@ -68,10 +68,10 @@ class House:
         self.started_at = time.time()
         self.port = settings.number("port")
         self.name = machine_name(settings.text("name"))
-        self.gate = Gate(store)
-        self.live = LiveTurns()
-        self.unheard = Unheard()
-        self.activity = Activity()
+        self.gate = Dispatcher(store)
+        self.live = TurnStreams()
+        self.unheard = PendingNotices()
+        self.activity = ActivityFeed()
         self.gate.watch(self.activity.saw)
         self.operators = OperatorSessions(home.secret("operator.key"))
         self.failed_authentication = RateLimit(30, 60)
@@ -91,34 +91,34 @@ class House:
         )
         workspace.create()
         self.held = QuarantineList(home.held, home.root)
-        self.reaching: Reaching | None = None  # until there is a host to reach out from
+        self.reaching: PeerToolGateway | None = None  # until there is a host to reach out from
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
-        verbs = EggVerbs(home, workspace, identity, machine=self.name, conversations=conversations)
-        self.eggs = LivingEggs(verbs, self.tenants, store, self._look_at_host)
-        self.twins = TwinVerbs(
+        verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
+        self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
+        self.twins = TwinOperations(
             self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
         )
-        self.checkpoints = CheckpointVerbs(
+        self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
-        self._requests = TwinRequests(self.tenants.places, self.twins, self.checkpoints, self.tenants)
+        self._requests = TwinHostApi(self.tenants.places, self.twins, self.checkpoints, self.tenants)
         self.anchoring = Anchoring(home.database, identity, store)
-        self.machines = Machines(
+        self.machines = FederationService(
             home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
         )
         self.activity.machines = self.machines.looks
-        self.peers = PeerVerbs(self.machines)
-        self.calls = CallVerbs(self.machines)
-        self.passing = self.machines.eggs = EggPassing(self.machines, self.eggs)
-        self.legacy = LegacyVerbs(lambda: self.settings, self.set)
-        self.reaching = self.host.others = Reaching(self.machines, self.calls)
+        self.peers = PeerOperations(self.machines)
+        self.calls = CallOperations(self.machines)
+        self.passing = self.machines.eggs = EggTransferOperations(self.machines, self.eggs)
+        self.legacy = LegacyOperations(lambda: self.settings, self.set)
+        self.reaching = self.host.others = PeerToolGateway(self.machines, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
         self.gate.watch(self._heard)
 
     @classmethod
-    async def open(cls, home: Home, settings: Settings) -> House:
+    async def open(cls, home: Home, settings: Settings) -> Daemon:
         """Opens the store and everything above it; the doors come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
         house = cls(home, settings, home.identity(), store)
@@ -180,7 +180,7 @@ class House:
             return await self.twins.buddies.perform(verb, arguments)
         if kind == "eggs":
             return await self.eggs.perform(verb, arguments)
-        raise NotFound(f'There is no operation "{operation[:40]}".')
+        raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the house closes; a failure is logged."""
@@ -213,7 +213,7 @@ class House:
     async def use_local_server(self, server: str = "") -> str:
         """Takes the model server that was found on this machine, as its owner said; returns its label.
 
-        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``Conflict``.
+        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``ConflictError``.
         """
         label = await offered_server(self.thinking, server)
         await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
@@ -266,7 +266,7 @@ class House:
         asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
         reply = await self.gate.turn(asked, Caller("brainstem"), session="asked by the brainstem")
         if reply.verb == ERROR:
-            raise Refused(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
+            raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
         return {"twin": tenant.title, "response": reply.data.get("response", "")}
 
     def _settle_in(self) -> None:
@@ -276,11 +276,11 @@ class House:
             settle_in(
                 self.home.root, self.host.workspace, machine=self.name, lay_egg=verbs.lay_egg_before_bond
             )
-        except Problem as problem:  # a damaged rappid.json must not keep the owner out
+        except ReportableError as problem:  # a damaged rappid.json must not keep the owner out
             log.error("%s %s", problem, problem.do)
         try:  # before anybody talks: else what is said first would stand beside what was said elsewhere
             verbs.importer.deliver_waiting(failed=log.error)
-        except Problem as problem:
+        except ReportableError as problem:
             log.error("%s %s", problem, problem.do)
 
     async def _wake_twins(self) -> None:
@@ -320,7 +320,7 @@ class House:
         logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)
 
 
-def describe(house: House) -> dict[str, Any]:
+def describe(house: Daemon) -> dict[str, Any]:
     """What the start screen and ``rappd status`` tell, as one object."""
     thinking = house.thinking.describe()
     return {
@@ -342,7 +342,7 @@ def describe(house: House) -> dict[str, Any]:
     }
 
 
-def _machines(house: House) -> dict[str, Any]:
+def _machines(house: Daemon) -> dict[str, Any]:
     """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
     machines = house.machines
     announced = house.settings.on("peers.nearby")

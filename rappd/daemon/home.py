@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envelopes.identity.keys import IdentityKey
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from twins.workspace.workspace import write_atomically
 
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
@@ -112,21 +112,21 @@ class Home:
             write_atomically(path, os.urandom(32))
         return path.read_bytes()
 
-    def hold(self) -> HeldHome:
-        """Claims this home for one daemon. Raises ``Conflict`` when another has it."""
+    def hold(self) -> LockedHome:
+        """Claims this home for one daemon. Raises ``ConflictError`` when another has it."""
         handle = os.open(self.process_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(handle, 200, 0).decode(errors="replace").split() or ["?"]
             os.close(handle)
-            raise Conflict(
+            raise ConflictError(
                 f"rappd already runs on this home (process {holder[0]}).", do="rappd open"
             ) from error
-        return HeldHome(handle)
+        return LockedHome(handle)
 
 
-class HeldHome:
+class LockedHome:
     """The claim on a home; it ends with the process or with ``release``."""
 
     def __init__(self, handle: int) -> None:

@@ -13,7 +13,7 @@ from agents.workers.process_tree import is_worker_process
 from agents.workers.syscalls import LINUX
 from agents.workers.tcp_owners import worker_serves
 from rappd.daemon.ports import holder
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from rappd.settings.load import LAST_PORT, Settings
 
 log = logging.getLogger(__name__)
@@ -67,17 +67,17 @@ def describe_local(thinking: ProviderSelector) -> dict[str, Any]:
 
 
 async def offered_server(thinking: ProviderSelector, server: str) -> str:
-    """The label of the server that is offered now, looked for again. Raises ``Conflict`` when it is not
+    """The label of the server that is offered now, looked for again. Raises ``ConflictError`` when it is not
     ``server``; any other text than "" names the server that the owner saw."""
     await thinking.look()
     offered = thinking.offered
     if offered is None:
         refused = thinking.refused
         if refused:
-            raise Conflict(f"{refused[0]} is an agent's process, and never used.", do="rappd logs")
-        raise Conflict("No model server waits for a yes on this machine.", do="rappd models list")
+            raise ConflictError(f"{refused[0]} is an agent's process, and never used.", do="rappd logs")
+        raise ConflictError("No model server waits for a yes on this machine.", do="rappd models list")
     if server and server != offered.label:
-        raise Conflict(f"Another model server answers now: {offered.label}.", do="rappd models list")
+        raise ConflictError(f"Another model server answers now: {offered.label}.", do="rappd models list")
     return offered.label
 
 

@@ -12,10 +12,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from rappd.daemon.app import House
+    from rappd.daemon.app import Daemon
 
 
-def expose(house: House) -> tuple[bytes, str]:
+def expose(house: Daemon) -> tuple[bytes, str]:
     """(text, content type) of every metric."""
     registry = CollectorRegistry()
     registry.register(_Collector(house))
@@ -23,7 +23,7 @@ def expose(house: House) -> tuple[bytes, str]:
 
 
 class _Collector(Collector):
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Daemon) -> None:
         self._house = house
 
     def collect(self) -> Iterable[Metric]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 _MOST = 20
 
 
-class Unheard:
+class PendingNotices:
     """Sentences for the operator's next turn, whoever he talks with; each is told once."""
 
     def __init__(self) -> None:
@@ -29,6 +29,6 @@ class Unheard:
 def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
     """(what happened, what to do) when a twin's ``what``, put off until it had answered, failed."""
     told = f"{what[:1].upper()}{what[1:]} was not done after {name} had answered"
-    if isinstance(error, Problem):
+    if isinstance(error, ReportableError):
         return f"{told}: {error}", error.do
     return f"{told}; the log says why.", "rappd logs"

@@ -18,7 +18,7 @@ _ASIDE = range(20_000, 32_000)
 """Below the ports that systems lend to connections: those are taken and given back at any moment."""
 
 
-class Holder(msgspec.Struct, frozen=True):
+class PortHolder(msgspec.Struct, frozen=True):
     """The process that listens on a port; ``pid`` 0 and name "another program" when it hides."""
 
     name: str
@@ -45,14 +45,14 @@ def aside(count: int) -> list[int]:
     return list(itertools.islice(filter(is_free, some), count))
 
 
-def holder(port: int) -> Holder:
+def holder(port: int) -> PortHolder:
     """Who listens on ``port``, as far as this account may see."""
     if Path("/proc/net/tcp").exists():
         inodes = _listening(port)
         for entry in Path("/proc").iterdir() if inodes else ():
             if entry.name.isdecimal() and _holds(entry, inodes) and (name := _name(entry)):
-                return Holder(name, int(entry.name))
-        return Holder("another program", 0)
+                return PortHolder(name, int(entry.name))
+        return PortHolder("another program", 0)
     return _by_lsof(port)
 
 
@@ -124,10 +124,10 @@ def _script(words: list[str]) -> str:
     return Path(words[0]).name if words and not words[0].startswith("-") else ""
 
 
-def _by_lsof(port: int) -> Holder:
+def _by_lsof(port: int) -> PortHolder:
     try:
         said = programs.run(["lsof", "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]).text.splitlines()
     except OSError:
-        return Holder("another program", 0)
+        return PortHolder("another program", 0)
     found = {line[0]: line[1:] for line in reversed(said) if line}
-    return Holder(found.get("c", "another program"), int(found.get("p", "0")))
+    return PortHolder(found.get("c", "another program"), int(found.get("p", "0")))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class TooMany(Problem):
+class RateLimitedError(ReportableError):
     """Asked too often."""
 
     code = "too_many"
@@ -23,13 +23,13 @@ class RateLimit:
         self._tries: dict[str, list[float]] = {}
 
     def take(self, key: str = "") -> None:
-        """Counts one try. Raises ``TooMany`` when the key has used its share."""
+        """Counts one try. Raises ``RateLimitedError`` when the key has used its share."""
         now = time.monotonic()
         tries = [at for at in self._tries.get(key, ()) if now - at < self._seconds]
         if len(tries) >= self._count:
             wait = int(self._seconds - (now - tries[0])) + 1
             self._tries[key] = tries
-            raise TooMany("That was tried too often.", do=f"Wait {wait} s.")
+            raise RateLimitedError("That was tried too often.", do=f"Wait {wait} s.")
         tries.append(now)
         self._tries[key] = tries
         if len(self._tries) > 1000:

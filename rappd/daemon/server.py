@@ -14,7 +14,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from agents.workers.privileges import protect_daemon
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
 from rappd.doors.legacy import LegacyDoor
@@ -23,16 +23,16 @@ from rappd.doors.loopback.lane import ChatSite
 from rappd.doors.peers_door import PeersDoor
 from rappd.doors.request_timeout import TimedRunner
 from rappd.doors.twin_door import TwinDoors
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from rappd.settings.load import Settings
 
-OnReady = Callable[[House], None]
+OnReady = Callable[[Daemon], None]
 
 _COLLECT_AFTER = (20_000, 20, 20)
 """What a turn makes is freed by counting; looking for circles after every 700 objects cost a turn 6 %."""
 
 
-class PortTaken(Conflict):
+class PortTakenError(ConflictError):
     """Another program listens on the port."""
 
     code = "port_taken"
@@ -45,7 +45,7 @@ class PortTaken(Conflict):
 
 
 def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
-    """Serves until SIGTERM or Ctrl-C. Raises ``Conflict`` when the home or the port is taken."""
+    """Serves until SIGTERM or Ctrl-C. Raises ``ConflictError`` when the home or the port is taken."""
     with suppress(ImportError):
         import uvloop
 
@@ -61,7 +61,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         port = settings.number("port")
         sockets = _listen(port)
         port = sockets[0].getsockname()[1]
-        house = await House.open(home, settings)
+        house = await Daemon.open(home, settings)
         house.listen_on(port)
         runner = await _open_doors(house, sockets)
         house.tenants.doors = twin_doors = TwinDoors(house)
@@ -119,8 +119,8 @@ def _listen(port: int) -> list[socket.socket]:
             for other in sockets:
                 other.close()
             if error.errno == errno.EADDRINUSE:
-                raise PortTaken(port) from error
-            raise Conflict(
+                raise PortTakenError(port) from error
+            raise ConflictError(
                 f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start"
             ) from error
         listener.setblocking(False)
@@ -129,7 +129,7 @@ def _listen(port: int) -> list[socket.socket]:
     return sockets
 
 
-async def _open_doors(house: House, sockets: list[socket.socket]) -> TimedRunner:
+async def _open_doors(house: Daemon, sockets: list[socket.socket]) -> TimedRunner:
     runner = TimedRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:

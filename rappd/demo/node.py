@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from agents.runtime import programs
-from rappd.control_client import Daemon, Gone
+from rappd.control_client import ConnectionLostError, ControlClient
 from rappd.daemon.home import Home
 from rappd.daemon.ports import aside
 from rappd.demo.interrupts import Interrupts
-from rappd.errors import NotRunning, RappdError
+from rappd.errors import NotRunningError, RappdError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 _ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV")
 
 
-class DemoMachine:
+class DemoNode:
     """Started, killed and started again; speaks through its own control socket, as the command line does."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.home = Home(folder / name)
-        self.daemon = Daemon(self.home)
+        self.daemon = ControlClient(self.home)
         self._door = aside(1)[0]
         self._said = folder / f"{name}.txt"
         self._process: programs.RunningProgram | None = None
@@ -96,7 +96,7 @@ class DemoMachine:
             raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
         try:
             door = self.daemon.get("/peers")["door"]
-        except (NotRunning, Gone):
+        except (NotRunningError, ConnectionLostError):
             return False
         if door["open"]:
             self._door = door["port"]  # another one, if that was taken meanwhile
@@ -104,7 +104,7 @@ class DemoMachine:
 
 
 @contextmanager
-def awake(machines: Sequence[DemoMachine], interrupts: Interrupts) -> Iterator[None]:
+def awake(machines: Sequence[DemoNode], interrupts: Interrupts) -> Iterator[None]:
     """They run as long as the block lasts, and none afterwards, whatever ended it.
 
     Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
@@ -124,7 +124,7 @@ def awake(machines: Sequence[DemoMachine], interrupts: Interrupts) -> Iterator[N
             machine.kill()
 
 
-def _ask_to_stop(machines: Sequence[DemoMachine], interrupts: Interrupts) -> None:
+def _ask_to_stop(machines: Sequence[DemoNode], interrupts: Interrupts) -> None:
     for machine in machines:
         machine.ask_to_stop()
     until = time.monotonic() + STOP_SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.node import DemoMachine, awake
+from rappd.demo.node import DemoNode, awake
 from rappd.errors import RappdError
 
 CALLS = 6
@@ -61,7 +61,7 @@ class RainGaugeAgent(BasicAgent):
 
 def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     """Plays it in ``folder`` and returns what was counted. Raises ``RappdError``; nothing is left running."""
-    desk, pi, shed = machines = [DemoMachine(folder, name) for name in ("desk", "pi", "shed")]
+    desk, pi, shed = machines = [DemoNode(folder, name) for name in ("desk", "pi", "shed")]
     pi.write_agent("thermometer_agent.py", _THERMOMETER)
     shed.write_agent("rain_gauge_agent.py", _GAUGE)
     started = time.monotonic()
@@ -77,7 +77,7 @@ def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     return {"found": found, "calls": calls, "seconds": round(time.monotonic() - started, 1)}
 
 
-def _find_each_other(desk: DemoMachine, say: Say) -> bool:
+def _find_each_other(desk: DemoNode, say: Say) -> bool:
     """Whether they heard each other; where nothing can be announced, the rest of the story goes on."""
     try:
         desk.wait_for(lambda: _found(desk) >= {"pi", "shed"}, FIND_SECONDS, "to find the others")
@@ -88,7 +88,7 @@ def _find_each_other(desk: DemoMachine, say: Say) -> bool:
     return True
 
 
-def _pull_the_plug(desk: DemoMachine, shed: DemoMachine, say: Say, interrupts: Interrupts) -> dict[str, Any]:
+def _pull_the_plug(desk: DemoNode, shed: DemoNode, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     days = [f"day {number}" for number in range(1, CALLS + 1)]
     first = _ask_gauge(desk, days[0])
     shed.kill()
@@ -109,25 +109,25 @@ def _pull_the_plug(desk: DemoMachine, shed: DemoMachine, say: Say, interrupts: I
     return {"asked": len(ids), "done": done, "cut_off": cut, "waited": len(waiting)}
 
 
-def _pair(one: DemoMachine, other: DemoMachine) -> None:
+def _pair(one: DemoNode, other: DemoNode) -> None:
     for here, there in ((one, other), (other, one)):
         fingerprint = there.daemon.get("/peers")["self"]["fingerprint"]
         asked = {"peer": there.door, "fingerprint": fingerprint, "whose": "mine"}
         here.daemon.post("/pairings", asked)
 
 
-def _found(machine: DemoMachine) -> set[str]:
+def _found(machine: DemoNode) -> set[str]:
     return {row["name"] for row in machine.daemon.get("/peers")["peers"] if not row["paired"]}
 
 
-def _ask_gauge(desk: DemoMachine, day: str) -> dict[str, Any]:
+def _ask_gauge(desk: DemoNode, day: str) -> dict[str, Any]:
     """One call that waits so briefly that it is accepted, or queued, and not done."""
     asked = {"peer": "shed", "agent": "RainGauge", "args": {"day": day}, "wait": 0.2}
     call: dict[str, Any] = desk.daemon.post("/call", asked)["call"]
     return call
 
 
-def _ended(desk: DemoMachine, ids: list[str]) -> dict[str, dict[str, Any]] | None:
+def _ended(desk: DemoNode, ids: list[str]) -> dict[str, dict[str, Any]] | None:
     rows = {row["id"]: row for row in desk.daemon.get("/outbox")["outbox"] if row["id"] in ids}
     over = {ident: row for ident, row in rows.items() if row["state"] in ("done", "failed", "expired")}
     return over if len(over) == len(ids) else None

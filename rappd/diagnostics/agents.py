@@ -16,7 +16,7 @@ from agents.workers import landlock
 from rappd.cli.formatting import count, tilde
 from rappd.cli.standalone import workspace_of
 from rappd.daemon.local_models import local_urls
-from rappd.diagnostics.finding import Finding, Visit
+from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.settings.load import Settings
 from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.workspace_variables import env_file_state
@@ -26,7 +26,7 @@ from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
 
 
-def check_agents(visit: Visit) -> Iterator[Finding]:
+def check_agents(visit: CheckContext) -> Iterator[Finding]:
     """Reads the files without running them; a daemon that is awake knows more."""
     if visit.health:
         faults = visit.health["quarantined"]
@@ -56,7 +56,7 @@ def check_agents(visit: Visit) -> Iterator[Finding]:
         yield Finding("Agents", "good", what)
 
 
-def check_variables(visit: Visit) -> Iterator[Finding]:
+def check_variables(visit: CheckContext) -> Iterator[Finding]:
     """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
     home = visit.home
     held = QuarantineList(home.held, home.root)
@@ -80,7 +80,7 @@ def check_variables(visit: Visit) -> Iterator[Finding]:
             yield Finding("Variables", "note", what, f"remove it from {tilde(workspace.env_file)}")
 
 
-def check_thinking(visit: Visit) -> Iterator[Finding]:
+def check_thinking(visit: CheckContext) -> Iterator[Finding]:
     settings, home = visit.settings, visit.home
     for server in visit.status.get("local_models", {}).get("refused", ()):
         what = f"{server} is an agent's process that poses as a model server; it is not used"
@@ -136,7 +136,7 @@ def _local_model(settings: Settings) -> Finding | None:
     return Finding("Thinking", "note", what, "rappd start, then rappd models use local")
 
 
-def check_sandbox(visit: Visit) -> Iterator[Finding]:
+def check_sandbox(visit: CheckContext) -> Iterator[Finding]:
     kind = ""
     if visit.status:
         kind = str(visit.status["sandbox"]["kind"])
@@ -155,7 +155,7 @@ def check_sandbox(visit: Visit) -> Iterator[Finding]:
         yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
 
 
-def check_programs(visit: Visit) -> Iterator[Finding]:
+def check_programs(visit: CheckContext) -> Iterator[Finding]:
     """Programs of the owner's that the daemon would use if agents could not replace them."""
     unused = list(filter(None, map(programs.why_not_used, ("gh", "uv"))))
     for why in unused:

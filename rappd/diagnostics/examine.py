@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.daemon.home import Home
 from rappd.diagnostics.agents import (
     check_agents,
@@ -13,7 +13,7 @@ from rappd.diagnostics.agents import (
     check_thinking,
     check_variables,
 )
-from rappd.diagnostics.finding import Finding, Visit
+from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.diagnostics.home import (
     check_data,
     check_key,
@@ -31,13 +31,13 @@ def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) 
 
     ``looking_at`` is told each subject before it is looked at.
     """
-    visit = Visit(home)
+    visit = CheckContext(home)
     found: list[Finding] = []
     for about, check_it in _CHECKS:
         looking_at(about)
         try:
             found.extend(check_it(visit))
-        except Problem as problem:
+        except ReportableError as problem:
             found.append(Finding(about, "bad", str(problem).rstrip("."), problem.do))
         except OSError as error:
             what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(
@@ -47,7 +47,7 @@ def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) 
     return found
 
 
-_CHECKS: tuple[tuple[str, Callable[[Visit], Iterator[Finding]]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Data", check_data),
     ("Settings", check_settings),
     ("Links", check_links),

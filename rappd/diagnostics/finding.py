@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rappd.control_client import Answered, Daemon
+from rappd.control_client import ControlClient, ErrorResponse
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotRunning, RappdError
+from rappd.errors import NotRunningError, RappdError, UsageProblemError
 from rappd.settings.load import Settings
 
 _ANSWER_SECONDS = 5.0
@@ -27,27 +27,27 @@ class Finding:
         return {"about": self.about, "verdict": self.verdict, "what": self.what, "do": self.do}
 
 
-class Visit:
+class CheckContext:
     """The facts that checks share: the home, its settings, and what a daemon says if one answers."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.trouble: Mistyped | None = None
+        self.trouble: UsageProblemError | None = None
         try:
             self.settings = Settings.load(home)
-        except Mistyped as problem:
+        except UsageProblemError as problem:
             self.settings, self.trouble = Settings.without_files(), problem
-        self.awake = Daemon(home).running()
+        self.awake = ControlClient(home).running()
         self.health: dict[str, Any] = {}
         self.status: dict[str, Any] = {}
         self.peers: dict[str, Any] = {}
         self.silence = ""
         if self.awake:
             try:
-                daemon = Daemon(home, timeout=_ANSWER_SECONDS)
+                daemon = ControlClient(home, timeout=_ANSWER_SECONDS)
                 self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
                 self.peers = daemon.get("/peers")
-            except NotRunning:
+            except NotRunningError:
                 self.awake = False
-            except (Answered, RappdError) as problem:
+            except (ErrorResponse, RappdError) as problem:
                 self.silence = str(problem).rstrip(".")

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.cli.formatting import count, size, tilde
 from rappd.daemon.ports import another, holder, is_free
-from rappd.diagnostics.finding import Finding, Visit
+from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.settings.load import unknown_names
 from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
@@ -27,7 +27,7 @@ _ENOUGH_BYTES = 500_000_000
 _FROM_BACKUP = "stop rappd and put rappd.db back from a backup"
 
 
-def check_data(visit: Visit) -> Iterator[Finding]:
+def check_data(visit: CheckContext) -> Iterator[Finding]:
     home = visit.home
     if not home.root.exists():
         yield Finding("Data", "note", f"{tilde(home.root)} does not exist yet", "rappd start")
@@ -47,7 +47,7 @@ def check_data(visit: Visit) -> Iterator[Finding]:
         yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
 
 
-def check_settings(visit: Visit) -> Iterator[Finding]:
+def check_settings(visit: CheckContext) -> Iterator[Finding]:
     home = visit.home
     if visit.trouble is not None:
         raise visit.trouble
@@ -64,7 +64,7 @@ def check_settings(visit: Visit) -> Iterator[Finding]:
         yield Finding("Settings", "good", tilde(home.config) if home.config.exists() else "defaults")
 
 
-def check_links(visit: Visit) -> Iterator[Finding]:
+def check_links(visit: CheckContext) -> Iterator[Finding]:
     """Links that an earlier version followed."""
     settings = visit.settings
     soul, agents = settings.text("soul_path"), settings.text("agents_path")
@@ -73,7 +73,7 @@ def check_links(visit: Visit) -> Iterator[Finding]:
         yield Finding("Links", "note", link.text, link.do)
 
 
-def check_port(visit: Visit) -> Iterator[Finding]:
+def check_port(visit: CheckContext) -> Iterator[Finding]:
     port = visit.settings.number("port")
     if visit.silence:
         yield Finding("Daemon", "bad", visit.silence, "`rappd stop`, then `rappd start`")
@@ -85,16 +85,16 @@ def check_port(visit: Visit) -> Iterator[Finding]:
         yield Finding(f"Port {port}", "bad", f"held by {holder(port)}", f"PORT={another(port)} rappd start")
 
 
-def check_key(visit: Visit) -> Iterator[Finding]:
+def check_key(visit: CheckContext) -> Iterator[Finding]:
     if not (visit.home.keys / "identity.pem").exists():
         return
     try:
         yield Finding("Key", "good", f"this machine is {visit.home.identity().fingerprint[:4]}")
-    except (ValueError, Problem):
+    except (ValueError, ReportableError):
         yield Finding("Key", "bad", "keys/identity.pem is damaged", "put it back from a backup")
 
 
-def check_store(visit: Visit) -> Iterator[Finding]:
+def check_store(visit: CheckContext) -> Iterator[Finding]:
     path = visit.home.database
     if not path.exists():
         return
@@ -120,7 +120,7 @@ def check_store(visit: Visit) -> Iterator[Finding]:
         yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
 
 
-def _anchor_problems(visit: Visit, db: sqlite3.Connection) -> list[str]:
+def _anchor_problems(visit: CheckContext, db: sqlite3.Connection) -> list[str]:
     """Contradictions between the event log and its newest anchor; a daemon that is awake knows more."""
     if visit.status:
         return list(visit.status["anchor"]["problems"])
@@ -129,11 +129,11 @@ def _anchor_problems(visit: Visit, db: sqlite3.Connection) -> list[str]:
     try:
         with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:
             return check_anchor(db, file, visit.home.identity().public).problems
-    except Problem as problem:
+    except ReportableError as problem:
         return [str(problem).rstrip(".")]
 
 
-def check_python(visit: Visit) -> Iterator[Finding]:
+def check_python(visit: CheckContext) -> Iterator[Finding]:
     yield Finding("Python", "good", ".".join(map(str, sys.version_info[:3])))
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from rappd.cli.formatting import count
 from rappd.cli.peer_view import trouble_of, way_out
 from rappd.daemon.ports import another, holder, is_free
-from rappd.diagnostics.finding import Finding, Visit
+from rappd.diagnostics.finding import CheckContext, Finding
 
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 
 
-def check_door(visit: Visit) -> Iterator[Finding]:
+def check_door(visit: CheckContext) -> Iterator[Finding]:
     """The door for other machines; a taken port never stops a start."""
     wanted = visit.settings.number("peers.port")
     open_at = visit.status.get("machines", {}).get("port", 0)
@@ -34,7 +34,7 @@ def check_door(visit: Visit) -> Iterator[Finding]:
         yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
 
 
-def check_nearby(visit: Visit) -> Iterator[Finding]:
+def check_nearby(visit: CheckContext) -> Iterator[Finding]:
     from neighborhoods.discovery.interfaces import interfaces, multicast_trouble
 
     settings = visit.settings
@@ -73,7 +73,7 @@ def _vpn_in_between(found: Sequence[tuple[str, Sequence[str]]]) -> str:
     return (taken or (private if len(private) == len(found) else []) or [""])[0]
 
 
-def check_peers(visit: Visit) -> Iterator[Finding]:
+def check_peers(visit: CheckContext) -> Iterator[Finding]:
     """Peers that answer and are not talked to, and strangers who go by a peer's name."""
     rows = [row for row in visit.peers.get("peers", ()) if not row["legacy"]]
     paired = [row for row in rows if row["paired"]]

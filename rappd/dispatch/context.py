@@ -21,7 +21,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
     fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
-    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``Problem``.
+    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``ReportableError``.
     """
 
     door: str
@@ -35,7 +35,7 @@ class Caller(msgspec.Struct, frozen=True):
         return self.caps is None or covers(self.caps, capability)
 
 
-class Passage(msgspec.Struct):
+class RequestContext(msgspec.Struct):
     """One record on its way through: who called, on which thread, and who listens for progress.
 
     ``usage`` is what its agents' own model calls came to, once there was one.
@@ -53,8 +53,8 @@ class Passage(msgspec.Struct):
         self.usage.add(completion)
 
 
-Handler = Callable[[Passage], Awaitable[dict[str, Any]]]
-"""Performs a HELP and returns the DONE's data; raises ``Problem`` to refuse."""
+Handler = Callable[[RequestContext], Awaitable[dict[str, Any]]]
+"""Performs a HELP and returns the DONE's data; raises ``ReportableError`` to refuse."""
 
 Repeatable = Callable[[Envelope], bool]
 """Whether a HELP that was cut off may be begun a second time."""

@@ -17,10 +17,10 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, new_session, thread_id
-from envelopes.problem import Problem
-from rappd.dispatch.context import Caller, Emit, Handler, Passage, Repeatable
+from envelopes.problem import ReportableError
+from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from rappd.store.changes import Taking
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
@@ -34,7 +34,7 @@ TellEarly = Callable[[Envelope, asyncio.Future[Any]], None]
 """(a recorded DONE, what is done once that is on the disk, or raises ``StoreError``)"""
 
 
-class Gate:
+class Dispatcher:
     """Routes records to handlers and writes both sides down."""
 
     def __init__(self, store: Store) -> None:
@@ -93,7 +93,7 @@ class Gate:
         try:
             reply = await self._perform(envelope, caller, session, fresh, True, emit)
         except BaseException as error:
-            future.set_exception(error if isinstance(error, Exception) else Cancelled())
+            future.set_exception(error if isinstance(error, Exception) else RequestCancelledError())
             future.exception()  # nobody may be waiting
             raise
         else:
@@ -102,7 +102,7 @@ class Gate:
         finally:
             del self._turns[key]
 
-    def ask(self, outer: Passage, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+    def ask(self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
         """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or
         ``stopped`` must follow."""
         thread = outer.envelope.extensions[THREAD]
@@ -111,12 +111,12 @@ class Gate:
         self.calls += 1
         return request
 
-    def answer(self, outer: Passage, request: Envelope, verb: str, data: dict[str, Any]) -> None:
+    def answer(self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]) -> None:
         """Writes down what ``request`` came to. Who it is from is the gate's to say."""
         self.calls_failed += verb == ERROR
         self._write(request.reply(verb, data), outer.workspace)
 
-    def stopped(self, outer: Passage, request: Envelope) -> None:
+    def stopped(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
@@ -184,7 +184,7 @@ class Gate:
             reply = envelope.refusal(499, "Stopped.", "stopped")
         else:
             try:
-                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+                reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
                 if self.closing:
                     raise
@@ -275,7 +275,7 @@ class Gate:
         self._write(envelope, workspace)
         with self._store.gathering.turn():
             try:
-                reply = await self._answer(Passage(envelope, caller, workspace, emit), handler)
+                reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
                 self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
                 raise
@@ -286,15 +286,15 @@ class Gate:
     def _routed(self, recipient: str) -> tuple[str, Handler, Repeatable]:
         routed = self._handlers.get(recipient)
         if routed is None:  # between its door and here
-            raise Conflict("It was stopped before it could answer.", do="Ask again.")
+            raise ConflictError("It was stopped before it could answer.", do="Ask again.")
         return routed
 
-    async def _answer(self, passage: Passage, handler: Handler) -> Envelope:
+    async def _answer(self, passage: RequestContext, handler: Handler) -> Envelope:
         """What a HELP comes to; only cancellation passes through."""
         envelope = passage.envelope
         try:
             return envelope.reply(DONE, await handler(passage))
-        except Problem as problem:
+        except ReportableError as problem:
             self.refused += 1
             reply = envelope.refusal(problem.status, str(problem), problem.code)
             if problem.do:
@@ -316,7 +316,7 @@ class Gate:
             watcher(envelope, workspace)
 
 
-class Cancelled(Problem):
+class RequestCancelledError(ReportableError):
     """The turn was stopped by whoever started it."""
 
     code = "stopped"

@@ -9,7 +9,7 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ERROR, HELP, PEER_THREAD, THREAD, Envelope, thread_id
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 from rappd.store.records import Record, ThreadInfo
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
 
 
 def record_of(envelope: Envelope, *, answers: bool) -> Record:
-    """The row of an envelope that is on a thread. Raises ``Malformed`` for data that is no JSON."""
+    """The row of an envelope that is on a thread. Raises ``MalformedError`` for data that is no JSON."""
     if envelope.verb == HELP and "conversation_history" in envelope.data:
         envelope = _without_history(envelope)
     return Record(
@@ -60,7 +60,7 @@ def recordable(reply: Envelope) -> tuple[Envelope, Record]:
     """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
     try:
         return reply, record_of(reply, answers=True)
-    except Malformed as problem:
+    except MalformedError as problem:
         log.error("an answer cannot be written down: %s", problem)
         refused = Envelope(
             reply.id,

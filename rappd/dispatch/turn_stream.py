@@ -14,7 +14,7 @@ KEEP_TURNS = 200
 KEEP_EVENTS = 20_000
 
 
-class LiveTurn:
+class TurnStream:
     """The numbered events of one turn. Event ids start at 1."""
 
     def __init__(self) -> None:
@@ -53,17 +53,19 @@ class LiveTurn:
             self._changed.set()
 
 
-class LiveTurns:
+class TurnStreams:
     """Turns by (caller, turn id). Finished ones stay for a while, so that a reload can catch up."""
 
     def __init__(self) -> None:
-        self._turns: dict[tuple[str, str], LiveTurn] = {}
+        self._turns: dict[tuple[str, str], TurnStream] = {}
 
-    def get(self, caller: str, turn_id: str) -> LiveTurn | None:
+    def get(self, caller: str, turn_id: str) -> TurnStream | None:
         """The turn of that id, running or lately finished."""
         return self._turns.get((caller, turn_id))
 
-    def start(self, caller: str, turn_id: str, live: LiveTurn, work: Coroutine[Any, Any, None]) -> LiveTurn:
+    def start(
+        self, caller: str, turn_id: str, live: TurnStream, work: Coroutine[Any, Any, None]
+    ) -> TurnStream:
         """Runs ``work`` on its own task, so that it outlives the connection that asked for it."""
         self._forget_old()
         self._turns[(caller, turn_id)] = live

@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 
 from envelopes.envelope import Envelope
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 JSON = "application/json"
 
@@ -18,7 +18,7 @@ def ok(body: dict[str, Any], status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=JSON)
 
 
-def problem(found: Problem) -> web.Response:
+def problem(found: ReportableError) -> web.Response:
     """A refusal in the one error shape."""
     return ok(found.as_json(), found.status)
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 
-HOUSE = web.AppKey("house", House)
+HOUSE = web.AppKey("house", Daemon)

@@ -19,15 +19,15 @@ from aiohttp.typedefs import Handler
 
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_session
-from envelopes.problem import Problem
-from rappd.daemon.app import House
+from envelopes.problem import ReportableError
+from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
 from rappd.doors.answer import JSON, ok, plain, problem, refusal
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.request_timeout import TimedRunner
-from rappd.errors import Conflict, Refused
+from rappd.errors import ConflictError, RefusedError
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)
@@ -47,20 +47,20 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class LegacyDoor:
     """Opens and closes with its settings: ``legacy.addresses``, ``legacy.scopes``."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Daemon) -> None:
         self._house = house
         self._runner: web.AppRunner | None = None
         self.listening: list[str] = []
 
     def check(self, allowed: Iterable[str]) -> None:
-        """Raises ``Refused`` for what is no address of another machine."""
+        """Raises ``RefusedError`` for what is no address of another machine."""
         for text in allowed:
             network(text)
 
     async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
         """Listens at ``own`` addresses for callers from ``allowed`` ones; what was open is closed first.
 
-        Raises ``Conflict`` where it cannot listen, ``Refused`` for a bad address; then what was open stays.
+        Raises ``ConflictError`` where it cannot listen, ``RefusedError`` for a bad address; then what was open stays.
         """
         networks = tuple(network(text) for text in allowed)
         await self.close()
@@ -87,19 +87,21 @@ class LegacyDoor:
 
 
 def network(text: str) -> Network:
-    """An address, or a network as ``192.168.1.0/24``. Raises ``Refused`` for none, and for half the world."""
+    """An address, or a network as ``192.168.1.0/24``. Raises ``RefusedError`` for none, and for half the world."""
     try:
         found = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:
-        raise Refused(f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20") from error
+        raise RefusedError(
+            f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20"
+        ) from error
     if found.is_loopback or found.is_multicast or found.is_unspecified:
-        raise Refused(f"{text} is not the address of another machine.", do="List single machines.")
+        raise RefusedError(f"{text} is not the address of another machine.", do="List single machines.")
     if found.prefixlen < _WIDEST[found.version]:
-        raise Refused(f"{text} is too many machines at once.", do="List single machines.")
+        raise RefusedError(f"{text} is too many machines at once.", do="List single machines.")
     return found
 
 
-def _build(house: House, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
+def _build(house: Daemon, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
     app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
     app[HOUSE] = house
     app[_ALLOWED], app[_CAPS] = allowed, caps
@@ -115,7 +117,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         _admit(request)
         return await handler(request)
-    except Problem as found:
+    except ReportableError as found:
         return problem(found)
     except web.HTTPException as found:
         return plain(found.status, found.reason, "refused")
@@ -134,9 +136,9 @@ async def _say_less(request: web.Request, response: web.StreamResponse) -> None:
 def _admit(request: web.Request) -> None:
     remote = _remote(request)
     if remote is None or not any(remote in one for one in request.app[_ALLOWED]):
-        raise Refused("Not allowed.")
+        raise RefusedError("Not allowed.")
     if request.headers.get("Origin") is not None or request.headers.get("Sec-Fetch-Site") is not None:
-        raise Refused("Web pages may not use this door.")
+        raise RefusedError("Web pages may not use this door.")
     request.app[_LIMIT].take(str(remote))
 
 
@@ -157,7 +159,7 @@ async def _chat(request: web.Request) -> web.Response:
     claimed, asked.user_guid = asked.user_guid, f"legacy {_remote(request)}"  # whom they speak for is a claim
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{house.host.name}"):
-        raise Refused("Not allowed.", do="Ask the owner of this machine.")
+        raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
     reply = await house.gate.turn(request_envelope(asked, recipient=house.host.id), who, session=session)
     if reply.verb == ERROR:
         return refusal(reply)
@@ -172,17 +174,17 @@ async def _health(request: web.Request) -> web.Response:
 
 
 def _listeners(own: Iterable[str]) -> list[socket.socket]:
-    """A socket at each address, or none. Raises ``Conflict``."""
+    """A socket at each address, or none. Raises ``ConflictError``."""
     sockets: list[socket.socket] = []
     try:
         for address in own:
             sockets.append(_listen(address))  # noqa: PERF401 - those before one that fails are closed
-    except Conflict:
+    except ConflictError:
         for listener in sockets:
             listener.close()
         raise
     if not sockets:
-        raise Conflict("This machine has no network address to listen at.", do="rappd doctor")
+        raise ConflictError("This machine has no network address to listen at.", do="rappd doctor")
     return sockets
 
 
@@ -196,7 +198,7 @@ def _listen(address: str) -> socket.socket:
     except OSError as error:
         listener.close()
         taken = error.errno == errno.EADDRINUSE
-        raise Conflict(
+        raise ConflictError(
             f"Port {PORT} at {address} {'is taken' if taken else 'cannot be used'}.", do="rappd doctor"
         ) from error
     listener.setblocking(False)

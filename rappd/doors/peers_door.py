@@ -8,7 +8,7 @@ import socket
 
 from aiohttp import web
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ _FURTHER = 100
 class PeersDoor:
     """A taken port never stops a start: a free one is used, and announced."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Daemon) -> None:
         self._house = house
         self._runner: web.AppRunner | None = None
 

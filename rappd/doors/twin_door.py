@@ -7,11 +7,11 @@ import socket
 
 from aiohttp import web
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.doors.loopback import app as loopback
 from rappd.doors.loopback.lane import ChatSite
 from rappd.doors.request_timeout import TimedRunner
-from rappd.errors import Conflict
+from rappd.errors import ConflictError
 from rappd.tenants.tenant import Tenant
 
 PORTS = range(7081, 7200)
@@ -20,14 +20,14 @@ PORTS = range(7081, 7200)
 class TwinDoors:
     """Opens and closes twins' ports for the house."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Daemon) -> None:
         self._house = house
         self._runners: dict[str, web.AppRunner] = {}
         self._listeners: dict[str, socket.socket] = {}
         self._held: dict[str, socket.socket] = {}
 
     async def open(self, tenant: Tenant, wanted: int | None) -> int:
-        """Listens for a twin and returns the port. Raises ``Conflict`` when none is free."""
+        """Listens for a twin and returns the port. Raises ``ConflictError`` when none is free."""
         listener = self._held.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
         app = loopback.build_for_twin(self._house, tenant, port)
@@ -79,4 +79,4 @@ def _listen(wanted: int | None) -> socket.socket:
             continue
         listener.setblocking(False)
         return listener
-    raise Conflict("All ports from 7081 to 7199 are taken.", do="rappd twins stop NAME")
+    raise ConflictError("All ports from 7081 to 7199 are taken.", do="rappd twins stop NAME")

@@ -12,7 +12,7 @@ from typing import Any
 from envelopes.envelope import PEER_THREAD, THREAD, Envelope
 from rappd.dispatch.context import Caller, Emit
 from rappd.dispatch.dispatcher import TellEarly
-from rappd.dispatch.turn_stream import LiveTurn
+from rappd.dispatch.turn_stream import TurnStream
 
 KEPT = 100
 KEPT_SECONDS = 300.0
@@ -23,11 +23,11 @@ _Key = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Work:
+class ActiveRequest:
     """One HELP: its task, what it said so far, who asked whom. ``pushed``: its end goes to the asker's door."""
 
     task: asyncio.Task[Envelope]
-    live: LiveTurn
+    live: TurnStream
     caller: Caller
     recipient: str
     claimed: dict[str, Any] = field(default_factory=dict)
@@ -67,12 +67,12 @@ class Work:
                 self._woken_early.remove(wake)
 
 
-class UnderWay:
+class ActiveRequests:
     """By who asked and the envelope's id; a repeat finds the one that is under way."""
 
     def __init__(self) -> None:
-        self._running: dict[_Key, Work] = {}
-        self._over: OrderedDict[_Key, tuple[float, Work]] = OrderedDict()
+        self._running: dict[_Key, ActiveRequest] = {}
+        self._over: OrderedDict[_Key, tuple[float, ActiveRequest]] = OrderedDict()
 
     def start(
         self,
@@ -80,10 +80,10 @@ class UnderWay:
         caller: Caller,
         perform: Callable[[Emit, TellEarly], Coroutine[Any, Any, Envelope]],
         ended: Callable[[], None],
-    ) -> Work:
+    ) -> ActiveRequest:
         """Runs ``perform(emit, early)`` on a task of its own, and ``ended()`` after it."""
         key = (inner.sender, inner.id)
-        live = LiveTurn()
+        live = TurnStream()
         claimed = {THREAD: inner.extensions[THREAD]} if THREAD in inner.extensions else {}
         if PEER_THREAD in inner.extensions:
             claimed = {THREAD: inner.extensions[PEER_THREAD]}
@@ -92,7 +92,7 @@ class UnderWay:
             work.tell_early(reply, on_disk)
 
         task = asyncio.get_running_loop().create_task(perform(live.append, early))
-        work = self._running[key] = Work(task, live, caller, inner.recipient, claimed)
+        work = self._running[key] = ActiveRequest(task, live, caller, inner.recipient, claimed)
 
         def done(task: asyncio.Task[Envelope]) -> None:
             ended()
@@ -106,11 +106,11 @@ class UnderWay:
         task.add_done_callback(done)
         return work
 
-    def find(self, sender: str, id: str) -> Work | None:
+    def find(self, sender: str, id: str) -> ActiveRequest | None:
         """The one under way."""
         return self._running.get((sender, id))
 
-    def lately(self, sender: str, id: str) -> Work | None:
+    def lately(self, sender: str, id: str) -> ActiveRequest | None:
         """The one under way, or lately over and kept with all that it said."""
         found = self._running.get((sender, id))
         if found is None and (kept := self._over.get((sender, id))) is not None:
@@ -121,7 +121,7 @@ class UnderWay:
         """Of all that is under way."""
         return [work.task for work in self._running.values()]
 
-    def _keep(self, key: _Key, work: Work) -> None:
+    def _keep(self, key: _Key, work: ActiveRequest) -> None:
         now = time.monotonic()
         while self._over and (
             len(self._over) >= KEPT or now - next(iter(self._over.values()))[0] > KEPT_SECONDS

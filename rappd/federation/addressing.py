@@ -9,7 +9,7 @@ from agents.contract.agent import is_structural
 from envelopes.codecs import wire
 from envelopes.envelope import CAP, HELP, Envelope
 from rappd.dispatch.context import Caller
-from rappd.errors import NotFound
+from rappd.errors import NotFoundError
 from rappd.federation.errors import not_allowed
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
@@ -55,7 +55,7 @@ class Addressing:
         return Envelope(envelope.id, envelope.sender, tenant.id, HELP, data, extensions), tenant
 
     async def _key_of(self, name: str, caller: Caller) -> str:
-        """The key of the twin of that name; it sleeps on. Raises ``Refused``, ``NotFound``."""
+        """The key of the twin of that name; it sleeps on. Raises ``RefusedError``, ``NotFoundError``."""
         for tenant in self._tenants.all():
             if tenant.id == f"{name}_{self._node}":
                 return tenant.name
@@ -63,5 +63,5 @@ class Addressing:
             return (await asyncio.to_thread(find_active, self._tenants.places, name)).key
         except (NoSuchTwinError, TwinConflictError) as problem:
             if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
-                raise NotFound(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
+                raise NotFoundError(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
             raise not_allowed() from problem

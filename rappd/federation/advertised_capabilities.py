@@ -8,7 +8,7 @@ from typing import Any
 from agents.contract.agent import Agent
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
 from envelopes.identity.keys import agent_id
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from rappd.dispatch.context import Caller
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenants import Tenants
@@ -18,10 +18,10 @@ PROTOCOL = "rappd/1"
 MOST_KEPT = 64
 
 
-class Catalogue:
+class CapabilityCatalog:
     """One catalogue, cut to who asks. What a caller may not use does not exist for him."""
 
-    def __init__(self, tenants: Tenants, name: str, introduction: Introduction) -> None:
+    def __init__(self, tenants: Tenants, name: str, introduction: NodeCard) -> None:
         self._tenants = tenants
         self._name = name
         self._introduction = introduction

@@ -1,4 +1,4 @@
-"""What this daemon holds for other machines, as the rooms that make and use it see it. ``Machines`` fulfils it."""
+"""What this daemon holds for other machines, as the rooms that make and use it see it. ``FederationService`` fulfils it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neighborhoods.peer_store import PeerBook
+from neighborhoods.peer_store import PeerStore
 from rappd.store.inbox_rows import InboxRows
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.token_rows import TokenRows
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from envelopes.identity.keys import IdentityKey
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.outbox import Outbox
-    from neighborhoods.discovery.address_resolver import Candidate, Ladder
-    from neighborhoods.discovery.discovered_nodes import Sightings
-    from neighborhoods.discovery.mdns_service import Nearby
+    from neighborhoods.discovery.address_resolver import AddressCandidate, AddressResolver
+    from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
+    from neighborhoods.discovery.mdns_service import MdnsService
     from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.discovery.presence import Presence
-    from neighborhoods.pairing.service import Pairings
+    from neighborhoods.pairing.service import PairingService
     from neighborhoods.peer import Peer
-    from neighborhoods.storage import Outgoing
-    from neighborhoods.transport.peer_client import Carrier
+    from neighborhoods.storage import OutgoingEnvelope
+    from neighborhoods.transport.peer_client import PeerClient
     from neighborhoods.transport.peer_connection import Answer
     from rappd.daemon.home import Home
-    from rappd.dispatch.dispatcher import Gate
-    from rappd.federation.advertised_capabilities import Catalogue
-    from rappd.federation.inbound import Receiver
-    from rappd.federation.node_identity import Material
+    from rappd.dispatch.dispatcher import Dispatcher
+    from rappd.federation.advertised_capabilities import CapabilityCatalog
+    from rappd.federation.inbound import InboundHandler
+    from rappd.federation.node_identity import NodeIdentity
     from rappd.federation.outgoing_eggs import OutgoingEggs
-    from rappd.federation.request_auth import Credentials
+    from rappd.federation.request_auth import RequestAuthenticator
     from rappd.settings.load import Settings
     from rappd.store.store import Store
     from rappd.tenants.tenants import Tenants
 
 
-class TakesEggs(Protocol):
+class EggInbox(Protocol):
     """Keeps eggs that peers send."""
 
     async def clear_up(self) -> None:
@@ -46,7 +46,7 @@ class TakesEggs(Protocol):
         ...
 
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
-        """What became of an egg that a peer sent under that id. Raises ``NotFound`` when it has to send it,
+        """What became of an egg that a peer sent under that id. Raises ``NotFoundError`` when it has to send it,
         and what ``take_in`` would raise before it."""
         ...
 
@@ -57,7 +57,7 @@ class TakesEggs(Protocol):
         ...
 
 
-class Parts(ABC):
+class FederationComponents(ABC):
     """The first are there from the beginning, the others once ``opening`` is through."""
 
     home: Home
@@ -67,9 +67,9 @@ class Parts(ABC):
     id: str
     port: int
     store: Store
-    gate: Gate
+    gate: Dispatcher
     tenants: Tenants
-    book: PeerBook
+    book: PeerStore
     inbox_rows: InboxRows
     outbox_rows: OutboxRows
     token_rows: TokenRows
@@ -77,19 +77,19 @@ class Parts(ABC):
     announced: dict[str, dict[str, Any]]
     """What each peer last said in its HELLO, by fingerprint."""
 
-    material: Material
+    material: NodeIdentity
     trust: ServerTrust
-    credentials: Credentials
-    catalogue: Catalogue
-    receiver: Receiver
-    carrier: Carrier
+    credentials: RequestAuthenticator
+    catalogue: CapabilityCatalog
+    receiver: InboundHandler
+    carrier: PeerClient
     outbox: Outbox
-    sightings: Sightings
+    sightings: DiscoveredNodes
     written: PeersFile
-    nearby: Nearby
-    ladder: Ladder
+    nearby: MdnsService
+    ladder: AddressResolver
     presence: Presence
-    pairings: Pairings
+    pairings: PairingService
 
     @abstractmethod
     def requests(self, peer: Peer) -> Answer:
@@ -104,7 +104,7 @@ class Parts(ABC):
         """A peer said HELLO; what the reply has to bring."""
 
     @abstractmethod
-    async def candidates(self, peer: Peer) -> list[Candidate]:
+    async def candidates(self, peer: Peer) -> list[AddressCandidate]:
         """Where a peer may be."""
 
     @abstractmethod
@@ -120,9 +120,9 @@ class Parts(ABC):
         """A DONE or ERROR came to this machine's own door."""
 
     @abstractmethod
-    async def on_answer(self, row: Outgoing, reply: Envelope | None) -> None:
+    async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         """Something of the outbox came to an end."""
 
     @abstractmethod
-    def over(self, row: Outgoing) -> None:
+    def over(self, row: OutgoingEnvelope) -> None:
         """That end is on the disk."""

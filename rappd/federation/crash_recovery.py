@@ -6,7 +6,7 @@ import time
 
 from envelopes.codecs import emergence
 from envelopes.envelope import PATH, THREAD, Envelope
-from rappd.federation.components import Parts
+from rappd.federation.components import FederationComponents
 from rappd.store.call_rows import CallRows
 
 DAY = 86_400
@@ -14,7 +14,7 @@ _KNOWN_DAYS = 7
 """Less than a peer remembers what it has done: sent again later, it might do it twice."""
 
 
-async def take_up(m: Parts) -> None:
+async def requeue_interrupted_calls(m: FederationComponents) -> None:
     """Sends them once more with the same id: the peer answers what it has done, and does what never came.
 
     To be called before this machine makes new ones.

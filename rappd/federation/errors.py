@@ -2,56 +2,56 @@
 
 from __future__ import annotations
 
-from rappd.errors import Conflict, Refused
+from rappd.errors import ConflictError, RefusedError
 
 
-def not_allowed() -> Refused:
+def not_allowed() -> RefusedError:
     """In the same words whether it exists or not."""
-    return Refused("Not allowed.", do="Ask this machine's owner to share it.")
+    return RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
 
 
-class WrongSender(Refused):
+class SenderMismatchError(RefusedError):
     """An envelope that says it is from somebody else."""
 
     code = "wrong_sender"
 
 
-class Misdirected(Refused):
+class WrongRecipientError(RefusedError):
     """An envelope for another machine."""
 
     code = "wrong_recipient"
     status = 404
 
 
-class Stranger(Refused):
+class UnauthenticatedError(RefusedError):
     """Whoever asks is not paired, and shows nothing that allows it."""
 
     code = "not_paired"
     status = 401
 
 
-class Looped(Refused):
+class RoutingLoopError(RefusedError):
     """The same question came round again."""
 
     code = "loop"
     status = 508
 
 
-class TooDeep(Refused):
+class HopLimitError(RefusedError):
     """A question that went through too many machines."""
 
     code = "too_deep"
     status = 508
 
 
-class Stopped(Conflict):
+class InboundCancelledError(ConflictError):
     """Whoever asked wants no answer any more."""
 
     code = "stopped"
     status = 499
 
 
-class Closing(Conflict):
+class ShuttingDownError(ConflictError):
     """This machine stops, or starts anew."""
 
     code = "stopping"

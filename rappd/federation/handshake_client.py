@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from envelopes.errors import BadCertificate
+from envelopes.errors import BadCertificateError
 from neighborhoods.auth.tls import client_context
-from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.transport.connector import CONNECT_SECONDS, certificate_at
 from neighborhoods.transport.http_client import session, whole
 
@@ -18,16 +18,16 @@ LARGEST = 1 << 20
 
 
 async def say_hello(address: str, hello: bytes) -> tuple[dict[str, Any], bytes]:
-    """The data of the HELLO at an address, and the certificate that was shown. Raises ``PeerAway``."""
+    """The data of the HELLO at an address, and the certificate that was shown. Raises ``PeerOfflineError``."""
     status, found, certificate = await post(address, "/envelopes", hello)
     if status != 200 or not isinstance(found, dict) or found.get("verb") != "HELLO":
-        raise NotPaired(f"{address} is no machine of this kind.", do="Is rappd running there?")
+        raise NotPairedError(f"{address} is no machine of this kind.", do="Is rappd running there?")
     data = found.get("data")
     return data if isinstance(data, dict) else {}, certificate
 
 
 async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
-    """One request to whoever answers there: status, JSON and certificate. Raises ``PeerAway``."""
+    """One request to whoever answers there: status, JSON and certificate. Raises ``PeerOfflineError``."""
     limits = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
     headers = {"Content-Type": "application/json; charset=utf-8"}
     try:
@@ -39,8 +39,8 @@ async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
         ):
             return got.status, orjson.loads(await whole(got, LARGEST)), shown
     except orjson.JSONDecodeError as error:
-        raise PeerAway(
+        raise PeerOfflineError(
             f"{address} does not answer in JSON.", do="Is another program on that port?"
         ) from error
-    except (aiohttp.ClientError, OSError, TimeoutError, BadCertificate) as error:
-        raise PeerAway(f"Nobody answers at {address}.", do="Is rappd running there?") from error
+    except (aiohttp.ClientError, OSError, TimeoutError, BadCertificateError) as error:
+        raise PeerOfflineError(f"Nobody answers at {address}.", do="Is rappd running there?") from error

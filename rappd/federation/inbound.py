@@ -23,21 +23,21 @@ from envelopes.envelope import (
     Envelope,
 )
 from envelopes.identity.keys import agent_id
-from envelopes.problem import Problem
-from neighborhoods.transport.reply_types import Early, Streamed
+from envelopes.problem import ReportableError
+from neighborhoods.transport.reply_types import Early, StreamedReply
 from rappd.dispatch.context import Caller, Emit
-from rappd.dispatch.dispatcher import Gate, TellEarly
-from rappd.federation.active_requests import UnderWay, Work
+from rappd.dispatch.dispatcher import Dispatcher, TellEarly
+from rappd.federation.active_requests import ActiveRequest, ActiveRequests
 from rappd.federation.addressing import Addressing
-from rappd.federation.advertised_capabilities import VERBS, Catalogue
+from rappd.federation.advertised_capabilities import VERBS, CapabilityCatalog
 from rappd.federation.errors import (
-    Closing,
-    Looped,
-    Misdirected,
-    Stopped,
-    Stranger,
-    TooDeep,
-    WrongSender,
+    HopLimitError,
+    InboundCancelledError,
+    RoutingLoopError,
+    SenderMismatchError,
+    ShuttingDownError,
+    UnauthenticatedError,
+    WrongRecipientError,
 )
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
@@ -57,14 +57,14 @@ Greeted = Callable[[str, dict[str, Any]], dict[str, Any]]
 """(fingerprint, data of its HELLO): what a peer says it can do now; what the reply has to bring beside."""
 
 
-class Receiver:
+class InboundHandler:
     """Takes envelopes in that a door has decoded and whose caller it has found out."""
 
     def __init__(
         self,
-        gate: Gate,
+        gate: Dispatcher,
         tenants: Tenants,
-        catalogue: Catalogue,
+        catalogue: CapabilityCatalog,
         fingerprint: str,
         *,
         answered: Answered,
@@ -78,7 +78,7 @@ class Receiver:
         self._answered = answered
         self._push = push
         self._greeted = greeted
-        self._work = UnderWay()
+        self._work = ActiveRequests()
         self._later: set[asyncio.Task[None]] = set()
 
     async def receive(
@@ -86,7 +86,7 @@ class Receiver:
     ) -> Envelope | None:
         """The reply to one envelope; None where nothing is to be said back.
 
-        To a HELP it is ``Streamed`` when ``stream`` says so, or, where that is None, its own data. With ``early``
+        To a HELP it is ``StreamedReply`` when ``stream`` says so, or, where that is None, its own data. With ``early``
         it may be ``Early``.
         """
         try:
@@ -107,7 +107,7 @@ class Receiver:
                     return self._cancel(envelope, caller)
                 case "ACK" | "STREAM":
                     return None  # they answer; an answer to them would be answered without end
-        except Problem as problem:
+        except ReportableError as problem:
             return self.refuse(envelope, problem)
         told = f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)})."
         return self._from_here(envelope, envelope.refusal(400, told, "unknown_verb"))
@@ -131,7 +131,7 @@ class Receiver:
             work.pushed = True
             self._spawn(self._push_when_done(work, envelope))
             return envelope.reply(ACK, {"state": "accepted"})
-        except Problem as problem:
+        except ReportableError as problem:
             return self.refuse(envelope, problem)
 
     async def resume(self, sender_of: Callable[[str], Caller | None], rows: list[tuple[str, bytes]]) -> None:
@@ -147,14 +147,14 @@ class Receiver:
                 continue
             try:
                 inner, tenant = await self._addressing.of(envelope, caller)
-            except Problem as problem:
+            except ReportableError as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
             work = self._start(inner, tenant, caller, begun=state == "accepted")
             work.pushed = True
             self._spawn(self._push_when_done(work, envelope))
 
-    def find(self, sender: str, id: str) -> Work | None:
+    def find(self, sender: str, id: str) -> ActiveRequest | None:
         """The work of that id, if it is under way."""
         return self._work.find(sender, id)
 
@@ -179,7 +179,7 @@ class Receiver:
             return None
         return self.outward(Envelope(id, sender, reply.sender, HELP, {}, _claimed(reply)), reply)
 
-    def refuse(self, envelope: Envelope, problem: Problem) -> Envelope:
+    def refuse(self, envelope: Envelope, problem: ReportableError) -> Envelope:
         """The ERROR for an envelope that was understood."""
         reply = envelope.refusal(problem.status, str(problem), problem.code)
         if problem.do:
@@ -202,7 +202,7 @@ class Receiver:
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
         patience = None if stream and DEADLINE not in envelope.extensions else wait
         begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
-        return Streamed(
+        return StreamedReply(
             begun.id,
             begun.sender,
             begun.recipient,
@@ -236,7 +236,7 @@ class Receiver:
         return self._not_yet(work, envelope)
 
     async def _pieces(
-        self, work: Work, asked: Envelope, *, after: int = 0, wait: float | None = None
+        self, work: ActiveRequest, asked: Envelope, *, after: int = 0, wait: float | None = None
     ) -> AsyncIterator[tuple[int, Envelope]]:
         until = None if wait is None else asyncio.get_running_loop().time() + wait
         following = work.live.follow(after)
@@ -253,24 +253,28 @@ class Receiver:
         await asyncio.wait({work.task})
         yield len(work.live.events) + 1, self._end_of(work, asked)
 
-    def _not_yet(self, work: Work, envelope: Envelope) -> Envelope:
+    def _not_yet(self, work: ActiveRequest, envelope: Envelope) -> Envelope:
         if not work.pushed and work.caller.peer:
             work.pushed = True
             self._spawn(self._push_when_done(work, envelope))
         return self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
 
-    def _end_of(self, work: Work, envelope: Envelope) -> Envelope:
+    def _end_of(self, work: ActiveRequest, envelope: Envelope) -> Envelope:
         """What a work that is over came to."""
         try:
             return self.outward(envelope, work.task.result())
         except asyncio.CancelledError:
             if self._gate.closing:
-                return self.refuse(envelope, Closing("This machine is stopping.", do="Ask again soon."))
-            return self.refuse(envelope, Stopped("Stopped."))
-        except Problem as problem:
+                return self.refuse(
+                    envelope, ShuttingDownError("This machine is stopping.", do="Ask again soon.")
+                )
+            return self.refuse(envelope, InboundCancelledError("Stopped."))
+        except ReportableError as problem:
             return self.refuse(envelope, problem)
 
-    def _start(self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False) -> Work:
+    def _start(
+        self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False
+    ) -> ActiveRequest:
         tenant.under_way += 1
 
         def ended() -> None:
@@ -290,7 +294,7 @@ class Receiver:
             await caller.spend(inner)
         return await self._gate.once(inner, caller, emit=emit, begun=begun, early=early)
 
-    async def _push_when_done(self, work: Work, envelope: Envelope) -> None:
+    async def _push_when_done(self, work: ActiveRequest, envelope: Envelope) -> None:
         await asyncio.wait({work.task})
         if work.caller.peer and not (work.task.cancelled() and self._gate.closing):
             await self._push(work.caller.peer, self._end_of(work, envelope))
@@ -304,17 +308,17 @@ class Receiver:
     def _check(self, envelope: Envelope, caller: Caller) -> None:
         """Who it says it is from, and where it came through."""
         if not caller.peer and not caller.caps and envelope.verb != HELLO:
-            raise Stranger("Only paired machines may ask that.", do="rappd peers pair")
+            raise UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
             log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
-            raise WrongSender("'from' is not the machine that sends this.", do="Send your own id.")
+            raise SenderMismatchError("'from' is not the machine that sends this.", do="Send your own id.")
         if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
-            raise Misdirected("'to' is not on this machine.", do="Send it to whom it is for.")
+            raise WrongRecipientError("'to' is not on this machine.", do="Send it to whom it is for.")
         path = envelope.extensions.get(PATH) or []
         if self._node in path:
-            raise Looped("This question came round again.", do="Ask another machine.")
+            raise RoutingLoopError("This question came round again.", do="Ask another machine.")
         if len(path) > DEEPEST:
-            raise TooDeep(f"This question went through {len(path)} machines.", do="Ask more directly.")
+            raise HopLimitError(f"This question went through {len(path)} machines.", do="Ask more directly.")
 
     def outward(self, asked: Envelope, reply: Envelope) -> Envelope:
         """A recorded reply as the caller gets it: on his thread, from whom he asked, without what is ours."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from envelopes.errors import BadCertificate
+from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of, make_certificate
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction, introduce
+from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.auth.tls import TlsFiles
 from rappd.daemon.home import Home
 from twins.eggs.encryption import make_encryption_key, recipient_of
@@ -16,7 +16,7 @@ from twins.workspace.workspace import write_atomically
 
 
 @dataclass(slots=True, frozen=True)
-class Material:
+class NodeIdentity:
     """Files and bytes behind the door for other machines. ``sealing_secret`` never leaves this machine."""
 
     tls: TlsFiles
@@ -24,12 +24,12 @@ class Material:
     sealing_secret: str
     sealing_recipient: str
 
-    def introduction(self, identity: IdentityKey, name: str, port: int) -> Introduction:
+    def introduction(self, identity: IdentityKey, name: str, port: int) -> NodeCard:
         """What this machine says of itself."""
         return introduce(identity, self.certificate, self.sealing_recipient, name, port)
 
 
-def material(home: Home, identity: IdentityKey) -> Material:
+def material(home: Home, identity: IdentityKey) -> NodeIdentity:
     """Reads it from ``keys/``; made at the first start, and anew when the identity is another. Blocks."""
     files = TlsFiles(home.keys / "machine.pem", home.keys / "machine-key.pem")
     der = _kept_certificate(files, identity)
@@ -42,7 +42,7 @@ def material(home: Home, identity: IdentityKey) -> Material:
     if not path.exists():
         write_atomically(path, make_encryption_key()[0].encode())
     secret = path.read_text().strip()
-    return Material(files, der, secret, recipient_of(secret))
+    return NodeIdentity(files, der, secret, recipient_of(secret))
 
 
 def _kept_certificate(files: TlsFiles, identity: IdentityKey) -> bytes | None:
@@ -51,5 +51,5 @@ def _kept_certificate(files: TlsFiles, identity: IdentityKey) -> bytes | None:
     try:
         der = ssl.PEM_cert_to_DER_cert(files.certificate.read_text())
         return der if files.key.exists() and identity_of(der) == identity.public else None
-    except (OSError, ValueError, BadCertificate):
+    except (OSError, ValueError, BadCertificateError):
         return None

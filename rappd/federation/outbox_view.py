@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from neighborhoods.peer_store import PeerBook
-from neighborhoods.storage import EGG, WAITING, Outgoing
+from neighborhoods.peer_store import PeerStore
+from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
 
-def outbox_row(book: PeerBook, row: Outgoing) -> dict[str, Any]:
+def outbox_row(book: PeerStore, row: OutgoingEnvelope) -> dict[str, Any]:
     """One call or egg that waits, or lately did."""
     peer = book.get(row.peer)
     return {

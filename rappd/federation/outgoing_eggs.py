@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from envelopes.envelope import is_uuid
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from twins.installer.errors import from_disk
 
 MOST_BYTES = 8 << 30
@@ -31,15 +31,15 @@ class OutgoingEggs:
     def stage(self, id: str, source: Path, recipient: str = "") -> Path:
         """A copy of ``source``, sealed for ``recipient`` if one is given; on the disk when it returns.
 
-        Raises ``NotFound``, ``Mistyped`` for one that no peer takes, ``DiskFullError``, ``NotWritableError``,
+        Raises ``NotFoundError``, ``UsageProblemError`` for one that no peer takes, ``DiskFullError``, ``NotWritableError``,
         ``BadEncryptionKeyError``.
         """
         try:
             found = source.stat()
         except OSError:
-            raise NotFound(f"There is no file {source}.", do="Look at the path.") from None
+            raise NotFoundError(f"There is no file {source}.", do="Look at the path.") from None
         if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= MOST_BYTES:
-            raise Mistyped(
+            raise UsageProblemError(
                 f"{source.name} is no file of up to {MOST_BYTES >> 30} GB.", do="Carry it by hand."
             )
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

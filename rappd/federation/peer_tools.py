@@ -12,16 +12,16 @@ from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
 from agents.runtime.runner import AgentResult
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
-from envelopes.problem import Problem
-from neighborhoods.delivery.errors import Declined
-from neighborhoods.errors import NotPaired, PeerAway
+from envelopes.problem import ReportableError
+from neighborhoods.delivery.errors import DeclinedError
+from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from rappd.dispatch.context import Caller, Passage
-from rappd.errors import NotFound, Refused
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.errors import NotFoundError, RefusedError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.remote_agents import OfferedAgent, names_told, offered_agents
-from rappd.federation.service import Machines
-from rappd.operations.calls import CallVerbs, call_data, trace_of, with_twin
+from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
+from rappd.federation.service import FederationService
+from rappd.operations.calls import CallOperations, call_data, trace_of, with_twin
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""
@@ -32,16 +32,16 @@ MOST_NAMED = 50
 Tool = dict[str, Any]
 
 
-class Reaching:
+class PeerToolGateway:
     """What a turn here may want of other machines; every call stands on the turn's own thread."""
 
-    def __init__(self, machines: Machines, calls: CallVerbs) -> None:
+    def __init__(self, machines: FederationService, calls: CallOperations) -> None:
         self._machines = machines
         self._calls = calls
         self._tool: Tool = {}
         self._tool_of = self._offered_of = -1
         self._offered: list[Peer] = []
-        self._known: dict[str, tuple[object, list[OfferedAgent]]] = {}
+        self._known: dict[str, tuple[object, list[RemoteAgent]]] = {}
 
     def allows(self, caller: Caller) -> bool:
         """Whether turns of that caller may reach further machines: this machine's own, and its owner's.
@@ -53,14 +53,16 @@ class Reaching:
         peer = self._machines.book.get(caller.peer) if caller.peer else None
         return peer is not None and peer.whose == "mine"
 
-    async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
+    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
         if not self.allows(passage.caller):
-            raise Refused("Other machines are asked for this machine's owner only.", do="Ask them yourself.")
+            raise RefusedError(
+                "Other machines are asked for this machine's owner only.", do="Ask them yourself."
+            )
         if operation == "peers.list":
             return {"peers": [self._row(peer) for peer in self._machines.book.all()]}
         if operation != "peers.ask":
-            raise NotFound(f'There is no operation "{operation[:40]}".')
+            raise NotFoundError(f'There is no operation "{operation[:40]}".')
         text = {key: value for key, value in arguments.items() if isinstance(value, str)}
         peer = self._machines.book.find(text.get("peer", ""))
         given = arguments.get("arguments")
@@ -80,16 +82,16 @@ class Reaching:
             told = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
             code = reply.data.get("code")
             answered, do = code if type(code) is int else 500, str(reply.data.get("do") or "")[:200]
-            raise Declined(f"{peer.name}: {told}", answered=answered, do=do)
+            raise DeclinedError(f"{peer.name}: {told}", answered=answered, do=do)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
-    def guests(self, passage: Passage) -> PeerAgents | None:
+    def guests(self, passage: RequestContext) -> PeerAgents | None:
         """The agents of peers that the owner offers to the brainstem here; None when there are none."""
         if not len(self._machines.book):
             return None  # most turns of most machines: nothing is built for them
         return PeerAgents(self, passage)
 
-    def offered(self) -> list[tuple[Peer, OfferedAgent]]:
+    def offered(self) -> list[tuple[Peer, RemoteAgent]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
         m = self._machines
         if self._offered_of != m.book.version:
@@ -108,7 +110,7 @@ class Reaching:
         return self._tool
 
     async def ask_agent(
-        self, passage: Passage, peer: Peer, agent: str, arguments: dict[str, Any]
+        self, passage: RequestContext, peer: Peer, agent: str, arguments: dict[str, Any]
     ) -> AgentResult:
         """One call of a peer's agent; what goes wrong is its result."""
         started = time.monotonic()
@@ -116,10 +118,10 @@ class Reaching:
         try:
             now = self._machines.book.get(peer.fingerprint)
             if now is None or not now.offered:  # since the turn began
-                raise NotPaired(f"{peer.name}'s agents may not be used any more.")
+                raise NotPairedError(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}
             reply = await self._ask(passage, now, own_id(now.fingerprint), data, keep=False)
-        except Problem as problem:
+        except ReportableError as problem:
             return AgentResult(False, str(problem), None, time.monotonic() - started)
         if reply.verb == DONE:
             result = reply.data.get("result", reply.data.get("response", ""))
@@ -134,7 +136,7 @@ class Reaching:
         )
 
     async def _ask(
-        self, passage: Passage, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
+        self, passage: RequestContext, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
     ) -> Envelope:
         m = self._machines
         outer = passage.envelope.extensions
@@ -144,15 +146,15 @@ class Reaching:
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
             reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
-        except PeerAway as problem:
+        except PeerOfflineError as problem:
             m.gate.answer(passage, asked, ERROR, _told(problem))
             if not keep:
                 raise
             await self._calls.keep(peer, asked, path=path, trace=trace)
-            raise PeerAway(
+            raise PeerOfflineError(
                 f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
             ) from problem
-        except Problem as problem:
+        except ReportableError as problem:
             m.gate.answer(passage, asked, ERROR, _told(problem))
             raise
         except asyncio.CancelledError:  # nobody waits for the turn any more
@@ -165,7 +167,7 @@ class Reaching:
             m.gate.answer(passage, asked, reply.verb, reply.data)
         return reply
 
-    def _agents_of(self, peer: Peer) -> list[OfferedAgent]:
+    def _agents_of(self, peer: Peer) -> list[RemoteAgent]:
         """What a peer said last, checked once for each time that it says it."""
         said = self._machines.announced.get(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
@@ -185,16 +187,18 @@ class Reaching:
 class PeerAgents:
     """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.RemoteTools``."""
 
-    def __init__(self, reaching: Reaching, passage: Passage) -> None:
+    def __init__(self, reaching: PeerToolGateway, passage: RequestContext) -> None:
         self._reaching = reaching
         self._passage = passage
-        self._agents: dict[str, tuple[Peer, OfferedAgent]] = {}
+        self._agents: dict[str, tuple[Peer, RemoteAgent]] = {}
 
     def tools(self, taken: Container[str]) -> list[Tool]:
         """Tool definitions as peers announced them, tamed, under names that are free."""
         self._agents = {}
         for peer, agent in self._reaching.offered():
-            name = distinct(safe_tool_name(f"{agent.name}_on_{peer.name}"), _Both(taken, self._agents))
+            name = distinct(
+                safe_tool_name(f"{agent.name}_on_{peer.name}"), _CombinedTools(taken, self._agents)
+            )
             self._agents[name] = (peer, agent)
         return [
             {
@@ -222,7 +226,7 @@ class PeerAgents:
         return await self._reaching.ask_agent(self._passage, peer, agent.name, arguments)
 
 
-class _Both(Container[str]):
+class _CombinedTools(Container[str]):
     def __init__(self, one: Container[str], other: Container[str]) -> None:
         self._one, self._other = one, other
 
@@ -249,5 +253,5 @@ def _at_it(peer: Peer) -> str:
     return f"{peer.name} works on it still; its answer will stand in this conversation's record."
 
 
-def _told(problem: Problem) -> dict[str, Any]:
+def _told(problem: ReportableError) -> dict[str, Any]:
     return {"code": problem.status, "msg": str(problem), "reason": problem.code}

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from neighborhoods.discovery.addresses import join
-from neighborhoods.discovery.discovered_nodes import Sighting
+from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 from neighborhoods.discovery.peers_file import Entry
-from neighborhoods.pairing.service import Pairings
-from neighborhoods.pairing.session import Attempt
+from neighborhoods.pairing.service import PairingService
+from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Peer
 
 if TYPE_CHECKING:
-    from rappd.federation.service import Machines
+    from rappd.federation.service import FederationService
 
 
-def peer_row(m: Machines, peer: Peer, waiting: int) -> dict[str, Any]:
+def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
     """A paired machine: here or away, and how it was reached."""
     reading = m.presence.presence(peer.fingerprint)
     said = m.announced.get(peer.fingerprint, {})
@@ -43,7 +43,7 @@ def peer_row(m: Machines, peer: Peer, waiting: int) -> dict[str, Any]:
     }
 
 
-def found_row(sighting: Sighting) -> dict[str, Any]:
+def found_row(sighting: DiscoveredNode) -> dict[str, Any]:
     """A machine that was announced nearby, and is not trusted."""
     return {
         "name": sighting.name,
@@ -86,7 +86,7 @@ def written_row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def asking_row(attempt: Attempt, pairings: Pairings) -> dict[str, Any]:
+def asking_row(attempt: PairingSession, pairings: PairingService) -> dict[str, Any]:
     """A pairing under way, or lately over."""
     return attempt.row(pairings.now())
 

@@ -24,7 +24,7 @@ _STEERING = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+
 _PROSE = frozenset({"description", "title"})
 
 
-class OfferedAgent(msgspec.Struct, frozen=True):
+class RemoteAgent(msgspec.Struct, frozen=True):
     """One agent of a peer: its name there, and a schema that models accept."""
 
     name: str
@@ -32,10 +32,10 @@ class OfferedAgent(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
 
 
-def offered_agents(announced: object) -> list[OfferedAgent]:
+def offered_agents(announced: object) -> list[RemoteAgent]:
     """The agents in a HELLO's data that can be tools; whatever is odd about one leaves that one out."""
     rows = announced.get("agents") if isinstance(announced, dict) else None
-    found: dict[str, OfferedAgent] = {}
+    found: dict[str, RemoteAgent] = {}
     for row in rows[:MOST_LOOKED_AT] if isinstance(rows, list) else ():
         agent = _proper(row)
         if agent is not None:
@@ -57,7 +57,7 @@ def tame(text: str, most: int) -> str:
     return re.sub(_STEERING, " ", text[: 2 * most]).strip()[:most]
 
 
-def _proper(row: object) -> OfferedAgent | None:
+def _proper(row: object) -> RemoteAgent | None:
     if not isinstance(row, dict):
         return None
     name, description, parameters = (row.get(key) for key in ("name", "description", "parameters"))
@@ -67,18 +67,18 @@ def _proper(row: object) -> OfferedAgent | None:
         if len(orjson.dumps(parameters)) > MOST_PARAMETERS:
             return None
         proper = check_metadata(name, {"parameters": _tamed(parameters)})
-    except (ContractError, _Steers, TypeError):
+    except (ContractError, _ControlCharactersError, TypeError):
         return None
     said = tame(description, LONGEST_DESCRIPTION) if isinstance(description, str) else ""
-    return OfferedAgent(name, said, proper)
+    return RemoteAgent(name, said, proper)
 
 
-class _Steers(Exception):
+class _ControlCharactersError(Exception):
     """A name or a value holds what steers screens, and cannot be changed without changing its meaning."""
 
 
 def _tamed(schema: Any) -> Any:
-    """A schema whose prose is tame. Raises ``_Steers``."""
+    """A schema whose prose is tame. Raises ``_ControlCharactersError``."""
     if isinstance(schema, dict):
         return {
             _checked(key): tame(value, LONGEST_DESCRIPTION)
@@ -93,5 +93,5 @@ def _tamed(schema: Any) -> Any:
 
 def _checked(text: str) -> str:
     if re.search(_STEERING, text):
-        raise _Steers
+        raise _ControlCharactersError
     return text

@@ -10,14 +10,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from envelopes.envelope import CAP, HELP, SIG, Envelope
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.capability_tokens import Grant
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.signatures import verify
-from neighborhoods.auth.authorization import Grants, effective
-from neighborhoods.auth.caller_auth import Bearer
-from neighborhoods.errors import UsedUp
-from neighborhoods.peer_store import PeerBook
+from neighborhoods.auth.authorization import Authorizer, effective
+from neighborhoods.auth.caller_auth import CallerAuthenticator
+from neighborhoods.errors import UsedUpError
+from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import IssuedToken
 from rappd.dispatch.context import Caller
 from rappd.store.inbox_rows import InboxRows
@@ -33,13 +33,13 @@ NOTED_EVERY = 60.0
 STRANGER = Caller("federation", caps=())
 
 
-class Credentials:
+class RequestAuthenticator:
     """Asked for every request at the door for peers."""
 
     def __init__(
         self,
         identity: IdentityKey,
-        book: PeerBook,
+        book: PeerStore,
         rows: TokenRows,
         inbox: InboxRows,
         revoked: dict[str, int],
@@ -47,24 +47,24 @@ class Credentials:
         self._rows = rows
         self._inbox = inbox
         self.revoked = revoked
-        self._bearer = Bearer(identity.public, book.get, book.by_pin, revoked)
+        self._bearer = CallerAuthenticator(identity.public, book.get, book.by_pin, revoked)
         self._counting = asyncio.Lock()
         self._counted: dict[tuple[str, str], None] = {}
         self._used: dict[str, float] = {}
         self._noting: set[asyncio.Task[bool]] = set()
-        self._grants = Grants(identity.public, revoked, book.was_revoked)
+        self._grants = Authorizer(identity.public, revoked, book.was_revoked)
 
     @classmethod
     async def open(
-        cls, identity: IdentityKey, book: PeerBook, rows: TokenRows, inbox: InboxRows
-    ) -> Credentials:
+        cls, identity: IdentityKey, book: PeerStore, rows: TokenRows, inbox: InboxRows
+    ) -> RequestAuthenticator:
         """With what was taken back up to now."""
         return cls(identity, book, rows, inbox, await rows.revoked())
 
     def who(self, token: str, certificate: bytes | None) -> tuple[Caller, str]:
         """The caller, and the name that its envelopes are from when they may not say so themselves.
 
-        Raises ``BadToken``, ``NotPaired``.
+        Raises ``BadTokenError``, ``NotPairedError``.
         """
         shown = self._bearer.who(token, certificate, time.time())
         if shown is None:
@@ -78,7 +78,7 @@ class Credentials:
         """The caller with what its envelope shows beside: a signature, a capability that was passed on.
 
         Its uses are counted by ``spend``, once it is clear that the HELP will be begun. Raises
-        ``BadSignature``, ``BadToken``.
+        ``BadSignatureError``, ``BadTokenError``.
         """
         signed, cap = envelope.extensions.get(SIG), envelope.extensions.get(CAP)
         if signed is None and cap is None:
@@ -87,7 +87,7 @@ class Credentials:
         if signed is not None:
             signer = verify(envelope, time.time())
             if proven and signer != proven:
-                raise BadToken("disagree")
+                raise BadTokenError("disagree")
             proven = signer
         if cap is None:
             return caller
@@ -96,14 +96,16 @@ class Credentials:
         return replace(caller, peer=proven, caps=effective(caller.caps or (), [grant]), spend=spend)
 
     async def _spend(self, grant: Grant, asked: Envelope) -> None:
-        """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUp``."""
+        """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUpError``."""
         key = (asked.sender, asked.id)
         async with self._counting:
             if key in self._counted or await self._inbox.find(*key, HELP) is not None:
                 return
             for jti, limit in reversed(grant.uses.items()):
                 if not await self._rows.use(jti, limit, _now()):
-                    raise UsedUp("That permission was used as often as it may be.", do="Ask for a new one.")
+                    raise UsedUpError(
+                        "That permission was used as often as it may be.", do="Ask for a new one."
+                    )
             self._counted[key] = None
             while len(self._counted) > MOST_COUNTED:
                 del self._counted[next(iter(self._counted))]

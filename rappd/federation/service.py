@@ -14,24 +14,24 @@ import orjson
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, Envelope, new_id
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import Problem
-from neighborhoods.delivery.pending_replies import WaitingCalls
+from envelopes.problem import ReportableError
+from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
-from neighborhoods.errors import KeyChanged, NotPaired, PeerAway, PeerRefused
+from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
 from neighborhoods.peer import Peer
-from neighborhoods.peer_store import PeerBook
+from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import EGG, WAITING
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home
 from rappd.dispatch.context import Caller
-from rappd.dispatch.dispatcher import Gate
-from rappd.errors import Conflict
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import ConflictError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.components import Parts, TakesEggs
-from rappd.federation.crash_recovery import take_up
+from rappd.federation.components import EggInbox, FederationComponents
+from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
-from rappd.federation.wiring import open_all
+from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.settings.load import Settings
 from rappd.store.inbox_rows import InboxRows
@@ -42,8 +42,8 @@ from rappd.store.token_rows import TokenRows
 from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
-    from neighborhoods.discovery.address_resolver import Candidate
-    from neighborhoods.storage import Outgoing
+    from neighborhoods.discovery.address_resolver import AddressCandidate
+    from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_connection import Answer
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ READY_SECONDS = 30.0
 TIDY_SECONDS = 6 * 3600.0
 
 
-class Machines(Parts):
+class FederationService(FederationComponents):
     """``ready`` is set once ``start`` is through. All calls come from the event loop."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Machines(Parts):
         identity: IdentityKey,
         name: str,
         store: Store,
-        gate: Gate,
+        gate: Dispatcher,
         tenants: Tenants,
         anchoring: Anchoring,
     ) -> None:
@@ -78,14 +78,14 @@ class Machines(Parts):
         self.token_rows = TokenRows(store)
         self.outbox_rows = OutboxRows(store)
         self.inbox_rows = InboxRows(store)
-        self.book = PeerBook(PeerRows(store))
+        self.book = PeerStore(PeerRows(store))
         self.witness = AnchorWitness(anchoring, self.book)
-        self.waiting = WaitingCalls()
+        self.waiting = PendingReplies()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
         self.troubles: dict[str, str] = {}
         """Why a peer that answers is not talked to, by fingerprint."""
-        self.eggs: TakesEggs | None = None
+        self.eggs: EggInbox | None = None
         self.ready = asyncio.Event()
         self._started = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -93,7 +93,7 @@ class Machines(Parts):
     async def start(self, port: int) -> None:
         """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
         self.port = port
-        await open_all(self)
+        await build_components(self)
         self._started = True
         self.book.listen(self._peer_changed)
         self._know_peers()
@@ -101,26 +101,26 @@ class Machines(Parts):
             self.presence.watch(peer.fingerprint, peer.seen_at)
         try:
             await self.witness.open()
-        except Problem as problem:
+        except ReportableError as problem:
             log.error("anchors of other machines cannot be read: %s", problem)
         self.presence.start()
         self.sightings.listen(self.presence.on_sighting)
         if self.settings.on("peers.nearby"):
             self.nearby.start()
-        await take_up(self)
+        await requeue_interrupted_calls(self)
         await self._clear_up_eggs()
         self.ready.set()
         await self._catch_up()
 
-    async def available(self) -> Machines:
-        """Itself, once ``start`` is through. Raises ``Conflict`` when that takes too long."""
+    async def available(self) -> FederationService:
+        """Itself, once ``start`` is through. Raises ``ConflictError`` when that takes too long."""
         if self.ready.is_set():
             return self
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self.ready.wait()
         except TimeoutError:
-            raise Conflict("Other machines cannot be reached yet.", do="rappd logs") from None
+            raise ConflictError("Other machines cannot be reached yet.", do="rappd logs") from None
         return self
 
     async def close(self) -> None:
@@ -149,7 +149,7 @@ class Machines(Parts):
         async def answer(envelope: Envelope) -> Envelope | None:
             now = self.book.get(peer.fingerprint)
             if now is None or now.certificate != peer.certificate:
-                ended = NotPaired("This machine is not trusted here any more.", do="Pair anew.")
+                ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
                 return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
             armed = await self.credentials.armed(envelope, self.caller(now))
@@ -166,7 +166,7 @@ class Machines(Parts):
         if address and not self.book.was_seen(fingerprint, address):
             self.spawn(self.book.seen(fingerprint, address))
 
-    async def candidates(self, peer: Peer) -> list[Candidate]:
+    async def candidates(self, peer: Peer) -> list[AddressCandidate]:
         """Where a peer may be."""
         return await self.ladder.candidates(peer.fingerprint, peer.address)
 
@@ -179,20 +179,24 @@ class Machines(Parts):
             return ""
 
     async def probe(self, fingerprint: str) -> float:
-        """Says HELLO to a peer; milliseconds. Raises ``Problem`` when it is away, or refuses."""
+        """Says HELLO to a peer; milliseconds. Raises ``ReportableError`` when it is away, or refuses."""
         peer = self.book.get(fingerprint)
         if peer is None:
-            raise PeerAway("It is no peer any more.")
+            raise PeerOfflineError("It is no peer any more.")
         started = time.perf_counter()
         offer = self.witness.offer(peer)
         try:
             reply = await self._say_hello(peer, offer, PROBE_SECONDS)
-        except (KeyChanged, NotPaired, PeerRefused) as problem:  # not merely away: its owner must know
+        except (
+            KeyChangedError,
+            NotPairedError,
+            PeerRefusedError,
+        ) as problem:  # not merely away: its owner must know
             self.troubles[fingerprint] = str(problem)
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
-            raise PeerAway(f"{peer.name} answered {reply.verb}.")
+            raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
         self.witness.offered(peer, offer)
         self.told(fingerprint, reply.data)
         return (time.perf_counter() - started) * 1000
@@ -203,7 +207,7 @@ class Machines(Parts):
         async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
             reply = await self._say_hello(peer, more, PROBE_SECONDS)
             if reply.verb != HELLO:
-                raise PeerAway(f"{peer.name} answered {reply.verb}.")
+                raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
             self.witness.offered(peer, more)
             return reply.data
 
@@ -248,14 +252,14 @@ class Machines(Parts):
         kept = await self.outbox.answered(fingerprint, reply)
         return waited or kept
 
-    async def on_answer(self, row: Outgoing, reply: Envelope | None) -> None:
+    async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         """Something of the outbox came to an end: it is written down on its thread, once."""
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
         told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
         await self.gate.note(told, row.thread, late=True)
 
-    def over(self, row: Outgoing) -> None:
+    def over(self, row: OutgoingEnvelope) -> None:
         """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""
         if row.verb == EGG:
             self.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
@@ -285,7 +289,7 @@ class Machines(Parts):
         """At a clean stop: those that are here get the newest anchor, if that takes no time."""
 
         async def hand(peer: Peer, offer: dict[str, Any]) -> None:
-            with contextlib.suppress(Problem):
+            with contextlib.suppress(ReportableError):
                 await self._say_hello(peer, offer, PARTING_SECONDS)
 
         offers = [
@@ -361,7 +365,7 @@ class Machines(Parts):
             log.error("work for another machine failed", exc_info=error)
 
 
-def _unanswered(row: Outgoing) -> dict[str, Any]:
+def _unanswered(row: OutgoingEnvelope) -> dict[str, Any]:
     """Why a row of the outbox ended without an answer."""
     if row.state == "dropped":
         return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}

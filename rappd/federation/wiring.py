@@ -6,38 +6,38 @@ import asyncio
 import os
 import time
 
-from rappd.federation.components import Parts
+from rappd.federation.components import FederationComponents
 
 _MOST_PAIRING_SECONDS = 600
 
 
-async def open_all(m: Parts) -> None:
+async def build_components(m: FederationComponents) -> None:
     """Sets every part; the book is read already. The door for peers opens afterwards."""
     await asyncio.to_thread(_import)
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.egg_sender import EggSender
     from neighborhoods.delivery.outbox import Outbox
-    from neighborhoods.discovery.address_resolver import Ladder
-    from neighborhoods.discovery.discovered_nodes import Sightings
-    from neighborhoods.discovery.mdns_service import Nearby
+    from neighborhoods.discovery.address_resolver import AddressResolver
+    from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
+    from neighborhoods.discovery.mdns_service import MdnsService
     from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.discovery.presence import Presence
-    from neighborhoods.pairing.service import Pairings
-    from neighborhoods.transport.connector import Ways
-    from neighborhoods.transport.peer_client import Carrier
-    from rappd.federation.advertised_capabilities import Catalogue
-    from rappd.federation.inbound import Receiver
+    from neighborhoods.pairing.service import PairingService
+    from neighborhoods.transport.connector import Connector
+    from neighborhoods.transport.peer_client import PeerClient
+    from rappd.federation.advertised_capabilities import CapabilityCatalog
+    from rappd.federation.inbound import InboundHandler
     from rappd.federation.node_identity import material
     from rappd.federation.pairing_adapter import pairing_parts
-    from rappd.federation.request_auth import Credentials
+    from rappd.federation.request_auth import RequestAuthenticator
 
     m.material = await asyncio.to_thread(material, m.home, m.identity)
     pins = [peer.certificate for peer in m.book.all()]
     m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
-    m.credentials = await Credentials.open(m.identity, m.book, m.token_rows, m.inbox_rows)
+    m.credentials = await RequestAuthenticator.open(m.identity, m.book, m.token_rows, m.inbox_rows)
     introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
-    m.catalogue = Catalogue(m.tenants, m.name, introduction)
-    m.receiver = Receiver(
+    m.catalogue = CapabilityCatalog(m.tenants, m.name, introduction)
+    m.receiver = InboundHandler(
         m.gate,
         m.tenants,
         m.catalogue,
@@ -46,18 +46,18 @@ async def open_all(m: Parts) -> None:
         push=m.push,
         greeted=m.greeted,
     )
-    m.sightings = Sightings()
+    m.sightings = DiscoveredNodes()
     trial = m.settings.on("peers.loopback")
     m.written = PeersFile(
         m.home.root / "peers.json", environment=os.environ.get("BRAINSTEM_PEERS", ""), allow_loopback=trial
     )
-    m.nearby = Nearby(
+    m.nearby = MdnsService(
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
     )
-    m.ladder = Ladder(m.sightings, m.written, m.nearby)
+    m.ladder = AddressResolver(m.sightings, m.written, m.nearby)
     m.presence = Presence(m.probe)
-    m.carrier = Carrier(
-        Ways(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
+    m.carrier = PeerClient(
+        Connector(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
     )
     m.outbox = Outbox(
         m.outbox_rows,
@@ -69,7 +69,7 @@ async def open_all(m: Parts) -> None:
         eggs=EggSender(m.carrier, m.outgoing_eggs.path),
         verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
     )
-    m.pairings = Pairings(
+    m.pairings = PairingService(
         m.identity,
         lambda: introduction,
         *pairing_parts(m.book, m.ladder),

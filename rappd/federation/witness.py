@@ -16,12 +16,12 @@ import orjson
 
 from envelopes.identity.anchor import LARGEST, Anchor, BadAnchorError, read_anchor
 from envelopes.identity.capabilities import covers
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.peer import Peer
-from neighborhoods.peer_store import PeerBook
+from neighborhoods.peer_store import PeerStore
 from rappd.daemon.anchoring import Anchoring
-from rappd.daemon.rate_limit import RateLimit, TooMany
-from rappd.errors import NotFound
+from rappd.daemon.rate_limit import RateLimit, RateLimitedError
+from rappd.errors import NotFoundError
 from rappd.store.anchor_file import AnchorFile, Witnessed
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ Say = Callable[[Peer, dict[str, Any]], Awaitable[dict[str, Any]]]
 class AnchorWitness:
     """All calls come from the event loop; the file is written on its own thread."""
 
-    def __init__(self, anchoring: Anchoring, book: PeerBook) -> None:
+    def __init__(self, anchoring: Anchoring, book: PeerStore) -> None:
         self._anchoring = anchoring
         self._book = book
         self._kept: dict[str, list[Witnessed]] = {}
@@ -96,7 +96,7 @@ class AnchorWitness:
         async def one(peer: Peer) -> dict[str, Any]:
             try:
                 reply = await say(peer, {"want_anchors": True, **self.offer(peer)})
-            except Problem as problem:
+            except ReportableError as problem:
                 return {"name": peer.name, "anchors": [], "trouble": f"is away: {problem}"}
             anchors = reply.get("anchors")
             if not isinstance(anchors, list):
@@ -134,14 +134,14 @@ class AnchorWitness:
     def find(self, selector: str) -> str:
         """The fingerprint of a machine of which anchors are kept, by its name or how its fingerprint begins.
 
-        Raises ``NotFound``."""
+        Raises ``NotFoundError``."""
         for node in self._kept:
             peer = self._book.get(node)
             if (peer is not None and peer.name == selector) or (
                 len(selector) >= 4 and node.startswith(selector)
             ):
                 return node
-        raise NotFound(f'No anchors of "{selector[:80]}" are kept here.', do="rappd threads witness")
+        raise NotFoundError(f'No anchors of "{selector[:80]}" are kept here.', do="rappd threads witness")
 
     async def forget(self, node: str) -> int:
         """Drops what is kept of a peer, evidence included. Raises ``StoreError``."""
@@ -159,7 +159,7 @@ class AnchorWitness:
             if len(orjson.dumps(value)) > LARGEST:
                 raise BadAnchorError("The anchor is too large.")
             anchor = read_anchor(value, peer.public_key)
-        except (BadAnchorError, TooMany, orjson.JSONEncodeError) as error:
+        except (BadAnchorError, RateLimitedError, orjson.JSONEncodeError) as error:
             log.warning("security: %s sent an anchor that was not taken: %s", peer.name, error)
             return
         fault = _fault(anchor, [one for one in kept if not one.fault])
@@ -183,7 +183,7 @@ class AnchorWitness:
         numbers = [one.number for one in drop if one.number]
         try:
             number = await self._anchoring.on_file(lambda file: file.keep_witnessed(new, numbers))
-        except Problem as problem:
+        except ReportableError as problem:
             log.warning("an anchor of a peer could not be kept: %s", problem)
             return
         kept = [one for one in self._kept.get(node, ()) if one not in drop]

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, new_id
-from neighborhoods.delivery.broadcast import Heard, first_done, gather_all, hello_all
-from neighborhoods.errors import PeerAway
+from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all, hello_all
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.service import PROBE_SECONDS, Machines
-from rappd.operations.calls import LONGEST_WAIT, CallVerbs, call_data, failed
+from rappd.federation.service import PROBE_SECONDS, FederationService
+from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, failed
 from rappd.tenants.tenant import HOST
 
 MOST_AT_ONCE = 100
@@ -27,10 +27,10 @@ _SPARE_SECONDS = 15.0  # so that who is asked does not say "later" before nobody
 Which = Literal["first", "all"]
 
 
-class BroadcastVerbs:
+class BroadcastOperations:
     """``rappd call --first``, ``rappd call --all`` and ``rappd peers hello``."""
 
-    def __init__(self, machines: Machines, calls: CallVerbs) -> None:
+    def __init__(self, machines: FederationService, calls: CallOperations) -> None:
         self._machines = machines
         self._calls = calls
 
@@ -92,31 +92,33 @@ class BroadcastVerbs:
         heard = await hello_all(m.book.all(), say, within=PROBE_SECONDS + 1)
         return {"hello": [_hello_row(one) for one in heard]}
 
-    async def _ready(self) -> Machines:
+    async def _ready(self) -> FederationService:
         async with asyncio.timeout(30):
             await self._machines.ready.wait()
         return self._machines
 
     def _peers(self, selectors: Sequence[str]) -> list[Peer]:
-        """Whom that means, each once. Raises ``NoSuchPeer``, ``NotFound``, ``Mistyped``."""
+        """Whom that means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""
         book = self._machines.book
         if list(selectors) == [EVERYBODY] and book.named(EVERYBODY) is None:
             found = book.all()
             if not found:
-                raise NotFound("No machine is paired with this one.", do="rappd peers pair NAME")
+                raise NotFoundError("No machine is paired with this one.", do="rappd peers pair NAME")
         else:
             found = list({peer.fingerprint: peer for peer in map(book.find, selectors)}.values())
         if not found:
-            raise Mistyped("Whom?", do='rappd call --first PEER,PEER "…"')
+            raise UsageProblemError("Whom?", do='rappd call --first PEER,PEER "…"')
         if len(found) > MOST_AT_ONCE:
-            raise Mistyped(f"{len(found)} machines at once are too many.", do=f"At most {MOST_AT_ONCE}.")
+            raise UsageProblemError(
+                f"{len(found)} machines at once are too many.", do=f"At most {MOST_AT_ONCE}."
+            )
         return found
 
     def _announced(self, peer: Peer) -> list[Any]:
         agents = self._machines.announced.get(peer.fingerprint, {}).get("agents")
         return agents if isinstance(agents, list) else []
 
-    def _settled(self, heard: Heard, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
+    def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
         """What came of one: its row, and what is written down on its thread."""
         end, state = heard.reply, "done"
         if heard.outcome == "not_needed":
@@ -124,9 +126,9 @@ class BroadcastVerbs:
         elif heard.outcome == "late" or (end is not None and end.verb == ACK):
             state, end = "late", asked.refusal(499, "Stopped: it took too long.", "late")
         elif end is None:
-            away = heard.outcome == "failed" and isinstance(heard.problem, PeerAway)
+            away = heard.outcome == "failed" and isinstance(heard.problem, PeerOfflineError)
             state = "away" if away else "failed"
-            end = failed(asked, heard.problem or PeerAway(heard.trouble))
+            end = failed(asked, heard.problem or PeerOfflineError(heard.trouble))
         elif end.verb == ERROR:
             state = "failed"
         row = self._calls.row(heard.peer, asked, state, started, reply=end)["call"]
@@ -135,7 +137,7 @@ class BroadcastVerbs:
         )
 
 
-def _hello_row(heard: Heard) -> dict[str, Any]:
+def _hello_row(heard: PeerResult) -> dict[str, Any]:
     reply = heard.reply if heard.outcome == "answered" else None
     agents = reply.data.get("agents") if reply is not None else None
     return {

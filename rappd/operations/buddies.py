@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from rappd.errors import Conflict, Mistyped
+from rappd.errors import ConflictError, UsageProblemError
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_schema import NAMELESS
@@ -37,8 +37,8 @@ _QUIET_SECONDS = 24 * 3_600
 Given = Mapping[str, Any]
 
 
-class BuddyVerbs:
-    """One home's buddies. Every verb answers a JSON object and raises ``Problem``.
+class BuddyOperations:
+    """One home's buddies. Every verb answers a JSON object and raises ``ReportableError``.
 
     ``last_talks``: when each workspace last talked (seconds since 1970). ``renamed(key, name)`` is told of a
     buddy that got its name when it hatched.
@@ -61,15 +61,15 @@ class BuddyVerbs:
         return await asyncio.to_thread(self._status, selector)
 
     async def act(self, selector: str, action: str, *, text: str = "", kind: str = "") -> dict[str, Any]:
-        """Does one of ``Action`` and keeps what came of it. Raises ``Mistyped``.
+        """Does one of ``Action`` and keeps what came of it. Raises ``UsageProblemError``.
 
         ``message`` tells it; ``done`` is false for what an egg or a tired buddy cannot do; ``found`` holds what
         was recalled. What is posted or commented stays here, among what it has in mind.
         """
         if action not in set(Action):
-            raise Mistyped(f'A buddy cannot "{action[:40]}".', do=f"There are: {', '.join(Action)}.")
+            raise UsageProblemError(f'A buddy cannot "{action[:40]}".', do=f"There are: {', '.join(Action)}.")
         if len(text) > MAX_TEXT:
-            raise Mistyped(f"That is more than {MAX_TEXT:,} characters.", do="Say it shorter.")
+            raise UsageProblemError(f"That is more than {MAX_TEXT:,} characters.", do="Say it shorter.")
         if action == Action.STATUS:
             return await self.status(selector)
         return await asyncio.to_thread(self._act, selector, Action(action), text, kind)
@@ -132,7 +132,7 @@ class BuddyVerbs:
 
 
 def nest_of(twin: Twin) -> BuddyStore:
-    """Where a buddy lives, with an egg in it at least. Raises ``Conflict`` for a twin that is none."""
+    """Where a buddy lives, with an egg in it at least. Raises ``ConflictError`` for a twin that is none."""
     nest = BuddyStore(_buddy(twin).workspace)
     if nest.is_empty():
         with suppress(TwinConflictError):  # somebody laid it meanwhile
@@ -142,7 +142,7 @@ def nest_of(twin: Twin) -> BuddyStore:
 
 def _buddy(twin: Twin) -> Twin:
     if twin.kind != KIND:
-        raise Conflict(f"{twin.name} is no buddy.", do="rappd twins new NAME --kind buddy")
+        raise ConflictError(f"{twin.name} is no buddy.", do="rappd twins new NAME --kind buddy")
     return twin
 
 

@@ -27,21 +27,21 @@ from envelopes.envelope import (
     new_id,
     new_session,
 )
-from envelopes.problem import Problem
-from neighborhoods.delivery.errors import Retriable
+from envelopes.problem import ReportableError
+from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
 from neighborhoods.transport.early import OnEarly
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outbox_view import outbox_row
-from rappd.federation.service import Machines
-from rappd.operations.reply_recorder import Noting
+from rappd.federation.service import FederationService
+from rappd.operations.reply_recorder import ReplyRecorder
 from rappd.tenants.tenant import HOST
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
@@ -49,10 +49,10 @@ DEFAULT_WAIT = 30.0
 LONGEST_WAIT = 3600.0
 
 
-class CallVerbs:
+class CallOperations:
     """``rappd call`` and ``rappd outbox``, for the page and for agents, too."""
 
-    def __init__(self, machines: Machines) -> None:
+    def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
     async def call(
@@ -75,7 +75,7 @@ class CallVerbs:
         await m.available()
         if (entry := await self._legacy(selector)) is not None:
             if agent or twin:
-                raise Mistyped(
+                raise UsageProblemError(
                     f"{entry.name or entry.host} is a published brainstem: it takes a sentence, nothing else.",
                     do=f'rappd call {entry.name or entry.host} "…"',
                 )
@@ -84,13 +84,13 @@ class CallVerbs:
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
-        noting = Noting(m.gate, placed.thread)
+        noting = ReplyRecorder(m.gate, placed.thread)
         try:
             reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream, on_early=noting.begin)
-        except PeerAway as problem:
+        except PeerOfflineError as problem:
             await self.keep(peer, placed)
             return self.row(peer, placed, "queued", started, problem=problem)
-        except Problem as problem:
+        except ReportableError as problem:
             await m.gate.note(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         if reply.verb == ACK:
@@ -123,7 +123,7 @@ class CallVerbs:
     ) -> Envelope:
         """Sends a recorded HELP past any queue, and waits: DONE, ERROR, or the ACK of what takes longer.
 
-        Raises ``PeerAway`` when no answer came, also when it may have been sent: its id makes a repeat safe.
+        Raises ``PeerOfflineError`` when no answer came, also when it may have been sent: its id makes a repeat safe.
         """
         m = self._machines
         wait = min(max(0.1, wait), LONGEST_WAIT)
@@ -140,8 +140,8 @@ class CallVerbs:
                     ),
                     within=wait + 1,
                 )
-            except Retriable as problem:
-                raise PeerAway(f"{peer.name} is busy.", do="It is tried again.") from problem
+            except RetriableError as problem:
+                raise PeerOfflineError(f"{peer.name} is busy.", do="It is tried again.") from problem
             if reply.verb == ACK and (later := await expected.within(until - time.monotonic())) is not None:
                 return later
         return reply
@@ -166,7 +166,7 @@ class CallVerbs:
         m = self._machines
         peer = m.book.find(selector)
         if not is_uuid4(id):
-            raise Mistyped("id is not the ID of a call.", do="Send the id that the call has.")
+            raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
         await m.carrier.tell(peer, encode(Envelope(id, m.id, own_id(peer.fingerprint), "CANCEL", {})))
         return {"stopping": {"id": id, "peer": peer.name}}
 
@@ -218,7 +218,7 @@ class CallVerbs:
                 from_rappid=await asyncio.to_thread(m.rappid),
                 nonce=asked.id,
             )
-        except Problem as problem:
+        except ReportableError as problem:
             await m.gate.note(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         reply = placed.reply(DONE, {"result": said["response"], "response": said["response"]})
@@ -233,7 +233,9 @@ class CallVerbs:
         """What a peer said that this machine may use of it; when it matters, and is not known, it is asked."""
         m = self._machines
         if asked and peer.fingerprint not in m.announced:
-            with contextlib.suppress(Problem, OSError, TimeoutError):  # away: names are taken as typed
+            with contextlib.suppress(
+                ReportableError, OSError, TimeoutError
+            ):  # away: names are taken as typed
                 await m.probe(peer.fingerprint)
         agents = m.announced.get(peer.fingerprint, {}).get("agents")
         return agents if isinstance(agents, list) else []
@@ -255,7 +257,7 @@ class CallVerbs:
         started: float,
         *,
         reply: Envelope | None = None,
-        problem: Problem | None = None,
+        problem: ReportableError | None = None,
     ) -> dict[str, Any]:
         row: dict[str, Any] = {
             "id": asked.id,
@@ -283,7 +285,7 @@ class CallVerbs:
 def call_data(
     text: str, agent: str, args: dict[str, Any] | None, known: list[Any] | None = None
 ) -> dict[str, Any]:
-    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``Mistyped``.
+    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``UsageProblemError``.
 
     ``known`` are the agents that the other machine announced: they tell how ``agent`` is written there,
     and which argument a ``text`` fills: the only required one that is text, else ``query`` and ``user_input``.
@@ -297,7 +299,7 @@ def call_data(
             given = {"query": text, "user_input": text}
         return {"agent": card.get("name", agent), "args": given, **({"user_input": text} if text else {})}
     if not text.strip():
-        raise Mistyped("There is nothing to ask.", do='rappd call PEER "how are you?"')
+        raise UsageProblemError("There is nothing to ask.", do='rappd call PEER "how are you?"')
     return {"user_input": text}
 
 
@@ -332,7 +334,7 @@ def _what(data: dict[str, Any]) -> str:
     return str(text or f"{data.get('agent', '')}")[:120]
 
 
-def failed(asked: Envelope, problem: Problem) -> Envelope:
+def failed(asked: Envelope, problem: ReportableError) -> Envelope:
     """The ERROR that is written down where no answer came."""
     data = {"code": problem.status, "msg": str(problem), "reason": problem.code}
     return Envelope(asked.id, asked.recipient, asked.sender, ERROR, data)

@@ -12,9 +12,9 @@ from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE, AgentFile, find_agent_files
 from agents.storage.safe_fs import SafeTree
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.cartridge_view import name_of
 from rappd.operations.signer_trust import standing
 from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, loaded, signer_of
@@ -29,7 +29,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(slots=True, frozen=True)
-class _Whose:
+class _Owner:
     """Somebody's agents folder; ``key`` and ``name`` are "" for the brainstem."""
 
     key: str
@@ -38,7 +38,7 @@ class _Whose:
     files: SafeTree
 
 
-class CartridgeShelf:
+class CartridgeIndex:
     """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's
     own key. Blocks on the disk."""
 
@@ -54,19 +54,19 @@ class CartridgeShelf:
 
     def read(self, name: str, twin: str = "") -> dict[str, Any]:
         """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is. Raises
-        ``NotFound``, ``BadCartridgeError``."""
+        ``NotFoundError``, ``BadCartridgeError``."""
         owners = [whose for whose in self._everybody() if whose.key == twin]
         for file in (file for whose in owners for file in _files(whose)):
             if file.rel == name:
                 octets, found = load_with_bytes(file.path, files=file.files)
                 signed = self._signed(found.signer, found.notes)
                 return {"cartridge": {"file": name, "text": octets.decode(), **signed}}
-        raise NotFound(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
+        raise NotFoundError(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
 
     def signer(self, digest: str, signature: str, *, name: str) -> dict[str, Any]:
         """Who signed a file of that SHA-256, as the signature that came with it says."""
         if not _DIGEST.fullmatch(digest):
-            raise Mistyped("That is no SHA-256.", do="Send its 64 hex digits.")
+            raise UsageProblemError("That is no SHA-256.", do="Send its 64 hex digits.")
         return self._signed(*signer_of(digest, signature.encode(), name=name))
 
     def sign(self, octets: bytes, *, name: str) -> dict[str, Any]:
@@ -79,12 +79,12 @@ class CartridgeShelf:
         sealed = integrity.seal({name: digest}, at=utc(datetime.now(UTC)), key=self._home.identity())
         return {"file": name + integrity.SIGNATURE_SUFFIX, "signature": sealed.decode()}
 
-    def _everybody(self) -> Iterator[_Whose]:
-        yield _Whose("", "", self._host.agents, self._host.files)
+    def _everybody(self) -> Iterator[_Owner]:
+        yield _Owner("", "", self._host.agents, self._host.files)
         for twin in scan(TwinLayout(self._home.root)).twins:
-            yield _Whose(twin.key, twin.name, twin.workspace.agents, twin.workspace.files)
+            yield _Owner(twin.key, twin.name, twin.workspace.agents, twin.workspace.files)
 
-    def _row(self, file: AgentFile, whose: _Whose) -> dict[str, Any]:
+    def _row(self, file: AgentFile, whose: _Owner) -> dict[str, Any]:
         row: dict[str, Any] = {
             "file": file.rel,
             "path": str(file.path),
@@ -97,7 +97,7 @@ class CartridgeShelf:
             if found.shape is not None:
                 raise BadCartridgeError(f"{file.rel} is a buddy, no LisPy cartridge.", do="rappd egg hatch")
             return {**row, **_about(found), **self._signed(found.signer, found.notes), "problem": ""}
-        except Problem as problem:
+        except ReportableError as problem:
             return {**row, "name": file.rel, "problem": str(problem)}
 
     def _signed(self, fingerprint: str, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class CartridgeShelf:
         return {"signer": signer, "notes": list(notes)}
 
 
-def _files(whose: _Whose) -> list[AgentFile]:
+def _files(whose: _Owner) -> list[AgentFile]:
     return [file for file in find_agent_files(whose.agents, whose.files) if file.rel.endswith(CARTRIDGE)]
 
 

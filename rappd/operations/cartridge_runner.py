@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_status_cache import buddy_status
@@ -106,8 +106,10 @@ def _action(given: Any) -> tuple[Action, dict[str, Any]]:
     said = {"action": given} if isinstance(given, str) else given
     name = said.get("action") if isinstance(said, dict) else None
     if not isinstance(name, str) or name not in set(Action):
-        raise Mistyped("A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}.""")
+        raise UsageProblemError(
+            "A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}."""
+        )
     rest = {key: value for key, value in said.items() if key in ("text", "kind")}
     if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(said):
-        raise Mistyped(f"{name} takes text and kind, both text.", do="Leave the rest out.")
+        raise UsageProblemError(f"{name} takes text and kind, both text.", do="Leave the rest out.")
     return Action(name), rest

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.daemon.home import Home
-from rappd.errors import Conflict, Mistyped
+from rappd.errors import ConflictError, UsageProblemError
 from rappd.operations.cartridge_runner import live, overruled, run_lispy
 from rappd.operations.cartridge_view import about_buddy, about_lispy, name_of, whose
 from rappd.operations.signer_trust import standing
@@ -28,8 +28,8 @@ SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
 """The three shapes of a ``.rappter.egg`` by the names they go by here."""
 
 
-class CartridgeVerbs:
-    """Verbs over cartridge files. Answers are JSON objects under ``cartridge`` or ``diff``; raises ``Problem``.
+class CartridgeOperations:
+    """Verbs over cartridge files. Answers are JSON objects under ``cartridge`` or ``diff``; raises ``ReportableError``.
 
     ``now`` is the moment that counts, so that the same input gives the same file; the clock's without it.
     """
@@ -63,7 +63,7 @@ class CartridgeVerbs:
             notes += overruled(found.document)
             document, told = run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
         elif steps is not None or fuel is not None:
-            raise Mistyped(
+            raise UsageProblemError(
                 f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}"
             )
         else:
@@ -76,10 +76,10 @@ class CartridgeVerbs:
     def resume(
         self, path: Path, *, inputs: Sequence[Any] = (), into: Path | None = None, replace: bool = False
     ) -> dict[str, Any]:
-        """Goes on with a machine that was frozen, to the end of its frame. Raises ``Conflict`` for none."""
+        """Goes on with a machine that was frozen, to the end of its frame. Raises ``ConflictError`` for none."""
         found = load(path)
         if found.shape is not None or not found.document.get("continuation", {}).get("image"):
-            raise Conflict(f"{path.name} is not frozen.", do=f"rappd cartridge run {path.name}")
+            raise ConflictError(f"{path.name} is not frozen.", do=f"rappd cartridge run {path.name}")
         return self.run(path, inputs=inputs, into=into, replace=replace)
 
     def inspect(self, path: Path, *, force: bool = False) -> dict[str, Any]:
@@ -134,11 +134,15 @@ class CartridgeVerbs:
         sources: dict[str, str] = {}
         for program in programs:
             if program.stem in sources:
-                raise Mistyped(f'Two programs are called "{program.stem}".', do="Rename one of the files.")
+                raise UsageProblemError(
+                    f'Two programs are called "{program.stem}".', do="Rename one of the files."
+                )
             sources[program.stem] = _source(program)
         entry = entry or next(iter(sources)) if len(sources) == 1 or "main" not in sources else entry
         if entry and entry not in sources:
-            raise Mistyped(f'There is no program "{entry[:60]}".', do=f"There are: {', '.join(sources)}.")
+            raise UsageProblemError(
+                f'There is no program "{entry[:60]}".', do=f"There are: {', '.join(sources)}."
+            )
         document = lispy_file.new(name, sources, entry=entry, description=description)
         document["dialect"] = dialect
         lispy_file.checked(document)
@@ -154,7 +158,9 @@ class CartridgeVerbs:
         """A ``.rappter.egg`` in another of its shapes: seed, legacy or spec."""
         found = load(path, force=force)
         if found.shape is None:
-            raise Mistyped(f"{path.name} is a LisPy agent; it has one shape.", do="Convert a .rappter.egg.")
+            raise UsageProblemError(
+                f"{path.name} is a LisPy agent; it has one shape.", do="Convert a .rappter.egg."
+            )
         _may_write(into, path, replace)
         document = convert(found.document, SHAPES[to])
         told = {"file": into.name, "from": found.shape.value, "notes": list(found.notes)}
@@ -214,6 +220,6 @@ def _may_write(into: Path | None, source: Path | None, replace: bool) -> None:
         return
     if source is not None and source.exists() and into.samefile(source):
         return
-    raise Conflict(
+    raise ConflictError(
         f"{into} exists already; nothing was written.", do="Choose another name, or add --replace."
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.operations.twin_supervisor import Living
+from rappd.operations.twin_supervisor import TwinSupervisor
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker
@@ -27,9 +27,9 @@ Flush = Callable[[], Awaitable[object]]
 """Returns once all that was said is in the record."""
 
 
-class CheckpointVerbs:
+class CheckpointOperations:
     """One home's checkpoints. Every verb answers a JSON object with ``key``, ``rappid`` and ``name`` of the
-    twin, and raises ``Problem``."""
+    twin, and raises ``ReportableError``."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class CheckpointVerbs:
         identity: IdentityKey,
         *,
         machine: str,
-        living: Living,
+        living: TwinSupervisor,
         flush: Flush | None = None,
     ) -> None:
         self._places = TwinLayout(home.root)

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from envelopes.problem import Problem
-from rappd.errors import Mistyped, NotFound
+from envelopes.problem import ReportableError
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.egg_download import fetch_egg
-from rappd.operations.egg_packing import Order, Progress
-from rappd.operations.eggs import EggVerbs
-from rappd.operations.pending_eggs import WaitingEggs
+from rappd.operations.egg_packing import PackRequest, Progress
+from rappd.operations.eggs import EggOperations
+from rappd.operations.pending_eggs import PendingEggs
 from rappd.operations.sealed_eggs import unsealed
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
@@ -28,16 +28,16 @@ Tell = Callable[[], Awaitable[None]]
 """Looks at the host's agent files anew and tells whoever watches."""
 
 
-class LivingEggs:
-    """``EggVerbs`` for the event loop: each verb runs in a thread, around twins that are awake.
+class DaemonEggOperations:
+    """``EggOperations`` for the event loop: each verb runs in a thread, around twins that are awake.
 
     An egg that is planned or hatched is first copied to ``waiting``. A hatching goes on to its end when
     whoever asked for it leaves: he may be an agent of the very twin that has to sleep for it.
     """
 
-    def __init__(self, verbs: EggVerbs, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
+    def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
-        self.waiting = WaitingEggs(tenants.places.eggs / ".waiting")
+        self.waiting = PendingEggs(tenants.places.eggs / ".waiting")
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host
@@ -48,8 +48,8 @@ class LivingEggs:
         """Returns when what is under way has come to its end."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    async def pack(self, order: Order, progress: Progress | None = None) -> dict[str, Any]:
-        """See ``EggVerbs.pack``; what was said up to now is in it."""
+    async def pack(self, order: PackRequest, progress: Progress | None = None) -> dict[str, Any]:
+        """See ``EggOperations.pack``; what was said up to now is in it."""
         if order.into:
             order = replace(order, into=str(whole_path(order.into)))
         await self._store.flush()
@@ -58,7 +58,7 @@ class LivingEggs:
     async def plan(
         self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
     ) -> dict[str, Any]:
-        """See ``EggVerbs.plan``; ``id`` names the copy that was planned, and waits."""
+        """See ``EggOperations.plan``; ``id`` names the copy that was planned, and waits."""
         async with self._taken_in(path, expect_sha256) as kept:
             planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=overwrite)
         return {"id": self.waiting.id_of(kept), **planned}
@@ -73,7 +73,7 @@ class LivingEggs:
         expect_sha256: str = "",
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """See ``EggVerbs.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
+        """See ``EggOperations.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
 
         async def hatch() -> dict[str, Any]:
             async with (
@@ -94,7 +94,7 @@ class LivingEggs:
         return await self._to_the_end(hatch())
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
-        """See ``EggVerbs.rollback``; a twin that is awake, and still lives here, is woken again."""
+        """See ``EggOperations.rollback``; a twin that is awake, and still lives here, is woken again."""
 
         async def rollback() -> dict[str, Any]:
             async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
@@ -108,7 +108,7 @@ class LivingEggs:
         match verb:
             case "pack":
                 return await self.pack(
-                    Order(
+                    PackRequest(
                         twin=text.get("twin", ""),
                         form=text.get("form", ""),
                         item=text.get("item", ""),
@@ -122,7 +122,7 @@ class LivingEggs:
                 return await self._rollback_once_answered(text.get("receipt", ""))
             case "inspect" | "plan" | "hatch":
                 return await self._with_egg(verb, text, given.get("overwrite"))
-        raise NotFound(f'There is no operation "eggs.{verb[:40]}".')
+        raise NotFoundError(f'There is no operation "eggs.{verb[:40]}".')
 
     async def _with_egg(self, verb: str, text: Mapping[str, str], overwrite: Any) -> dict[str, Any]:
         expected = text.get("expect_sha256", "")
@@ -144,7 +144,7 @@ class LivingEggs:
                 source=text.get("source") or url or path.name,
                 expect_sha256=expected,
             )
-        except Problem:
+        except ReportableError:
             if url:
                 await asyncio.to_thread(self.waiting.discard, path)
             raise
@@ -221,15 +221,17 @@ class LivingEggs:
         try:
             if (self._tenants.places.active(key) / "rappid.json").exists():
                 await self._tenants.boot(key)
-        except Problem as problem:  # hatched is hatched; that it sleeps is seen in the list
+        except ReportableError as problem:  # hatched is hatched; that it sleeps is seen in the list
             log.warning("%s sleeps on: %s", key, problem)
         finally:
             self._tenants.let_go_port(key)
 
 
 def whole_path(text: str) -> Path:
-    """A path on this machine that does not depend on where one stands. Raises ``Mistyped``."""
+    """A path on this machine that does not depend on where one stands. Raises ``UsageProblemError``."""
     path = Path.home() / text[2:] if text.startswith("~/") else Path(text)
     if "\0" in text or not path.is_absolute():
-        raise Mistyped("Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg.")
+        raise UsageProblemError(
+            "Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg."
+        )
     return path

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 import orjson
 
-from rappd.errors import Mistyped, RappdError
-from rappd.operations.pending_eggs import WaitingEggs, new_file
+from rappd.errors import RappdError, UsageProblemError
+from rappd.operations.pending_eggs import PendingEggs, new_file
 from twins.errors import BadEggError
 from twins.installer.errors import from_disk
 
@@ -23,26 +23,26 @@ _SIDECAR_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class EggUnreachable(RappdError):
+class EggUnreachableError(RappdError):
     """The address of an egg does not answer, or answers something else."""
 
     code = "unreachable"
     status = 502
 
 
-async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") -> Path:
+async def fetch_egg(url: str, waiting: PendingEggs, *, expect_sha256: str = "") -> Path:
     """The file that ``url`` (http or https) gives, among the eggs that wait. It is only as trusted as what
     signs it.
 
     ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
-    (the published hub's shape). Raises ``EggUnreachable``, ``BadEggError`` on another hash, ``Mistyped``,
+    (the published hub's shape). Raises ``EggUnreachableError``, ``BadEggError`` on another hash, ``UsageProblemError``,
     ``DiskFullError``.
     """
     if not re.match(r"https?://[^\s]+$", url):
-        raise Mistyped(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
+        raise UsageProblemError(f'"{url[:80]}" is no web address.', do="Give http://… or https://…")
     wanted = expect_sha256.lower()
     if wanted and not _SHA256.fullmatch(wanted):
-        raise Mistyped("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
+        raise UsageProblemError("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
     part = await asyncio.to_thread(waiting.part)
     try:
         async with aiohttp.ClientSession(timeout=_TIMES, trust_env=True) as session:
@@ -54,7 +54,7 @@ async def fetch_egg(url: str, waiting: WaitingEggs, *, expect_sha256: str = "") 
                          do="Ask whoever offers it.")  # fmt: skip
         return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise EggUnreachable(
+        raise EggUnreachableError(
             f"{url[:120]} does not answer.", do="Check the address and the network."
         ) from error
     except OSError as error:
@@ -67,7 +67,7 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
     digest, size = hashlib.sha256(), 0
     async with session.get(url) as response:
         if response.status != 200:
-            raise EggUnreachable(f"{url[:120]} answered {response.status}.", do="Check the address.")
+            raise EggUnreachableError(f"{url[:120]} answered {response.status}.", do="Check the address.")
         with await asyncio.to_thread(new_file, part) as file:
             async for chunk in response.content.iter_chunked(_CHUNK):
                 size += len(chunk)

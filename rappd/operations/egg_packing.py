@@ -13,7 +13,7 @@ import msgspec
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import amount
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 """(bytes done, bytes in all), as often as there is something to tell."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class PackRequest(msgspec.Struct, frozen=True):
     """What to pack. ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a
     file, or "" for a place among the home's eggs. ``allow``: ids of findings that may travel."""
 
@@ -42,7 +42,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class EggPacking:
-    """Packs what lives in one home. Raises ``Problem``."""
+    """Packs what lives in one home. Raises ``ReportableError``."""
 
     def __init__(
         self, home: Home, host: Workspace, identity: IdentityKey, held: QuarantineList, *, machine: str
@@ -55,7 +55,7 @@ class EggPacking:
         self._maker = EggMaker(version=__version__, host=machine)
         self._places = TwinLayout(home.root)
 
-    def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
+    def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
 
         Code that is quarantined stays behind: this house signs nothing that nobody has read.
@@ -129,7 +129,7 @@ class EggPacking:
         self._host.create()
         adopt(self._host, name, owner=name, host=name, platform=platform.system().lower())
 
-    def _workspace(self, order: Order) -> tuple[Workspace, str]:
+    def _workspace(self, order: PackRequest) -> tuple[Workspace, str]:
         if not order.twin:
             return self._host, order.item or "brainstem"
         twin = find(self._places, order.twin)
@@ -141,7 +141,7 @@ class EggPacking:
         return self._places.eggs / folder / f"{at}-{form.value}.egg"
 
 
-def _form(order: Order) -> EggFormat:
+def _form(order: PackRequest) -> EggFormat:
     text = order.form or (
         EggFormat.TWIN.value
         if order.twin
@@ -152,15 +152,15 @@ def _form(order: Order) -> EggFormat:
     try:
         form = EggFormat(text)
     except ValueError as error:
-        raise Mistyped(
+        raise UsageProblemError(
             f'There is no form "{text[:40]}".', do=", ".join(one.value for one in EggFormat)
         ) from error
     if form.needs_item and not order.item:
-        raise Mistyped(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")
+        raise UsageProblemError(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")
     if order.item and not form.needs_item:
-        raise Mistyped(f"The form {form.value} packs a whole workspace.", do="Leave the item out.")
+        raise UsageProblemError(f"The form {form.value} packs a whole workspace.", do="Leave the item out.")
     if not order.twin and form is EggFormat.TWIN:
-        raise Mistyped("Which twin shall be packed?", do="rappd twins list")
+        raise UsageProblemError("Which twin shall be packed?", do="rappd twins list")
     return form
 
 

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence
 from envelopes.envelope import Envelope, new_id
-from neighborhoods.errors import PeerFailed, PeerRefused
+from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, Outgoing
-from rappd.errors import NotFound
+from neighborhoods.storage import EGG, OutgoingEnvelope
+from rappd.errors import NotFoundError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.service import Machines
-from rappd.operations.daemon_eggs import LivingEggs
-from rappd.operations.egg_packing import Order
-from rappd.operations.received_eggs import ArrivedEggs
+from rappd.federation.service import FederationService
+from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.egg_packing import PackRequest
+from rappd.operations.received_eggs import ReceivedEggs
 from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
 from rappd.store.egg_rows import EggRows
 from twins.workspace.bonds import record_event
@@ -27,14 +27,14 @@ TURN_SECONDS = 20.0
 """So long who sends an egg waits for its turn behind others to the same machine."""
 
 
-class EggPassing(ArrivedEggs):
+class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
-    def __init__(self, machines: Machines, eggs: LivingEggs) -> None:
+    def __init__(self, machines: FederationService, eggs: DaemonEggOperations) -> None:
         super().__init__(machines.home, eggs, EggRows(machines.store))
         self._machines = machines
 
-    async def pack_for(self, order: Order, selector: str) -> dict[str, Any]:
+    async def pack_for(self, order: PackRequest, selector: str) -> dict[str, Any]:
         """Packs what ``order`` says and seals it for a peer; only that machine can open the result.
 
         For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
@@ -55,14 +55,14 @@ class EggPassing(ArrivedEggs):
         """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.
 
         ``{"sent": {"state", …}}``: done, the peer has it; queued, it goes by itself, and ``why`` says what it
-        waits for. Raises ``BadEggError`` and its kin for what is none, ``PeerFailed`` when the peer does not take
-        it, ``PeerRefused`` when nothing can go there; then nothing waits.
+        waits for. Raises ``BadEggError`` and its kin for what is none, ``PeerFailedError`` when the peer does not take
+        it, ``PeerRefusedError`` when nothing can go there; then nothing waits.
         """
         m = self._machines
         await m.available()
         peer = m.book.find(selector)
         if not await asyncio.to_thread(path.is_file):
-            raise NotFound(f"There is no file {path}.", do="Look at the path.")
+            raise NotFoundError(f"There is no file {path}.", do="Look at the path.")
         sealed = await asyncio.to_thread(is_sealed_file, path)
         if not sealed:  # what waits for days should not turn out to be no egg then
             await asyncio.to_thread(self._eggs.verbs.inspect, path)
@@ -71,7 +71,9 @@ class EggPassing(ArrivedEggs):
         row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
         return await self._told(peer, name, await m.outbox.try_now(row, within=TURN_SECONDS))
 
-    async def _queue(self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str) -> Outgoing:
+    async def _queue(
+        self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str
+    ) -> OutgoingEnvelope:
         """The row of the outbox; its bytes are on the disk before it."""
         m = self._machines
         seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
@@ -85,15 +87,15 @@ class EggPassing(ArrivedEggs):
         assert row is not None
         return row
 
-    async def _told(self, peer: Peer, name: str, row: Outgoing) -> dict[str, Any]:
+    async def _told(self, peer: Peer, name: str, row: OutgoingEnvelope) -> dict[str, Any]:
         m = self._machines
         if row.state == "failed":
-            raise PeerFailed(
+            raise PeerFailedError(
                 row.trouble or f"{peer.name} did not take the egg.", do="Ask its owner; nothing waits."
             )
         if row.state in ("queued", "delivered") and m.outbox.stopped(peer.fingerprint, eggs=True):
             await m.outbox.drop(row.id)
-            raise PeerRefused(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
+            raise PeerRefusedError(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
         sent: dict[str, Any] = {
             "peer": peer.name,
             "name": name,
@@ -108,7 +110,7 @@ class EggPassing(ArrivedEggs):
             sent |= {"why": row.trouble, "expires": row.expires_at / 1e6}
         return {"sent": sent}
 
-    def _note_handover(self, order: Order, peer: Peer) -> None:
+    def _note_handover(self, order: PackRequest, peer: Peer) -> None:
         m = self._machines
         if order.item:
             return  # one agent has no life of its own to write into

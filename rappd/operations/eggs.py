@@ -11,8 +11,8 @@ from typing import Any
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
-from rappd.operations.egg_packing import EggPacking, Order, Progress
+from rappd.errors import UsageProblemError
+from rappd.operations.egg_packing import EggPacking, PackRequest, Progress
 from rappd.operations.egg_views import extracted, hatched, host_of, planned, seen
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
@@ -24,8 +24,8 @@ from twins.installer.target import install_target
 from twins.workspace.workspace import Workspace
 
 
-class EggVerbs:
-    """One home's eggs. Answers are JSON objects; raises ``Problem``."""
+class EggOperations:
+    """One home's eggs. Answers are JSON objects; raises ``ReportableError``."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class EggVerbs:
             conversations=conversations,
         )
 
-    def pack(self, order: Order, *, progress: Progress | None = None) -> dict[str, Any]:
+    def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
         return self._packing.pack(order, progress=progress)
 
@@ -167,11 +167,13 @@ class EggVerbs:
 
 
 def categories(names: Iterable[str]) -> list[Category]:
-    """Overwrite options by name. Raises ``Mistyped``."""
+    """Overwrite options by name. Raises ``UsageProblemError``."""
     known = {one.value: one for one in Category}
     for name in names:
         if name not in known:
-            raise Mistyped(f'There is nothing called "{name[:40]}" to overwrite.', do=", ".join(known))
+            raise UsageProblemError(
+                f'There is nothing called "{name[:40]}" to overwrite.', do=", ".join(known)
+            )
     return [known[name] for name in names]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from agents.contract.agent import needs_trust
 from envelopes.identity.capabilities import check as check_capability
 from neighborhoods.discovery.interfaces import interfaces
-from rappd.errors import Conflict, Mistyped, RappdError, Refused
+from rappd.errors import ConflictError, RappdError, RefusedError, UsageProblemError
 from rappd.settings.load import Settings
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ LOOK_SECONDS = 10.0
 """How soon the door follows when this machine's addresses change."""
 
 
-class Door(Protocol):
+class LegacyListenerProtocol(Protocol):
     """What listens."""
 
     listening: list[str]
@@ -39,7 +39,7 @@ class Door(Protocol):
         ...
 
 
-class LegacyVerbs:
+class LegacyOperations:
     """What is open is a setting, and so opens again at the next start."""
 
     def __init__(
@@ -50,7 +50,7 @@ class LegacyVerbs:
         self._changing = asyncio.Lock()
         self._at: list[str] = []
         self._trouble = ""
-        self.door: Door | None = None
+        self.door: LegacyListenerProtocol | None = None
 
     async def reopen(self) -> None:
         """From a start on: as it was left, at the addresses that the machine has by then. Never returns."""
@@ -62,7 +62,7 @@ class LegacyVerbs:
     async def open(self, addresses: Sequence[str], scopes: Sequence[str] = ()) -> dict[str, Any]:
         """Opens it to these addresses alone. Without ``scopes`` they may talk, and use no agent."""
         if not addresses:
-            raise Mistyped("To whom?", do="rappd peers legacy open 192.168.1.20")
+            raise UsageProblemError("To whom?", do="rappd peers legacy open 192.168.1.20")
         proper = [TALK, *(one for one in dict.fromkeys(map(_proper, scopes)) if one != TALK)]
         async with self._changing:
             await self._open(addresses, proper)
@@ -110,7 +110,7 @@ class LegacyVerbs:
 
     async def _open(self, addresses: Sequence[str], scopes: Sequence[str]) -> None:
         if self.door is None:
-            raise Conflict("This daemon has no such door.", do="rappd start")
+            raise ConflictError("This daemon has no such door.", do="rappd start")
         self.door.check(addresses)
         own = await asyncio.to_thread(_own_addresses)
         await self.door.open(addresses, scopes, own=own)
@@ -118,10 +118,10 @@ class LegacyVerbs:
 
 
 def _proper(capability: str) -> str:
-    """A capability that this door may give. Raises ``BadCapability``, ``Refused``."""
+    """A capability that this door may give. Raises ``BadCapabilityError``, ``RefusedError``."""
     proper = check_capability(capability)
     if not _fits(proper):
-        raise Refused(
+        raise RefusedError(
             f"{proper} is not given at this door: nobody proves there who he is.",
             do="--may HELP.brainstem.Clock",
         )

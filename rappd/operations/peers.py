@@ -5,24 +5,24 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from envelopes.errors import BadIntroduction
+from envelopes.errors import BadNodeCardError
 from envelopes.identity.capabilities import check as check_capability
-from envelopes.identity.node_card import Introduction
-from neighborhoods.discovery.discovered_nodes import Sighting
-from neighborhoods.errors import KeyChanged, NoSuchPeer
-from neighborhoods.pairing.session import Attempt
+from envelopes.identity.node_card import NodeCard
+from neighborhoods.discovery.discovered_nodes import DiscoveredNode
+from neighborhoods.errors import KeyChangedError, NoSuchPeerError
+from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.federation.peer_view import asking_row, found_row, legacy_row, peer_row, written_row
-from rappd.federation.service import Machines
+from rappd.federation.service import FederationService
 
 STATE_WAIT = 20.0
 
 
-class PeerVerbs:
+class PeerOperations:
     """Each verb answers the JSON object that the page and the command line show."""
 
-    def __init__(self, machines: Machines) -> None:
+    def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
     async def listing(self) -> dict[str, Any]:
@@ -73,8 +73,8 @@ class PeerVerbs:
         entry = await m.written.add(address)
         if entry.legacy:
             return {"added": {"address": entry.url, "legacy": True, "name": entry.name, "fingerprint": ""}}
-        found: Introduction | None = None
-        with contextlib.suppress(NoSuchPeer):  # it may be away; then it is written down without its name
+        found: NodeCard | None = None
+        with contextlib.suppress(NoSuchPeerError):  # it may be away; then it is written down without its name
             found = await self._introduced(entry.address)
         if found is not None:
             await m.written.add(address, name=found.name, fingerprint=found.fingerprint)
@@ -96,7 +96,7 @@ class PeerVerbs:
         except ValueError:  # no address at all
             removed = False
         if not removed:
-            raise NoSuchPeer(f"{address[:80]} is not written down.", do="rappd peers list")
+            raise NoSuchPeerError(f"{address[:80]} is not written down.", do="rappd peers list")
         return {"removed": {"address": address}}
 
     async def pair(
@@ -108,7 +108,7 @@ class PeerVerbs:
         address, introduction = await self._meet(selector)
         if fingerprint:
             if fingerprint.strip().lower() != introduction.fingerprint:
-                raise KeyChanged(
+                raise KeyChangedError(
                     f"{introduction.name} has another fingerprint; nothing was paired.",
                     do="Look it up there: rappd peers list --json",
                 )
@@ -150,7 +150,7 @@ class PeerVerbs:
         return {"peer": peer_row(m, await m.book.rename(selector, name), 0)}
 
     async def scopes(self, selector: str, scopes: list[str]) -> dict[str, Any]:
-        """What a peer may do here. Raises ``BadCapability``."""
+        """What a peer may do here. Raises ``BadCapabilityError``."""
         m = await self._ready()
         proper = tuple(check_capability(one) for one in scopes)
         return {"peer": peer_row(m, await m.book.set_scopes(selector, proper), 0)}
@@ -166,14 +166,14 @@ class PeerVerbs:
         peer = await m.book.revoke(selector)
         return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
 
-    async def _ready(self) -> Machines:
+    async def _ready(self) -> FederationService:
         return await self._machines.available()
 
     def _silent(self, rung: str) -> str:
         off = rung == "nearby" and not self._machines.settings.on("peers.nearby")
         return "switched off (peers.nearby)" if off else ""
 
-    def _found(self) -> list[Sighting]:
+    def _found(self) -> list[DiscoveredNode]:
         m = self._machines
         own = m.identity.fingerprint
         return [
@@ -182,29 +182,29 @@ class PeerVerbs:
             if one.fingerprint != own and m.book.get(one.fingerprint) is None
         ]
 
-    async def _meet(self, selector: str) -> tuple[str, Introduction]:
-        """The address and introduction of whom the owner means. Raises ``NoSuchPeer``, ``KeyChanged``."""
+    async def _meet(self, selector: str) -> tuple[str, NodeCard]:
+        """The address and introduction of whom the owner means. Raises ``NoSuchPeerError``, ``KeyChangedError``."""
         m = self._machines
-        between: NoSuchPeer | None = None
+        between: NoSuchPeerError | None = None
         for address in await self._addresses(selector):
             try:
                 introduction = await self._introduced(address)
-            except NoSuchPeer as problem:
-                between = problem if isinstance(problem, _Between) else between
+            except NoSuchPeerError as problem:
+                between = problem if isinstance(problem, IdentityMismatchError) else between
                 continue
             known = m.book.named(selector.strip().lower())
             if known is not None and known != introduction.fingerprint:
-                raise KeyChanged(
+                raise KeyChangedError(
                     f"{selector}'s key has changed; nothing was sent.",
                     do=f"reinstalled? rappd peers revoke {selector}, and pair anew; else keep away",
                 )
             return address, introduction
-        raise between or NoSuchPeer(
+        raise between or NoSuchPeerError(
             f'No machine "{selector[:60]}" answers.', do="rappd peers list, or rappd peers add ADDRESS"
         )
 
     async def _addresses(self, selector: str) -> list[str]:
-        from neighborhoods.discovery.addresses import BadAddress, join, split
+        from neighborhoods.discovery.addresses import BadAddressError, join, split
 
         m = self._machines
         wanted = selector.strip().lower()
@@ -225,31 +225,35 @@ class PeerVerbs:
         ]
         try:
             found.append(join(*split(selector)))
-        except BadAddress:
+        except BadAddressError:
             if not found:
-                raise NoSuchPeer(
+                raise NoSuchPeerError(
                     f'No machine "{selector[:60]}" was found.',
                     do="rappd peers list, or rappd peers add ADDRESS",
                 ) from None
         return list(dict.fromkeys(found))
 
-    async def _introduced(self, address: str) -> Introduction:
+    async def _introduced(self, address: str) -> NodeCard:
         from neighborhoods.errors import NeighborhoodError
 
         try:
             said, certificate = await self._machines.introduction_at(address)
-            introduction = Introduction.from_json(said.get("introduction")).check()
-        except (NeighborhoodError, BadIntroduction) as error:
-            raise NoSuchPeer(f"No machine answers at {address}.", do="Is rappd running there?") from error
+            introduction = NodeCard.from_json(said.get("introduction")).check()
+        except (NeighborhoodError, BadNodeCardError) as error:
+            raise NoSuchPeerError(
+                f"No machine answers at {address}.", do="Is rappd running there?"
+            ) from error
         if introduction.certificate != certificate:
-            raise _Between(f"Somebody stands between this machine and {address}.", do="Try another network.")
+            raise IdentityMismatchError(
+                f"Somebody stands between this machine and {address}.", do="Try another network."
+            )
         return introduction
 
-    def _row(self, attempt: Attempt) -> dict[str, Any]:
+    def _row(self, attempt: PairingSession) -> dict[str, Any]:
         return {"pairing": asking_row(attempt, self._machines.pairings)}
 
 
-class _Between(NoSuchPeer):
+class IdentityMismatchError(NoSuchPeerError):
     """The machine that introduces itself is not the one that the connection leads to."""
 
 
@@ -262,10 +266,10 @@ def _means(wanted: str, name: str, fingerprint: str) -> bool:
 
 
 def whose(value: object) -> Whose | None:
-    """``mine``, ``friend``, or not said. Raises ``Mistyped``."""
+    """``mine``, ``friend``, or not said. Raises ``UsageProblemError``."""
     if value in ("mine", "friend"):
         found: Any = value
         return found  # type: ignore[no-any-return]
     if value is None or value == "":
         return None
-    raise Mistyped("whose is mine or friend.", do="A machine of your own is mine.")
+    raise UsageProblemError("whose is mine or friend.", do="A machine of your own is mine.")

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from rappd.errors import NotFound
+from rappd.errors import NotFoundError
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.fs.portable_names import why_no_component
 from twins.installer.errors import from_disk
@@ -29,7 +29,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = ".sig"
 
 
-class WaitingEggs:
+class PendingEggs:
     """The folder of them. An egg's id is the SHA-256 of its bytes. Everything blocks on the disk."""
 
     def __init__(self, folder: Path, *, keep_seconds: float = _KEEP_SECONDS) -> None:
@@ -75,12 +75,12 @@ class WaitingEggs:
         return kept
 
     def find(self, ident: str) -> Path:
-        """The egg of that id. Raises ``NotFound``."""
+        """The egg of that id. Raises ``NotFoundError``."""
         folder = self._folder / ident
         names = sorted(folder.iterdir()) if _ID.fullmatch(ident) and folder.is_dir() else []
         eggs = [one for one in names if one.with_suffix("") not in names or one.suffix != _SIGNATURE]
         if not eggs:
-            raise NotFound("That egg does not wait here any more.", do="Open it again.")
+            raise NotFoundError("That egg does not wait here any more.", do="Open it again.")
         return max(eggs, key=lambda one: one.stat().st_mtime_ns)
 
     def id_of(self, path: Path) -> str:

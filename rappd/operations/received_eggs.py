@@ -17,12 +17,12 @@ import orjson
 
 from neighborhoods.peer import Peer
 from rappd.daemon.home import Home
-from rappd.daemon.rate_limit import TooMany
-from rappd.errors import Mistyped, NotFound
+from rappd.daemon.rate_limit import RateLimitedError
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import MOST_BYTES, on_disk
-from rappd.operations.daemon_eggs import LivingEggs
-from rappd.operations.pending_eggs import WaitingEggs, new_file
+from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.pending_eggs import PendingEggs, new_file
 from rappd.operations.sealed_eggs import unsealed
 from rappd.store.egg_rows import EggRows
 from twins.installer.errors import from_disk
@@ -38,16 +38,16 @@ SILENT_SECONDS = 60.0
 _NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
 
 
-class ArrivedEggs:
+class ReceivedEggs:
     """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
 
-    def __init__(self, home: Home, eggs: LivingEggs, rows: EggRows) -> None:
+    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggRows) -> None:
         self._home = home
         self._eggs = eggs
         self._answers = rows
         self._folder = home.root / "eggs" / ".arrived"
-        self._kept = WaitingEggs(self._folder, keep_seconds=KEEP_SECONDS)
-        self._coming: dict[tuple[str, str], _Coming] = {}
+        self._kept = PendingEggs(self._folder, keep_seconds=KEEP_SECONDS)
+        self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
         self._counting = asyncio.Lock()
 
     async def clear_up(self) -> None:
@@ -57,13 +57,13 @@ class ArrivedEggs:
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
         """What became of an egg that a peer sent under that id.
 
-        Raises ``NotFound`` when it has to send it, ``TooMany`` when there is no room for it.
+        Raises ``NotFoundError`` when it has to send it, ``RateLimitedError`` when there is no room for it.
         """
         if (known := await self._answer(peer, id)) is not None:
             return known
         async with self._counting:
             await self._make_sure_of_room(peer)
-        raise NotFound("No such egg of yours arrived.", do="Send it.")
+        raise NotFoundError("No such egg of yours arrived.", do="Send it.")
 
     async def take_in(
         self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
@@ -71,10 +71,10 @@ class ArrivedEggs:
         """What a peer sends: received whole, opened if it is sealed, looked at, and kept for the owner.
 
         The same ``id`` brings the same egg: what came of it before is answered, and one that is still coming
-        gives way, for its connection is dead. Raises ``TooMany`` when too much of that peer waits or comes in,
+        gives way, for its connection is dead. Raises ``RateLimitedError`` when too much of that peer waits or comes in,
         ``BadEggError`` and its kin for what is none.
         """
-        coming = _Coming()
+        coming = _IncomingTransfer()
         key = (peer.fingerprint, id or coming.name)
         while self._coming.get(key) is not coming:
             while (other := self._coming.get(key)) is not None:
@@ -103,7 +103,7 @@ class ArrivedEggs:
         """Throws one away."""
         row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(ident)), None)
         if row is None or len(ident) < 4:
-            raise NotFound("No such egg arrived.", do="rappd egg arrived")
+            raise NotFoundError("No such egg arrived.", do="rappd egg arrived")
         await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
         return {"discarded": row}
 
@@ -116,10 +116,12 @@ class ArrivedEggs:
         waiting = sum(row["peer"] == peer.fingerprint for row in rows)
         coming = sum(fingerprint == peer.fingerprint for fingerprint, _ in self._coming)
         if waiting + coming >= MOST_OF_ONE_PEER:
-            raise TooMany("Too many eggs wait there already.", do="Its owner has to look at them first.")
+            raise RateLimitedError(
+                "Too many eggs wait there already.", do="Its owner has to look at them first."
+            )
 
     async def _keep(
-        self, peer: Peer, name: str, body: AsyncIterator[bytes], coming: _Coming
+        self, peer: Peer, name: str, body: AsyncIterator[bytes], coming: _IncomingTransfer
     ) -> dict[str, Any]:
         part = await asyncio.to_thread(self._kept.part)
         try:
@@ -178,7 +180,7 @@ class ArrivedEggs:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-class _Coming:
+class _IncomingTransfer:
     """An egg that is coming in."""
 
     def __init__(self) -> None:
@@ -194,7 +196,7 @@ class _Coming:
     async def receive(self, part: Path, body: AsyncIterator[bytes]) -> str:
         """Writes what comes to a new file, which is on the disk then; its SHA-256.
 
-        Raises ``Mistyped`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
+        Raises ``UsageProblemError`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
         """
         digest, size = hashlib.sha256(), 0
         loop = asyncio.get_running_loop()
@@ -204,7 +206,7 @@ class _Coming:
                     async for chunk in body:
                         size += len(chunk)
                         if size > MOST_BYTES:
-                            raise Mistyped(
+                            raise UsageProblemError(
                                 f"The egg has more than {MOST_BYTES >> 30} GB.", do="Carry it by hand."
                             )
                         digest.update(chunk)
@@ -213,13 +215,13 @@ class _Coming:
                 self._limit = None
                 await asyncio.to_thread(_flush, file.fileno(), file.flush)
         except TimeoutError:
-            raise Mistyped("The egg came no further.", do="Send it again.") from None
+            raise UsageProblemError("The egg came no further.", do="Send it again.") from None
         except OSError as error:
             raise from_disk(error, "The egg", needs=size) from error
         finally:
             self._limit = None
         if not size:
-            raise Mistyped("No file was sent.", do="The body is the egg.")
+            raise UsageProblemError("No file was sent.", do="The body is the egg.")
         return digest.hexdigest()
 
 

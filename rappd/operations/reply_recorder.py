@@ -6,16 +6,16 @@ import asyncio
 import logging
 
 from envelopes.envelope import DONE, Envelope
-from rappd.dispatch.dispatcher import Gate
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.tenants.tenant import HOST
 
 log = logging.getLogger(__name__)
 
 
-class Noting:
+class ReplyRecorder:
     """Of one call, on its thread."""
 
-    def __init__(self, gate: Gate, thread: str) -> None:
+    def __init__(self, gate: Dispatcher, thread: str) -> None:
         self._gate = gate
         self._thread = thread
         self._early: Envelope | None = None

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from rappd.daemon.home import Home
-from rappd.errors import NotFound
-from rappd.operations.pending_eggs import WaitingEggs
+from rappd.errors import NotFoundError
+from rappd.operations.pending_eggs import PendingEggs
 from twins.eggs.encryption import is_sealed, open_file, seal_file
 
 SUFFIX = ".age"
@@ -29,16 +29,16 @@ def is_sealed_file(path: Path) -> bool:
         return False
 
 
-def unsealed(path: Path, home: Home, waiting: WaitingEggs) -> Path:
+def unsealed(path: Path, home: Home, waiting: PendingEggs) -> Path:
     """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
 
-    Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFound``.
+    Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFoundError``.
     """
     if not is_sealed_file(path):
         return path  # whoever reads it says what is wrong with it
     secret = home.keys / "sealing.txt"
     if not secret.exists():
-        raise NotFound("This machine never had a key for sealed eggs.", do="rappd start makes one.")
+        raise NotFoundError("This machine never had a key for sealed eggs.", do="rappd start makes one.")
     part = waiting.part()
     try:
         open_file(path, part, secret.read_text())

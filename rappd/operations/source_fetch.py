@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 
 from agents.storage.safe_fs import SafeTree
-from rappd.errors import Mistyped, RappdError
+from rappd.errors import RappdError, UsageProblemError
 from rappd.settings.load import Settings
 from twins.fs.portable_names import folded
 from twins.workspace.agent_files import proper_name
@@ -27,7 +27,7 @@ _SECONDS = aiohttp.ClientTimeout(total=20)
 _REPO = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 
 
-class Unreachable(RappdError):
+class SourceUnreachableError(RappdError):
     """A source that does not answer, or offers nothing."""
 
     code = "unreachable"
@@ -41,36 +41,40 @@ def source_name(text: str) -> str:
         try:
             return str(Path(text.removeprefix("file://")).expanduser().absolute())
         except RuntimeError as error:
-            raise Mistyped(f'"{text[:120]}" is no folder.', do="Give its whole path.") from error
+            raise UsageProblemError(f'"{text[:120]}" is no folder.', do="Give its whole path.") from error
     short = re.sub(r"^(https?://)?(www\.)?github\.com/|^git@github\.com:", "", text).rstrip("/")
     short = short.removesuffix(".git")
     pages = re.fullmatch(r"(?:https?://)?([A-Za-z0-9-]+)\.github\.io/([A-Za-z0-9._-]+)", short)
     if pages:
         short = f"{pages[1]}/{pages[2]}"
     if not re.fullmatch(_REPO, "/".join(short.split("/")[:2])) or short.count("/") > 1:
-        raise Mistyped(f'"{text[:120]}" is no source.', do="Give owner/repo, or a folder of agent files.")
+        raise UsageProblemError(
+            f'"{text[:120]}" is no source.', do="Give owner/repo, or a folder of agent files."
+        )
     return short
 
 
 async def discover(name: str, settings: Settings) -> list[OfferedAgent]:
-    """What the source offers. Raises ``Unreachable`` when there is nothing to find."""
+    """What the source offers. Raises ``SourceUnreachableError`` when there is nothing to find."""
     if name.startswith("/"):
         found = await asyncio.to_thread(_in_folder, Path(name))
     else:
         found = await _on_github(name, settings)
     if not found:
-        raise Unreachable(f"{name} offers no agents.", do="A source holds agents/*_agent.py.")
+        raise SourceUnreachableError(f"{name} offers no agents.", do="A source holds agents/*_agent.py.")
     return _one_per_file(found)[:MAX_AGENTS]
 
 
 async def fetch(location: str) -> bytes:
-    """The bytes of one agent file. Raises ``Unreachable``."""
+    """The bytes of one agent file. Raises ``SourceUnreachableError``."""
     if location.startswith("/"):
         return await asyncio.to_thread(_read, Path(location))
     async with aiohttp.ClientSession(timeout=_SECONDS) as session:
         content = await _get(session, location)
     if content is None:
-        raise Unreachable("The source does not have that file any more.", do="Connect the source again.")
+        raise SourceUnreachableError(
+            "The source does not have that file any more.", do="Connect the source again."
+        )
     return content
 
 
@@ -81,7 +85,9 @@ def _in_folder(folder: Path) -> list[OfferedAgent]:
     except (OSError, RuntimeError, ValueError):  # a name too long, a circle of links, a zero byte
         found = False
     if not found:
-        raise Unreachable(f"There is no folder {str(folder)[:120]}.", do="Give a folder of agent files.")
+        raise SourceUnreachableError(
+            f"There is no folder {str(folder)[:120]}.", do="Give a folder of agent files."
+        )
     return [OfferedAgent(path.stem, _title(path.stem), "", str(path)) for path in sorted(_agent_files(root))]
 
 
@@ -93,7 +99,7 @@ def _agent_files(root: Path) -> list[Path]:
         inner[:] = [name for name in inner if not name.startswith(".")]
         looked_at += len(inner) + len(names)
         if looked_at > MAX_LOOKED_AT:
-            raise Unreachable(
+            raise SourceUnreachableError(
                 f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
             )
         paths = [Path(folder, name) for name in names if name.endswith("_agent.py")]
@@ -104,10 +110,10 @@ def _agent_files(root: Path) -> list[Path]:
 def _read(path: Path) -> bytes:
     try:
         if _DISK.stat_file(path).st_size > MAX_BYTES:
-            raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
+            raise SourceUnreachableError(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
         return _DISK.read(path, MAX_BYTES)
     except OSError as error:
-        raise Unreachable(f"{path} cannot be read.", do="Connect the source again.") from error
+        raise SourceUnreachableError(f"{path} cannot be read.", do="Connect the source again.") from error
 
 
 def _one_per_file(offered: list[OfferedAgent]) -> list[OfferedAgent]:
@@ -165,9 +171,11 @@ async def _get(session: aiohttp.ClientSession, url: str) -> bytes | None:
             async for chunk in response.content.iter_chunked(1 << 16):
                 content += chunk
                 if len(content) > MAX_BYTES:
-                    raise Unreachable(f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner.")
+                    raise SourceUnreachableError(
+                        f"The file has more than {MAX_BYTES} bytes.", do="Ask its owner."
+                    )
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Unreachable(
+        raise SourceUnreachableError(
             "The source does not answer.", do="Check the network, or use a local clone."
         ) from error
     return bytes(content)

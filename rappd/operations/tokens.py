@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from envelopes.envelope import is_uuid, new_id
-from envelopes.errors import BadCapability
+from envelopes.errors import BadCapabilityError
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
 from neighborhoods.storage import IssuedToken
-from rappd.errors import Mistyped, NotFound
-from rappd.federation.service import Machines
+from rappd.errors import NotFoundError, UsageProblemError
+from rappd.federation.service import FederationService
 
 DAYS = 90
 MOST_DAYS = 3650
@@ -23,10 +23,10 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
-class TokenVerbs:
+class TokenOperations:
     """Texts are made here, shown once, and never kept: what is kept is what each allows, and until when."""
 
-    def __init__(self, machines: Machines) -> None:
+    def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
     async def listing(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class TokenVerbs:
         """A token for a program that has no key of its own; ``name`` is what it is called here."""
         m = await self._ready()
         if not _LABEL.fullmatch(name):
-            raise Mistyped(
+            raise UsageProblemError(
                 f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
             )
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
@@ -75,7 +75,7 @@ class TokenVerbs:
     ) -> dict[str, Any]:
         """Passes on, to the machine ``to``, part of what another machine permitted to this one.
 
-        Raises ``BadToken`` for a chain that does not hold or was given to another machine, ``BadCapability``
+        Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
         when nothing of ``caps`` is in it.
         """
         m = await self._ready()
@@ -98,7 +98,7 @@ class TokenVerbs:
         wanted = jti.strip().lower()
         known = [one for one in await m.token_rows.tokens() if one.jti == wanted]
         if not known and not is_uuid(wanted):
-            raise NotFound(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
+            raise NotFoundError(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
         await m.credentials.revoke(wanted)
         return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
 
@@ -127,7 +127,7 @@ class TokenVerbs:
         wanted = to.strip().lower()
         return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.book.find(to).fingerprint
 
-    async def _ready(self) -> Machines:
+    async def _ready(self) -> FederationService:
         async with asyncio.timeout(30):
             await self._machines.ready.wait()
         return self._machines
@@ -135,23 +135,23 @@ class TokenVerbs:
 
 def _allowed(caps: Sequence[str]) -> tuple[str, ...]:
     if not caps:
-        raise BadCapability(
+        raise BadCapabilityError(
             "It would allow nothing.", do="Say what it may do: HELP.brainstem, HELP.brainstem.Clock, EGG."
         )
     if len(caps) > MOST_CAPABILITIES:
-        raise BadCapability(f"{len(caps)} are too many.", do=f"Name {MOST_CAPABILITIES} at most.")
+        raise BadCapabilityError(f"{len(caps)} are too many.", do=f"Name {MOST_CAPABILITIES} at most.")
     return tuple(dict.fromkeys(check_capability(one) for one in caps))
 
 
 def _seconds(days: float) -> int:
     if not 0 < days <= MOST_DAYS:
-        raise Mistyped(f"It lasts up to {MOST_DAYS} days.", do=f'Send {{"days": {DAYS}}}.')
+        raise UsageProblemError(f"It lasts up to {MOST_DAYS} days.", do=f'Send {{"days": {DAYS}}}.')
     return max(1, int(days * 86_400))
 
 
 def _uses(uses: int | None) -> int | None:
     if uses is not None and not 1 <= uses <= 1 << 53:
-        raise Mistyped("It can be used once or more often.", do='Send {"uses": 10}.')
+        raise UsageProblemError("It can be used once or more often.", do='Send {"uses": 10}.')
     return uses
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rappd.errors import Mistyped, NotFound
-from rappd.operations.checkpoints import CheckpointVerbs
+from rappd.errors import NotFoundError, UsageProblemError
+from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.twin_queries import who_is
-from rappd.operations.twin_supervisor import Living
-from rappd.operations.twins import TwinVerbs, number
+from rappd.operations.twin_supervisor import TwinSupervisor
+from rappd.operations.twins import TwinOperations, number
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name
@@ -22,15 +22,19 @@ from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
 
 
-class TwinRequests:
-    """Verbs on one home's twins by their names. Answers are JSON objects; raises ``Problem``.
+class TwinHostApi:
+    """Verbs on one home's twins by their names. Answers are JSON objects; raises ``ReportableError``.
 
     What is done only once a twin has answered whoever talks with it is told under ``put_off``, as
     ``[{hash, name, kind}]``.
     """
 
     def __init__(
-        self, places: TwinLayout, verbs: TwinVerbs, checkpoints: CheckpointVerbs, living: Living
+        self,
+        places: TwinLayout,
+        verbs: TwinOperations,
+        checkpoints: CheckpointOperations,
+        living: TwinSupervisor,
     ) -> None:
         self._places = places
         self._verbs = verbs
@@ -85,7 +89,7 @@ class TwinRequests:
                 return await verbs.unarchive(selector)
             case "purge":
                 return await verbs.purge(selector, confirm=confirm, reason=reason)
-        raise NotFound(f'There is no operation "twins.{verb[:40]}".')
+        raise NotFoundError(f'There is no operation "twins.{verb[:40]}".')
 
     async def _stop(self, selector: str) -> dict[str, Any]:
         twin = await self._twin(selector)
@@ -143,5 +147,5 @@ def _put_off(twin: Twin, message: str) -> dict[str, Any]:
 
 def _said(text: Mapping[str, str], field: str) -> str:
     if not text.get(field, "").strip():
-        raise Mistyped(f"{field} is missing.", do=f"Say the {field}.")
+        raise UsageProblemError(f"{field} is missing.", do=f"Say the {field}.")
     return text[field]

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from rappd.errors import NotRunning
-from rappd.tenants.autostart import Wakes
+from rappd.errors import NotRunningError
+from rappd.tenants.autostart import AutostartRegistry
 from twins.workspace.listing import Presence
 
 
-class Living(Protocol):
+class TwinSupervisor(Protocol):
     """Whoever runs twins. With the daemon down, nobody is awake (``Asleep``)."""
 
     def presence(self, key: str) -> Presence:
@@ -56,10 +56,10 @@ class Living(Protocol):
         ...
 
 
-class Asleep:
+class OfflineTwinSupervisor:
     """Twins while no daemon runs: one that was awake when it ended can only be kept from waking again."""
 
-    def __init__(self, wakes: Wakes) -> None:
+    def __init__(self, wakes: AutostartRegistry) -> None:
         self._wakes = wakes
         self._ports = wakes.all()
 
@@ -70,7 +70,7 @@ class Asleep:
         return {}
 
     async def boot(self, selector: str) -> int:
-        raise NotRunning("rappd isn't running here.", do="rappd start")
+        raise NotRunningError("rappd isn't running here.", do="rappd start")
 
     async def stop(self, key: str) -> None:
         await asyncio.to_thread(self._wakes.forget, key)
@@ -83,7 +83,7 @@ class Asleep:
         return False
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
-        raise NotRunning("rappd isn't running here.", do="rappd start")
+        raise NotRunningError("rappd isn't running here.", do="rappd start")
 
     @asynccontextmanager
     async def apart(self, key: str) -> AsyncIterator[None]:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from rappd.errors import Mistyped
-from rappd.operations.buddies import BuddyVerbs
-from rappd.operations.twin_queries import LastTalks, TwinReading, who_is
-from rappd.operations.twin_supervisor import Living
+from rappd.errors import UsageProblemError
+from rappd.operations.buddies import BuddyOperations
+from rappd.operations.twin_queries import LastTalks, TwinQueries, who_is
+from rappd.operations.twin_supervisor import TwinSupervisor
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
 from twins.installer.quarantine import QuarantineList
@@ -24,19 +24,25 @@ from twins.workspace.listing import scan
 from twins.workspace.twin import Twin, mint, rename
 
 
-class TwinVerbs:
-    """One home's twins. Every verb answers a JSON object and raises ``Problem``."""
+class TwinOperations:
+    """One home's twins. Every verb answers a JSON object and raises ``ReportableError``."""
 
     def __init__(
-        self, places: TwinLayout, living: Living, *, held: QuarantineList, owner: str, last_talks: LastTalks
+        self,
+        places: TwinLayout,
+        living: TwinSupervisor,
+        *,
+        held: QuarantineList,
+        owner: str,
+        last_talks: LastTalks,
     ) -> None:
         self._places = places
         self._living = living
         self._held = held
         self._owner = owner
-        self._reading = TwinReading(places, living, last_talks)
+        self._reading = TwinQueries(places, living, last_talks)
         self.lifecycle = Lifecycle(places, living)
-        self.buddies = BuddyVerbs(places, last_talks=last_talks, renamed=living.renamed)
+        self.buddies = BuddyOperations(places, last_talks=last_talks, renamed=living.renamed)
 
     async def listing(self) -> dict[str, Any]:
         """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``; a buddy's row has ``buddy``."""
@@ -138,8 +144,8 @@ class TwinVerbs:
 
 
 def number(given: Mapping[str, Any], field: str) -> int:
-    """A whole number that the request must carry. Raises ``Mistyped``."""
+    """A whole number that the request must carry. Raises ``UsageProblemError``."""
     value = given.get(field)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Mistyped(f"{field} must be a whole number.", do=f"Say which {field}.")
+        raise UsageProblemError(f"{field} must be a whole number.", do=f"Say which {field}.")
     return value

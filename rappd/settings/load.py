@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.settings.registry import BY_NAME, OTHER_SECRETS, SETTINGS, Setting
 
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -35,7 +35,7 @@ class Settings:
 
     @classmethod
     def load(cls, home: Home, environment: Mapping[str, str] | None = None) -> Settings:
-        """Reads all sources. Raises ``Mistyped`` when a file cannot be read as settings."""
+        """Reads all sources. Raises ``UsageProblemError`` when a file cannot be read as settings."""
         environment = os.environ if environment is None else environment
         sources = (
             ("environment", environment, _by_variable),
@@ -97,35 +97,37 @@ class Settings:
 
 
 def check(setting: Setting, text: str) -> str:
-    """The text as it may be written down. Raises ``Mistyped`` when it does not fit the setting."""
+    """The text as it may be written down. Raises ``UsageProblemError`` when it does not fit the setting."""
     text = text.strip()
     if not text.isprintable():
-        raise Mistyped(
+        raise UsageProblemError(
             f"{setting.name} takes one line of plain text.", do=f"rappd config set {setting.name} VALUE"
         )
     if setting.kind == "switch":
         if text.lower() not in _ON | _OFF:
-            raise Mistyped(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
+            raise UsageProblemError(f"{setting.name} is a switch.", do=f"rappd config set {setting.name} on")
         return "on" if text.lower() in _ON else "off"
     if setting.kind == "choice" and (text := _as_choice(setting, text)) not in setting.choices:
-        raise Mistyped(
+        raise UsageProblemError(
             f"{setting.name} is one of: {', '.join(setting.choices)}.",
             do=f"rappd config set {setting.name} {setting.default}",
         )
     if setting.kind == "number":
         if not (text.isascii() and text.isdecimal() and len(text) < 12):
-            raise Mistyped(
+            raise UsageProblemError(
                 f"{setting.name} is a number.", do=f"rappd config set {setting.name} {setting.default}"
             )
         if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
-            raise Mistyped(f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071")
+            raise UsageProblemError(
+                f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071"
+            )
     if setting.kind == "prices":
         from agents.providers.usage import BadPriceError, price_list  # only who sets one needs it
 
         try:
             price_list(text)
         except BadPriceError as error:
-            raise Mistyped(
+            raise UsageProblemError(
                 f'{setting.name}: "{str(error)[:40]}" is no price.',
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
             ) from None
@@ -142,7 +144,7 @@ def _as_choice(setting: Setting, text: str) -> str:
 
 
 def unknown_names(home: Home) -> list[str]:
-    """Names in ``rappd.toml`` that are no settings, for ``rappd doctor``. Raises ``Mistyped``."""
+    """Names in ``rappd.toml`` that are no settings, for ``rappd doctor``. Raises ``UsageProblemError``."""
     return [name for name in _read_toml(home) if name not in BY_NAME]
 
 
@@ -162,7 +164,7 @@ def _read_toml(home: Home) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Mistyped(f"{home.config} cannot be read: {_said(error)}.", do=_MEND) from error
+        raise UsageProblemError(f"{home.config} cannot be read: {_said(error)}.", do=_MEND) from error
     flat: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):
@@ -194,7 +196,7 @@ def _read_env(home: Home) -> dict[str, str]:
     try:
         found = dotenv_values(home.env_file, interpolate=False)  # a secret is what it is, ${…} in it too
     except UnicodeDecodeError as error:
-        raise Mistyped(f"{home.env_file} is not text in UTF-8.", do=_MEND) from error
+        raise UsageProblemError(f"{home.env_file} is not text in UTF-8.", do=_MEND) from error
     return {key: text for key, text in found.items() if text is not None}
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.settings.load import Settings, Value, check
 
 
-class Doubt(NamedTuple):
+class SettingWarning(NamedTuple):
     """``what`` is wrong with a value, as a sentence without its stop, and what is in ``force``."""
 
     value: Value
@@ -18,14 +18,14 @@ class Doubt(NamedTuple):
     force: str
 
 
-def doubts(settings: Settings, values: Iterable[Value] | None = None) -> Iterator[Doubt]:
+def doubts(settings: Settings, values: Iterable[Value] | None = None) -> Iterator[SettingWarning]:
     """Those among ``values``, all by default. What is secret is not looked at."""
     for value in settings.all() if values is None else values:
         if value.source == "default" or value.setting.secret:
             continue
         try:
             check(value.setting, value.text)
-        except Mistyped as problem:
+        except UsageProblemError as problem:
             force = "no price" if value.setting.kind == "prices" else "off"
             if value.setting.kind == "choice":
                 force = settings.choice(value.setting.name)
@@ -33,4 +33,4 @@ def doubts(settings: Settings, values: Iterable[Value] | None = None) -> Iterato
                 force = str(settings.number(value.setting.name))
                 if force == value.text.strip():
                     continue  # PORT=0, any free one: nothing to keep, but what was meant
-            yield Doubt(value, str(problem).rstrip("."), problem.do, force)
+            yield SettingWarning(value, str(problem).rstrip("."), problem.do, force)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.settings.load import check
 from rappd.settings.registry import BY_NAME, BY_VARIABLE, Setting
 from twins.workspace.workspace import write_atomically
 
 
 def find(name: str) -> Setting:
-    """The setting of that name or variable. Raises ``NotFound``, with the nearest name."""
+    """The setting of that name or variable. Raises ``NotFoundError``, with the nearest name."""
     setting = BY_NAME.get(name) or BY_VARIABLE.get(name)
     if setting is None:
         near = nearest(name)
         do = f"did you mean `{near}`?" if near else "rappd config show"
-        raise NotFound(f'No setting "{name[:80]}".', do=do)
+        raise NotFoundError(f'No setting "{name[:80]}".', do=do)
     return setting
 
 
@@ -60,11 +60,13 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
         place[key] = _typed(setting, text)
     except (TOMLKitError, UnicodeDecodeError) as error:
         said = str(error).rstrip(".")
-        raise Mistyped(
+        raise UsageProblemError(
             f"{home.config} cannot be read: {said}.", do="mend the file, or move it away"
         ) from error
     except TypeError as error:  # the file has a plain value by the table's name
-        raise Mistyped(f"{table} in {home.config} is no table.", do=f"write it as [{table}]") from error
+        raise UsageProblemError(
+            f"{table} in {home.config} is no table.", do=f"write it as [{table}]"
+        ) from error
     write_atomically(home.config, tomlkit.dumps(document).encode())
 
 

@@ -1,10 +1,10 @@
-"""The table of what waits for peers (``OutboxRecords`` of floor 4)."""
+"""The table of what waits for peers (``OutboxStorage`` of floor 4)."""
 
 from __future__ import annotations
 
 import orjson
 
-from neighborhoods.storage import EGG, OutboxState, Outgoing
+from neighborhoods.storage import EGG, OutboxState, OutgoingEnvelope
 from rappd.store.changes import Change, Row
 from rappd.store.reading import uuid_start
 from rappd.store.store import Store
@@ -47,12 +47,12 @@ _FORGET = """DELETE FROM outbox WHERE number IN (SELECT value FROM json_each(?))
 
 
 class OutboxRows:
-    """See ``neighborhoods.storage.OutboxRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.OutboxStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def put(self, item: Outgoing) -> int:
+    async def put(self, item: OutgoingEnvelope) -> int:
         """Adds one and returns its number; one with the same peer, id and verb is kept as it is."""
         values = (
             item.peer, item.id, item.verb, item.thread, item.what, item.body, item.state, item.tries,
@@ -77,29 +77,29 @@ class OutboxRows:
             listed = orjson.dumps(numbers).decode()
             await self._store.change(Change(_MOVE, (state, tries, next_at, answer, trouble, listed)))
 
-    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
         """What may be sent to a peer now, in order: queued or delivered, its time come and not over."""
         return _outgoing(await self._store.rows(_DUE, (peer, at, at, eggs, most)))
 
     async def outgoing(
         self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
-    ) -> list[Outgoing]:
+    ) -> list[OutgoingEnvelope]:
         """Rows of one peer or of all, all or those that wait, the oldest first; ``eggs``: these or the others."""
         kind = () if eggs is None else (eggs,)
         statement = (_ALL_WAITING if waiting else _ALL).format(kind=_KIND if kind else "")
         return _outgoing(await self._store.rows(statement, (peer, *kind, most)))
 
-    async def find_outgoing(self, prefix: str) -> list[Outgoing]:
+    async def find_outgoing(self, prefix: str) -> list[OutgoingEnvelope]:
         """The oldest ``SHOWN`` rows whose envelope's id begins so, as typed or as a UUID is written."""
         ends = [(start, f"{start}\U0010ffff") for start in (prefix, uuid_start(prefix))]
         return _outgoing(await self._store.rows(_FIND, (*ends[0], *ends[1])))
 
-    async def by_id(self, peer: str, id: str) -> Outgoing | None:
+    async def by_id(self, peer: str, id: str) -> OutgoingEnvelope | None:
         """The row of an envelope: the first, when several verbs went out under one id."""
         rows = await self._store.rows(_BY_ID, (peer, id))
-        return Outgoing(*rows[0]) if rows else None
+        return OutgoingEnvelope(*rows[0]) if rows else None
 
-    async def expire(self, at: int) -> list[Outgoing]:
+    async def expire(self, at: int) -> list[OutgoingEnvelope]:
         """Marks what waits and ran out of time as expired and returns those rows, the oldest first."""
         rows = await self._store.change(Change(_EXPIRE, (at,)))
         return _outgoing(sorted(rows))  # by number; a statement returns what it changed in any order
@@ -120,5 +120,5 @@ class OutboxRows:
         return len(numbers)
 
 
-def _outgoing(rows: list[Row]) -> list[Outgoing]:
-    return [Outgoing(*row) for row in rows]
+def _outgoing(rows: list[Row]) -> list[OutgoingEnvelope]:
+    return [OutgoingEnvelope(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""The table of peers, and of those whose trust was ended (``PeerRecords`` of floor 4)."""
+"""The table of peers, and of those whose trust was ended (``PeerStorage`` of floor 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND see
 
 
 class PeerRows:
-    """See ``neighborhoods.storage.PeerRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rappd.errors import Ambiguous, NotFound
+from rappd.errors import AmbiguousError, NotFoundError
 from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 from rappd.store.records import Counts, Event, ThreadRow
@@ -70,16 +70,16 @@ class Reader:
         return [ThreadRow(*row) for row in rows]
 
     def find_thread(self, prefix: str) -> ThreadRow:
-        """The thread whose id begins so, as screens show it. ``NotFound``, or ``Ambiguous`` with the ids."""
+        """The thread whose id begins so, as screens show it. ``NotFoundError``, or ``AmbiguousError`` with the ids."""
         start = uuid_start(prefix)
         with in_words(self._path):
             which = _IS if len(start) == 36 else _BEGINS
             rows = self._db.execute(f"{_THREAD} {which}", (start,)).fetchall()
         if not rows or not start:
-            raise NotFound(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
+            raise NotFoundError(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
         if len(rows) > 1:
             some = ", ".join(row[0] for row in rows[:4]) + (", …" if len(rows) > 4 else "")
-            raise Ambiguous(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
+            raise AmbiguousError(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
         return ThreadRow(*rows[0])
 
     def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The tables of issued tokens, of revoked ones, and of uses (``TokenRecords`` of floor 4)."""
+"""The tables of issued tokens, of revoked ones, and of uses (``TokenStorage`` of floor 4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKENS = """SELECT jti, name, caps, issued_at, expires_at, coalesce(revoked_tok
 
 
 class TokenRows:
-    """See ``neighborhoods.storage.TokenRecords``. All methods raise ``StoreError``."""
+    """See ``neighborhoods.storage.TokenStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
-from rappd.tenants.quarantined_files import HeldFile, held_files, named
+from rappd.tenants.quarantined_files import QuarantinedFile, held_files, named
 from twins.errors import BadFileError
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 YOURS = "yours"
 
 
-class Structure:
+class AgentAdmin:
     """Agent files in, out, molted and restored. Each change is checked in a worker before it counts."""
 
     def __init__(self, tenant: Tenant) -> None:
@@ -54,11 +54,11 @@ class Structure:
             case "agents.restore":
                 number = arguments.get("generation")
                 if not isinstance(number, int):
-                    raise Mistyped(
+                    raise UsageProblemError(
                         "Which generation? A number is needed.", do="Ask for the generations first."
                     )
                 return await self.restore(name, number)
-        raise NotFound(f'There is no operation "{operation[:40]}".')
+        raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     async def write(
         self,
@@ -166,7 +166,7 @@ class Structure:
         files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
         return [{**one._asdict(), "file": str(one.file)} for one in files]
 
-    def _waiting(self, name: str) -> HeldFile | None:
+    def _waiting(self, name: str) -> QuarantinedFile | None:
         return named(held_files(self._tenant.held, self._tenant.workspace), name)
 
     async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Structure:
             file, origin = waiting.path, YOURS
             content = await in_file_pool(self._tenant.workspace.files.read, waiting.file)
         else:
-            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+            raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         is_masked = file == ENV_FILE and not with_values
         return {
             "file": file,
@@ -202,7 +202,7 @@ class Structure:
     def _check_molt(self, name: str, outcome: dict[str, Any]) -> None:
         state = self._state(name)
         if state is None or not state.agents:
-            raise NotFound(f"{name} is no agent that could molt.", do="rappd agents list")
+            raise NotFoundError(f"{name} is no agent that could molt.", do="rappd agents list")
         after = {item["name"]: item for item in outcome["agents"]}
         for agent in state.agents:
             if agent.name not in after:

@@ -8,7 +8,7 @@ from rappd.daemon.home import Home
 from twins.workspace.workspace import write_atomically
 
 
-class Wakes:
+class AutostartRegistry:
     """The files of one home. Every method blocks; a twin without a file sleeps until it is booted."""
 
     def __init__(self, home: Home) -> None:

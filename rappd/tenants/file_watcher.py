@@ -16,7 +16,7 @@ from agents.storage.safe_open import UnsafeFileError
 if TYPE_CHECKING:
     from asyncinotify import Event, Inotify
 
-    from rappd.daemon.app import House
+    from rappd.daemon.app import Daemon
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _STORM_SECONDS = 0.06  # whoever saves for longer than this is not waited for
 _LITTER = (".tmp", ".pyc", "__pycache__")
 
 
-async def watch(house: House) -> None:
+async def watch(house: Daemon) -> None:
     """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation.
 
     After a change, and once after the watch begins, it looks again half a second later: a file may be
@@ -48,7 +48,7 @@ async def watch(house: House) -> None:
             await _poll(house, folders)
 
 
-async def _heed(house: House, folders: tuple[Path, ...]) -> None:
+async def _heed(house: Daemon, folders: tuple[Path, ...]) -> None:
     with await asyncio.to_thread(_watch_over) as found:
         wait = _LOOK_AGAIN_SECONDS
         while True:
@@ -108,7 +108,7 @@ def _concerns_agents(event: Event) -> bool:
     return event.name is None or not event.name.name.endswith(_LITTER)
 
 
-async def _poll(house: House, folders: tuple[Path, ...]) -> None:
+async def _poll(house: Daemon, folders: tuple[Path, ...]) -> None:
     for _ in range(_POLLS):
         await asyncio.sleep(POLL_SECONDS)
         for folder in folders:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rappd.errors import Ambiguous
+from rappd.errors import AmbiguousError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
 
 _ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
 
 
-class HeldFile(NamedTuple):
+class QuarantinedFile(NamedTuple):
     """One file that waits for approval. ``path`` is relative to the workspace, ``file`` its place on disk."""
 
     path: str
@@ -24,27 +24,27 @@ class HeldFile(NamedTuple):
     at: str
 
 
-def held_files(held: QuarantineList, workspace: Workspace) -> list[HeldFile]:
+def held_files(held: QuarantineList, workspace: Workspace) -> list[QuarantinedFile]:
     """Everything held in a workspace, by path. Raises ``BadFileError`` when the list is damaged."""
-    found: dict[str, HeldFile] = {}
+    found: dict[str, QuarantinedFile] = {}
     for folder, prefix in ((workspace.root, ""), (workspace.agents, "agents/")):
         key = held.key_of(folder)
         for one in held.listing(folder):
             below = one.path[len(key) + 1 :]
-            found[one.path] = HeldFile(
+            found[one.path] = QuarantinedFile(
                 prefix + below, folder / below, one.sha256, one.why, one.origin, one.at
             )
     return sorted(found.values())
 
 
-def named(files: Iterable[HeldFile], name: str) -> HeldFile | None:
-    """The one that ``name`` means; None for none. Raises ``Ambiguous``."""
+def named(files: Iterable[QuarantinedFile], name: str) -> QuarantinedFile | None:
+    """The one that ``name`` means; None for none. Raises ``AmbiguousError``."""
     files = list(files)
     exact = [one for one in files if name in (one.path, one.path.removeprefix("agents/"))]
     short = [one for one in files if one.file.name in {name + ending for ending in _ENDINGS}]
     meant = exact or short
     if len(meant) > 1:
-        raise Ambiguous(
+        raise AmbiguousError(
             f'"{name[:80]}" fits several files: {", ".join(one.path for one in meant[:4])}.',
             do="Type its folder, too.",
         )

@@ -15,7 +15,7 @@ import agents.rapps
 from agents.rapps.rapplication import Rapplication, read_rapplication
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
-from rappd.errors import Conflict, NotFound
+from rappd.errors import ConflictError, NotFoundError
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def install(tenant: Tenant, name: str) -> dict[str, Any]:
     """Installs a shipped rapplication by id, or a bundle by path. The whole is checked before the first write."""
     path = Path(name) if "/" in name else SHIPPED / name
     if not await asyncio.to_thread(_is_there, path) or ("/" not in name and not _ID.fullmatch(name)):
-        raise NotFound(f'No rapplication "{name[:120]}".', do="rappd rapps list")
+        raise NotFoundError(f'No rapplication "{name[:120]}".', do="rappd rapps list")
     rapp = await asyncio.to_thread(read_rapplication, path)
     await in_file_pool(_place, tenant.workspace, rapp)
     return {
@@ -59,15 +59,15 @@ async def uninstall(tenant: Tenant, name: str) -> dict[str, Any]:
     """Deletes what the installation placed; memories under ``.brainstem_data`` stay."""
     placed = await in_file_pool(_placed, tenant.workspace, name) if _ID.fullmatch(name) else None
     if placed is None:
-        raise NotFound(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
+        raise NotFoundError(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
     await in_file_pool(_take_away, tenant.workspace, tenant.workspace.rapps / name, placed)
     return {"status": "ok", "id": name, "message": f"{name} is uninstalled. What it remembered stays."}
 
 
 def page_folder(workspace: Workspace, name: str) -> Path:
-    """Where an installed rapplication's page lies. Raises ``NotFound``."""
+    """Where an installed rapplication's page lies. Raises ``NotFoundError``."""
     if not _ID.fullmatch(name):
-        raise NotFound(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
+        raise NotFoundError(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
     return workspace.rapps / name / "ui"
 
 
@@ -76,7 +76,9 @@ def _place(workspace: Workspace, rapp: Rapplication) -> None:
     ours = set(_placed(workspace, rapp.id) or ())
     for file in rapp.files:
         if files.exists(file.path) and file.path not in ours:
-            raise Conflict(f"{file.path} exists already and is not {rapp.id}'s.", do="Move it away first.")
+            raise ConflictError(
+                f"{file.path} exists already and is not {rapp.id}'s.", do="Move it away first."
+            )
     for file in rapp.files:
         files.write_durably(file.path, file.content)
     _delete(workspace, ours - {file.path for file in rapp.files})  # of an earlier version

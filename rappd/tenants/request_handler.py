@@ -13,9 +13,9 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, ERROR, HELP, SLUSH, Envelope, new_id
 from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import Caller, Passage
-from rappd.dispatch.dispatcher import Gate
-from rappd.errors import AgentFailed, Mistyped, Refused
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import AgentFailedError, RefusedError, UsageProblemError
 from rappd.tenants.worker_callbacks import Reach
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Turns:
+class TenantRequestHandler:
     """Performs HELPs for one tenant, once its agents are described."""
 
-    def __init__(self, tenant: Tenant, gate: Gate) -> None:
+    def __init__(self, tenant: Tenant, gate: Dispatcher) -> None:
         self._tenant = tenant
         self._gate = gate
 
-    async def perform(self, passage: Passage) -> dict[str, Any]:
-        """The DONE's data. Raises ``Problem``."""
+    async def perform(self, passage: RequestContext) -> dict[str, Any]:
+        """The DONE's data. Raises ``ReportableError``."""
         if "agent" in passage.envelope.data and passage.caller.caps is not None:
             return await self._one_agent(passage)
         return await self._turn(passage)
@@ -42,16 +42,16 @@ class Turns:
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
         begun = self._gate.begin(request, self._tenant.name, title=agent.name)
-        ran = await self._call(Passage(begun, caller, self._tenant.name), agent, arguments, None)
+        ran = await self._call(RequestContext(begun, caller, self._tenant.name), agent, arguments, None)
         await self._gate.written()
         return ran, begun.thread
 
-    async def _turn(self, passage: Passage) -> dict[str, Any]:
+    async def _turn(self, passage: RequestContext) -> dict[str, Any]:
         data, caller = passage.envelope.data, passage.caller
         remote = caller.caps is not None
         text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
         if not isinstance(text, str) or not text.strip():
-            raise Mistyped(
+            raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
         answer = await self._tenant.brainstem.turn(
@@ -75,20 +75,22 @@ class Turns:
         done = _done(answer)
         return {"result": answer.text, **done} if remote else done
 
-    async def _one_agent(self, passage: Passage) -> dict[str, Any]:
+    async def _one_agent(self, passage: RequestContext) -> dict[str, Any]:
         data = passage.envelope.data
         name, arguments = data["agent"], data.get("args", {})
         if not isinstance(name, str) or not isinstance(arguments, dict) or too_deep(arguments):
-            raise Mistyped("agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.')
+            raise UsageProblemError(
+                "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
+            )
         agent = self._tenant.roster.named(name)
         if agent is None or not self.serves(agent, passage.caller):
             if agent is not None and is_structural(agent.name):
                 log.warning("security: %s asked for %s", passage.envelope.sender, agent.name)
-            raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
+            raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
         slush = passage.envelope.extensions.get(SLUSH)
         ran = await self._run(passage, agent, arguments, slush if isinstance(slush, dict) else None)
         if not ran.ok:
-            raise AgentFailed(ran.result)
+            raise AgentFailedError(ran.result)
         done: dict[str, Any] = {"result": ran.result}
         if passage.usage is not None:
             done |= passage.usage.stated()
@@ -113,7 +115,7 @@ class Turns:
         return agent is not None and agent.idempotent
 
     async def _call(
-        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self, passage: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> AgentResult:
         request = self._gate.ask(
             passage,
@@ -135,7 +137,7 @@ class Turns:
         return ran
 
     async def _run(
-        self, passage: Passage, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self, passage: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> AgentResult:
         return await self._tenant.runner.run(
             agent,
@@ -151,7 +153,7 @@ class Turns:
             ),
         )
 
-    def _reach(self, passage: Passage) -> Reach | None:
+    def _reach(self, passage: RequestContext) -> Reach | None:
         others = self._tenant.others
         if others is None:
             return None

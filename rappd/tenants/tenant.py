@@ -24,25 +24,25 @@ from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceRep
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import agent_id
-from rappd.daemon.pending_notices import Unheard
-from rappd.dispatch.context import Caller, Passage
-from rappd.dispatch.dispatcher import Gate
-from rappd.errors import NotFound, Refused
+from rappd.daemon.pending_notices import PendingNotices
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import NotFoundError, RefusedError
 from rappd.settings.load import Settings
-from rappd.tenants.agent_admin import Structure
+from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.quarantine import Quarantine
-from rappd.tenants.request_handler import Turns
+from rappd.tenants.request_handler import TenantRequestHandler
 from rappd.tenants.tenant_config import (
     LIBRARY,
     OF_BUDDIES,
     YOURS,
-    Modes,
     PackageSettings,
+    TenantSettings,
     folders_of,
     pool_config,
     trusted_plan,
 )
-from rappd.tenants.worker_callbacks import Callbacks
+from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
 from twins.installer.code_origins import CodeOrigins
 from twins.installer.quarantine import QuarantineList
@@ -61,18 +61,18 @@ _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
 
-class Others(Protocol):
+class PeerGateway(Protocol):
     """Other machines, as turns of a tenant reach them."""
 
-    async def perform(self, passage: Passage, operation: str, arguments: dict[str, Any]) -> Any:
-        """``peers.list`` or ``peers.ask``. Raises ``Problem``."""
+    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
+        """``peers.list`` or ``peers.ask``. Raises ``ReportableError``."""
         ...
 
     def allows(self, caller: Caller) -> bool:
         """Whether a caller may have other machines asked in this one's name."""
         ...
 
-    def guests(self, passage: Passage) -> RemoteTools | None:
+    def guests(self, passage: RequestContext) -> RemoteTools | None:
         """Agents of other machines that the turn may use."""
         ...
 
@@ -89,7 +89,7 @@ class Tenant:
         settings: Settings,
         supervisor: WorkerSupervisor,
         thinking: ProviderSelector,
-        gate: Gate,
+        gate: Dispatcher,
         private_root: Path,
         approvals: Path,
         held: QuarantineList,
@@ -97,8 +97,8 @@ class Tenant:
         address: str = "",
         watched: bool = True,
         house_performs: Perform | None = None,
-        others: Others | None = None,
-        unheard: Unheard | None = None,
+        others: PeerGateway | None = None,
+        unheard: PendingNotices | None = None,
     ) -> None:
         """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
         wire does. Where nobody watches the files, every turn looks at them first.
@@ -112,7 +112,7 @@ class Tenant:
         self._glanced = 0.0
         self._watched = watched
         self.workspace = workspace
-        self.modes = Modes.from_settings(settings)
+        self.modes = TenantSettings.from_settings(settings)
         self.files = AgentFiles(workspace, approvals=approvals)
         self.sources = Sources(workspace)
         self.held = held
@@ -148,12 +148,12 @@ class Tenant:
             thinking=thinking,
             modes=self.modes,
         )
-        self.structure = Structure(self)
-        self.callbacks = Callbacks(self, thinking, settings)
-        self.turns = Turns(self, gate)
+        self.structure = AgentAdmin(self)
+        self.callbacks = WorkerCallbackHandler(self, thinking, settings)
+        self.turns = TenantRequestHandler(self, gate)
         self.ready = asyncio.Event()
         self.others = others
-        self.unheard = unheard or Unheard()
+        self.unheard = unheard or PendingNotices()
         gate.route(self.id, name, self.handle, repeatable=self.turns.may_begin_again)
 
     async def start(self) -> list[Change]:
@@ -179,13 +179,13 @@ class Tenant:
 
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
-        fresh = Modes.from_settings(settings)
+        fresh = TenantSettings.from_settings(settings)
         self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
         self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
         self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 
-    async def handle(self, passage: Passage) -> dict[str, Any]:
+    async def handle(self, passage: RequestContext) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
         self.under_way += 1
         try:
@@ -216,7 +216,9 @@ class Tenant:
             return None
         if why:
             whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
-            raise Refused(f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}")
+            raise RefusedError(
+                f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}"
+            )
         found = await self._pools.pool(origin).request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
@@ -252,7 +254,7 @@ class Tenant:
         caller = caller or Caller("control", operator=True)
         agent = self.roster.named(name)
         if agent is None or (is_structural(agent.name) and not caller.operator):
-            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+            raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
         ran, thread = await self.turns.alone(agent, arguments, caller)
         return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
@@ -261,7 +263,7 @@ class Tenant:
         """Runs the contract tests over one serving agent, in a worker."""
         agent = self.roster.named(name)
         if agent is None:
-            raise NotFound(f'No agent "{name[:80]}".', do="rappd agents list")
+            raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
         found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]

@@ -29,7 +29,7 @@ OF_BUDDIES = frozenset({"buddy_agent.py"})
 """Shipped agents that only a buddy has."""
 
 
-class Modes(msgspec.Struct):
+class TenantSettings(msgspec.Struct):
     """The switches of one tenant's turns, and what one agent call may take."""
 
     voice: bool
@@ -38,7 +38,7 @@ class Modes(msgspec.Struct):
     call_seconds: float
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Modes:
+    def from_settings(cls, settings: Settings) -> TenantSettings:
         """The values in force."""
         return cls(
             settings.on("voice_mode"),
@@ -114,7 +114,7 @@ def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
 
 
 def sandbox_wish(settings: Settings) -> str:
-    """The kind of sandbox that ``agents.sandbox`` asks for. Raises ``Mistyped`` for any other text."""
+    """The kind of sandbox that ``agents.sandbox`` asks for. Raises ``UsageProblemError`` for any other text."""
     value = settings.value("agents.sandbox")
     wish = check(value.setting, value.text)
     return MOUNT_NAMESPACE if wish == "namespace" else wish

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rappd.daemon.home import Home
 from rappd.daemon.pending_notices import failed_later
-from rappd.tenants.autostart import Wakes
+from rappd.tenants.autostart import AutostartRegistry
 from rappd.tenants.tenant import Tenant
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lookup import find_active
@@ -39,11 +39,11 @@ Failed = Callable[[str, str], None]
 """(what was put off and then failed, what to do): tells whoever asked."""
 
 
-class Doors(Protocol):
+class TwinListeners(Protocol):
     """Whoever listens on a twin's behalf."""
 
     async def open(self, tenant: Tenant, wanted: int | None) -> int:
-        """Listens for the tenant and returns the port, ``wanted`` if it is free. Raises ``Conflict``."""
+        """Listens for the tenant and returns the port, ``wanted`` if it is free. Raises ``ConflictError``."""
         ...
 
     async def close(self, key: str) -> None:
@@ -65,8 +65,8 @@ class Tenants:
     def __init__(self, home: Home, host: Tenant, make: Make, *, failed: Failed) -> None:
         self.host = host
         self.places = TwinLayout(home.root)
-        self.doors: Doors | None = None
-        self._wakes = Wakes(home)
+        self.doors: TwinListeners | None = None
+        self._wakes = AutostartRegistry(home)
         self._make = make
         self._failed = failed
         self._open: dict[str, Tenant] = {}

@@ -13,7 +13,7 @@ from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
 from agents.storage.file_pool import in_file_pool
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CallbackDeniedError(AgentError):
     status = 403
 
 
-class Callbacks:
+class WorkerCallbackHandler:
     """Answers callbacks of one tenant's workers."""
 
     def __init__(self, tenant: Tenant, thinking: ProviderSelector, settings: Settings) -> None:
@@ -136,7 +136,7 @@ class Callbacks:
             # No structure changes by it; what the other machine allows is for that one to say.
             try:
                 return await reach(operation, arguments)
-            except Problem as problem:  # the agent is told the text alone
+            except ReportableError as problem:  # the agent is told the text alone
                 advice = f" — {problem.do}" if problem.do else "."
                 raise CallbackDeniedError(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
         if not operator:
@@ -148,5 +148,5 @@ class Callbacks:
     async def _perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         try:
             return await self._tenant.perform(operation, arguments)
-        except Problem as problem:
+        except ReportableError as problem:
             raise CallbackDeniedError(str(problem), do=problem.do) from problem

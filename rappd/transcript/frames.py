@@ -22,7 +22,7 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.codecs.hash_chain import GENESIS, link
 from envelopes.envelope import DONE, THREAD, thread_id
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 from rappd.errors import StoreError
 from rappd.store.reading import Reader
 from rappd.store.records import Event, Record, ThreadInfo, ThreadRow
@@ -166,7 +166,7 @@ def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | No
     thread = thread_id(key, caller, session if isinstance(session, str) else str(first.get("thread")))
     try:
         records = [_record(thread, frame) for frame in frames]
-    except (Malformed, ValueError, KeyError, TypeError, AttributeError):
+    except (MalformedError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return ThreadInfo(thread, key, caller, session, title[:80], records[0].at), records
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadCapability
+from envelopes.errors import BadCapabilityError
 from envelopes.identity.capabilities import attenuate, capability, check, covers, meet, reduced
 
 SMALL = st.sampled_from(["a", "b", "ab"])
@@ -146,7 +146,7 @@ def test_capabilities_are_accepted_as_they_are(text: str) -> None:
     ],
 )
 def test_a_near_miss_is_told_what_to_type(text: str, instead: str) -> None:
-    with pytest.raises(BadCapability) as caught:
+    with pytest.raises(BadCapabilityError) as caught:
         check(text)
     assert caught.value.do == f"Type {instead} instead."
     assert check(instead) == instead
@@ -169,7 +169,7 @@ def test_a_near_miss_is_told_what_to_type(text: str, instead: str) -> None:
     ],
 )
 def test_others_are_shown_what_capabilities_look_like(text: str) -> None:
-    with pytest.raises(BadCapability) as caught:
+    with pytest.raises(BadCapabilityError) as caught:
         check(text)
     assert "HELP" in caught.value.do
     assert len(str(caught.value)) < 120
@@ -179,7 +179,7 @@ def test_others_are_shown_what_capabilities_look_like(text: str) -> None:
 def test_any_text_is_a_capability_or_refused_in_words(text: str) -> None:
     try:
         assert check(text) == text
-    except BadCapability as refusal:
+    except BadCapabilityError as refusal:
         if refusal.do.endswith(" instead."):
             check(refusal.do.removeprefix("Type ").removesuffix(" instead."))
 
@@ -188,5 +188,5 @@ def test_names_become_capabilities_and_never_patterns() -> None:
     assert capability("HELP", "brainstem", "Clock") == "HELP.brainstem.Clock"
     assert capability("EGG") == "EGG"
     for name in ("*", "a.b", "", "a b", "Clock\n"):
-        with pytest.raises(BadCapability):
+        with pytest.raises(BadCapabilityError):
             capability("HELP", "brainstem", name)

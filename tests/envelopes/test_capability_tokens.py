@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadCapability, BadToken
+from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.capabilities import attenuate, covers
 from envelopes.identity.capability_tokens import MOST_LINKS, Grant, links, mint_root, narrow, verify_chain
 from envelopes.identity.keys import IdentityKey
@@ -24,7 +24,7 @@ def verified(value: Any, now: float = NOW, at: IdentityKey = HERE) -> Grant:
 
 
 def refused(value: Any, now: float = NOW, at: IdentityKey = HERE) -> str:
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         verified(value, now, at)
     return caught.value.reason
 
@@ -109,7 +109,7 @@ def test_the_child_of_another_parent_is_refused() -> None:
 
 
 def test_only_the_holder_passes_on() -> None:
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         passed_on(root(), MALLORY, BERT)
     assert caught.value.reason == "holder"
     first, child = passed_on(root(), ANNA, BERT)
@@ -175,9 +175,9 @@ def test_what_is_passed_on_is_cut_to_what_its_holder_has() -> None:
     assert grant.caps == ("EGG", "HELP.brainstem.*")
     assert set(grant.uses.values()) == {10}
     assert grant.expires == NOW + 3600
-    with pytest.raises(BadCapability, match="Nothing"):
+    with pytest.raises(BadCapabilityError, match="Nothing"):
         passed_on(root(), ANNA, BERT, caps=["PAIR"])
-    with pytest.raises(BadCapability):
+    with pytest.raises(BadCapabilityError):
         passed_on(root(), ANNA, BERT, caps=["egg"])
 
 
@@ -186,7 +186,7 @@ def test_the_life_of_a_chain() -> None:
     assert verified(chain, now=NOW + 59)
     assert refused(chain, now=NOW + 60) == "expired"
     assert refused(chain, now=NOW - 61) == "not_yet"
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         passed_on(root(), ANNA, BERT, now=NOW + 3600)
     assert caught.value.reason == "expired"
 
@@ -201,7 +201,7 @@ def test_a_chain_counts_only_where_it_was_begun() -> None:
 
 
 def test_the_root_is_this_machines_own_key() -> None:
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         verify_chain(root(), audience=HERE.fingerprint, now=NOW, root=MALLORY.public)
     assert caught.value.reason == "issuer"
 
@@ -214,7 +214,7 @@ def test_a_chain_has_eight_links_at_most() -> None:
         chain = passed_on(chain, holder, following)
         holder = following
     assert len(verified(chain).jtis) == 8
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         passed_on(chain, holder, BERT)
     assert caught.value.reason == "chain"
     ninth = forged(
@@ -262,7 +262,7 @@ def test_a_hundred_thousand_characters_are_refused_unread() -> None:
     long = forged(root(), HERE, more="x" * 75_000)
     assert len(long) > 100_000
     assert refused(long) == refused([root(), long]) == "malformed"
-    with pytest.raises(BadToken):
+    with pytest.raises(BadTokenError):
         links(long)
 
 
@@ -277,7 +277,7 @@ def test_a_header_without_the_issuers_key_is_refused() -> None:
 def test_a_capability_token_never_says_who_calls() -> None:
     keys = {key.fingerprint: key.public for key in (HERE, ANNA)}
     for text in three()[:2]:
-        with pytest.raises(BadToken) as caught:
+        with pytest.raises(BadTokenError) as caught:
             read_token(text, key_of=keys.get, audience=HERE.fingerprint, now=NOW)
         assert caught.value.reason == "malformed"
 
@@ -294,7 +294,7 @@ def test_whatever_is_passed_on_holds_and_is_never_wider(have: list[str], asked: 
     first = root(caps=have)
     try:
         chain = passed_on(first, ANNA, BERT, caps=asked)
-    except BadCapability:
+    except BadCapabilityError:
         assert attenuate(have, asked) == ()
         return
     grant = verified(chain)

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadCertificate, BadKey
+from envelopes.errors import BadCertificateError, BadKeyError
 from envelopes.identity.certificates import BINDING, EXTENSION, MOST_BYTES, identity_of, make_certificate
 from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
@@ -110,7 +110,7 @@ def test_it_lasts_as_long_as_was_asked_and_began_before_now() -> None:
     "pem", [b"", b"no key", MINE.key_pem[:80], ME.to_pem()], ids=["empty", "text", "half", "identity"]
 )
 def test_an_unfit_tls_key_is_refused_in_words(pem: bytes) -> None:
-    with pytest.raises(BadKey, match="key for connections"):
+    with pytest.raises(BadKeyError, match="key for connections"):
         make_certificate(ME, now=NOW, key_pem=pem)
 
 
@@ -163,18 +163,18 @@ def test_everything_right_is_accepted_whoever_wrote_the_bytes() -> None:
     ],
 )
 def test_whatever_does_not_hold_is_refused_in_words(make: Any, why: str) -> None:
-    with pytest.raises(BadCertificate, match=why):
+    with pytest.raises(BadCertificateError, match=why):
         identity_of(make())
 
 
 def test_a_signature_for_one_tls_key_is_not_one_for_another_of_the_same_machine() -> None:
-    with pytest.raises(BadCertificate):
+    with pytest.raises(BadCertificateError):
         identity_of(forged(binding=extension_of(make_certificate(ME, now=NOW).certificate_der)))
 
 
 @given(st.binary(max_size=2000))
 def test_bytes_that_are_nothing_are_only_ever_refused(der: bytes) -> None:
-    with pytest.raises(BadCertificate):
+    with pytest.raises(BadCertificateError):
         identity_of(der)
 
 
@@ -190,7 +190,7 @@ def test_no_bit_of_a_certificate_can_be_changed(place: int, change: int, more: b
     der[place + 1 : place + 1 + less] = more
     if bytes(der) == MINE.certificate_der:
         return
-    with pytest.raises(BadCertificate):
+    with pytest.raises(BadCertificateError):
         identity_of(bytes(der))
 
 
@@ -201,7 +201,7 @@ def test_unused_bits_claimed_in_the_signature_are_an_alteration() -> None:
         while der[place - 2 : place + 1] != bytes((0x03, len(der) - place, 0)):
             place = der.rindex(b"\x30", 0, place) - 1
         if der[-1] & 1 == 0:
-            with pytest.raises(BadCertificate, match="altered"):
+            with pytest.raises(BadCertificateError, match="altered"):
                 identity_of(der[:place] + b"\x01" + der[place + 1 :])
             return
     pytest.fail("no certificate of forty had a signature that ends in a zero bit")

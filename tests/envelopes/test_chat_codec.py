@@ -16,7 +16,7 @@ from envelopes.codecs.chat import (
     request_from_envelope,
 )
 from envelopes.envelope import DONE, thread_id
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 
 def _decode(**body: Any) -> ChatRequest:
@@ -25,19 +25,19 @@ def _decode(**body: Any) -> ChatRequest:
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'"text"', b"{", b"null", b"\xff\xfe"])
 def test_a_body_that_is_no_object_gets_the_published_text(raw: bytes) -> None:
-    with pytest.raises(Malformed, match=r"^Request body must be a JSON object$"):
+    with pytest.raises(MalformedError, match=r"^Request body must be a JSON object$"):
         decode_request(raw)
 
 
 @pytest.mark.parametrize("value", [5, True, [], {}, ["x"]])
 def test_user_input_must_be_text(value: Any) -> None:
-    with pytest.raises(Malformed, match=r"^user_input must be a string$"):
+    with pytest.raises(MalformedError, match=r"^user_input must be a string$"):
         _decode(user_input=value)
 
 
 @pytest.mark.parametrize("body", [{}, {"user_input": ""}, {"user_input": "  \n"}, {"user_input": None}])
 def test_user_input_is_required(body: dict[str, Any]) -> None:
-    with pytest.raises(Malformed, match=r"^user_input is required$"):
+    with pytest.raises(MalformedError, match=r"^user_input is required$"):
         decode_request(orjson.dumps(body))
 
 
@@ -60,7 +60,7 @@ def test_foreign_roles_are_dropped_and_known_ones_kept() -> None:
     ],
 )
 def test_history_items_that_cannot_be_used_are_named(history: list[Any], text: str) -> None:
-    with pytest.raises(Malformed) as raised:
+    with pytest.raises(MalformedError) as raised:
         _decode(user_input="hi", conversation_history=history)
     assert str(raised.value) == text
 
@@ -71,7 +71,7 @@ def test_the_default_caller_is_the_marker_that_is_no_guid() -> None:
 
 
 def test_a_turn_id_must_be_a_uuid() -> None:
-    with pytest.raises(Malformed, match="turn_id"):
+    with pytest.raises(MalformedError, match="turn_id"):
         _decode(user_input="hi", turn_id="one")
     assert _decode(user_input="hi", turn_id="550E8400-E29B-41D4-A716-446655440000").turn_id == (
         "550e8400-e29b-41d4-a716-446655440000"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envelopes.codecs import emergence
 from envelopes.envelope import Envelope
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 JSON = st.recursive(
     st.none()
@@ -64,13 +64,13 @@ def _object(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_malformed_record_is_refused_with_the_key_named(changes: dict[str, Any], named: str) -> None:
-    with pytest.raises(Malformed, match=named):
+    with pytest.raises(MalformedError, match=named):
         emergence.decode(orjson.dumps(_object(**changes)))
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"null", b"\xff", b'{"id":', b'"text"', b"NaN"])
 def test_what_is_no_object_is_refused(raw: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedError):
         emergence.decode(raw)
 
 
@@ -78,9 +78,9 @@ def test_size_and_depth_have_limits() -> None:
     deep: dict[str, Any] = {}
     for _ in range(emergence.MAX_DEPTH):
         deep = {"d": deep}
-    with pytest.raises(Malformed, match="deep"):
+    with pytest.raises(MalformedError, match="deep"):
         emergence.decode(orjson.dumps(_object(data=deep)))
-    with pytest.raises(Malformed, match="bytes"):
+    with pytest.raises(MalformedError, match="bytes"):
         emergence.decode(orjson.dumps(_object(data={"text": "x" * emergence.MAX_BYTES})))
 
 
@@ -94,10 +94,10 @@ def _deep(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize("levels", [64, 65, 300, 2000])
 def test_nothing_is_written_that_is_too_deep_to_be_read(levels: int) -> None:
     envelope = Envelope(str(uuid.uuid4()), "a", "b", "DONE", _deep(levels))
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         emergence.encode(envelope)
     assert caught.value.key == "data"
-    with pytest.raises(Malformed, match="deep"):
+    with pytest.raises(MalformedError, match="deep"):
         emergence.from_object(emergence.as_object(envelope))
 
 
@@ -109,15 +109,15 @@ def test_the_deepest_that_is_written_is_read() -> None:
 
 @pytest.mark.parametrize("value", [{1, 2}, {1: 2}, "\ud800", 1 << 64])
 def test_what_is_no_json_is_not_written(value: Any) -> None:
-    with pytest.raises(Malformed, match="data"):
+    with pytest.raises(MalformedError, match="data"):
         emergence.encode(Envelope(str(uuid.uuid4()), "a", "b", "DONE", {"value": value}))
 
 
 def test_a_refusal_carries_the_key() -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         emergence.decode(orjson.dumps(_object(verb="help")))
     assert caught.value.key == "verb"
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         emergence.decode(orjson.dumps(_object(extra=1)))
     assert caught.value.key == "extra"
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadIntroduction
+from envelopes.errors import BadNodeCardError
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey, verify
-from envelopes.identity.node_card import Introduction, introduce
+from envelopes.identity.node_card import NodeCard, introduce
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ME = IdentityKey.generate()
@@ -38,7 +38,7 @@ def changed(**fields: Any) -> dict[str, Any]:
 def test_it_travels_as_json_and_comes_back_checked() -> None:
     for one in (MINE, THEIRS):
         over = json.loads(json.dumps(one.to_json()))
-        back = Introduction.from_json(over).check()
+        back = NodeCard.from_json(over).check()
         assert back == one
         assert back.to_json() == over
 
@@ -70,7 +70,7 @@ def test_its_form_on_the_wire() -> None:
     ],
 )
 def test_what_another_key_stands_behind_is_refused(fields: dict[str, Any], why: str) -> None:
-    with pytest.raises(BadIntroduction, match=why):
+    with pytest.raises(BadNodeCardError, match=why):
         msgspec.structs.replace(MINE, **fields).check()
 
 
@@ -117,24 +117,24 @@ def test_what_another_key_stands_behind_is_refused(fields: dict[str, Any], why: 
     ],
 )
 def test_another_form_is_refused_before_anything_is_checked(fields: dict[str, Any]) -> None:
-    with pytest.raises(BadIntroduction):
-        Introduction.from_json(changed(**fields))
+    with pytest.raises(BadNodeCardError):
+        NodeCard.from_json(changed(**fields))
 
 
 @pytest.mark.parametrize("key", sorted(MINE.to_json()))
 def test_every_key_is_needed(key: str) -> None:
     without = MINE.to_json()
     del without[key]
-    with pytest.raises(BadIntroduction, match=key):
-        Introduction.from_json(without)
+    with pytest.raises(BadNodeCardError, match=key):
+        NodeCard.from_json(without)
 
 
 @given(anything, st.sampled_from([*MINE.to_json(), "", "x"]))
 def test_whatever_comes_is_read_or_refused(value: Any, key: str) -> None:
     for candidate in (value, changed(**{key: value})):
         try:
-            one = Introduction.from_json(candidate)
-        except BadIntroduction:
+            one = NodeCard.from_json(candidate)
+        except BadNodeCardError:
             continue
         assert one.to_json() == candidate
 
@@ -151,5 +151,5 @@ def test_whatever_comes_is_read_or_refused(value: Any, key: str) -> None:
 def test_a_machine_does_not_introduce_itself_wrongly(
     certificate: bytes, sealing_key: str, name: str, port: int
 ) -> None:
-    with pytest.raises(BadIntroduction):
+    with pytest.raises(BadNodeCardError):
         introduce(ME, certificate, sealing_key, name, port)

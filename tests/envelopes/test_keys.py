@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadKey
+from envelopes.errors import BadKeyError
 from envelopes.identity.keys import IdentityKey, agent_id, fingerprint_of, verify
 
 KEY = IdentityKey.generate()
@@ -26,7 +26,7 @@ def test_a_key_comes_back_from_its_file() -> None:
 
 @pytest.mark.parametrize("pem", [b"", b"no key", KEY.to_pem()[:80]], ids=["empty", "text", "half"])
 def test_a_damaged_key_is_refused_in_words(pem: bytes) -> None:
-    with pytest.raises(BadKey, match="cannot be read"):
+    with pytest.raises(BadKeyError, match="cannot be read"):
         IdentityKey.from_pem(pem)
 
 

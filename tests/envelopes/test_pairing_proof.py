@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction, introduce
+from envelopes.identity.node_card import NodeCard, introduce
 from envelopes.identity.pairing_proof import (
-    BadCode,
-    BadCodeMessage,
+    BadCodeError,
+    BadCodeMessageError,
     CodeExchange,
     code_transcript,
     commitment,
@@ -36,7 +36,7 @@ NONCES = st.binary(min_size=32, max_size=32)
 
 
 @cache
-def said(number: int) -> Introduction:
+def said(number: int) -> NodeCard:
     key = KEYS[number]
     tls = make_certificate(key, now=datetime.now(UTC))
     recipient = str(pyrage.x25519.Identity.generate().to_public())
@@ -132,7 +132,7 @@ def test_a_code_may_be_typed_as_people_type(typed: str) -> None:
     ],
 )
 def test_what_is_no_code_is_refused_before_it_is_sent(typed: str) -> None:
-    with pytest.raises(BadCode) as refused:
+    with pytest.raises(BadCodeError) as refused:
         normal_code(typed)
     assert "417-copper-otter-violin" in refused.value.do
 
@@ -141,7 +141,7 @@ def test_what_is_no_code_is_refused_before_it_is_sent(typed: str) -> None:
 def test_any_text_is_a_code_or_refused(typed: str) -> None:
     try:
         code = normal_code(typed)
-    except BadCode:
+    except BadCodeError:
         return
     assert normal_code(code) == code
 
@@ -186,11 +186,11 @@ def test_who_knows_the_code_cannot_bring_somebody_elses_key() -> None:
 def test_bytes_that_are_no_message_are_refused(message: bytes) -> None:
     try:
         assert len(CodeExchange("c").key(message)) == 32
-    except BadCodeMessage as refused:
+    except BadCodeMessageError as refused:
         assert refused.do
 
 
 def test_ones_own_message_sent_back_is_refused() -> None:
     exchange = CodeExchange("c")
-    with pytest.raises(BadCodeMessage):
+    with pytest.raises(BadCodeMessageError):
         exchange.key(exchange.message)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envelopes.codecs import wire
 from envelopes.codecs.canonical import canonical
 from envelopes.envelope import Envelope
-from envelopes.errors import BadSignature, Malformed
+from envelopes.errors import BadSignatureError, MalformedError
 from envelopes.identity.keys import IdentityKey, agent_id, verify
 from envelopes.identity.signatures import sign
 from envelopes.identity.signatures import verify as signer_of
@@ -41,8 +41,8 @@ def _with(**changes: Any) -> Envelope:
     )
 
 
-def _refused(envelope: Envelope, now: float = NOW, **more: Any) -> BadSignature:
-    with pytest.raises(BadSignature) as caught:
+def _refused(envelope: Envelope, now: float = NOW, **more: Any) -> BadSignatureError:
+    with pytest.raises(BadSignatureError) as caught:
         signer_of(envelope, now, **more)
     assert caught.value.status == 401
     return caught.value
@@ -150,7 +150,7 @@ def test_a_signature_has_one_spelling_in_numbers_too() -> None:
 
 @pytest.mark.parametrize("n", [2**53 + 1, -(2**53) - 1, 2**63 - 1])
 def test_integers_that_share_a_canonical_form_are_neither_signed_nor_believed(n: int) -> None:
-    with pytest.raises(Malformed, match="beyond") as caught:
+    with pytest.raises(MalformedError, match="beyond") as caught:
         sign(msgspec.structs.replace(ASKED, data={"n": n}), KEY, NOW)
     assert caught.value.key == "data"
     even = sign(msgspec.structs.replace(ASKED, data={"n": 2**53, "id": "1234567890123456789"}), KEY, NOW)
@@ -160,7 +160,7 @@ def test_integers_that_share_a_canonical_form_are_neither_signed_nor_believed(n:
 
 @pytest.mark.parametrize("data", [{"a": float("nan")}, {"a": "\ud800"}, {"a": {1}}])
 def test_what_is_no_json_is_not_signed(data: dict[str, Any]) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedError):
         sign(msgspec.structs.replace(ASKED, data=data), KEY, NOW)
     _refused(msgspec.structs.replace(SIGNED, data=data))
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envelopes.errors import BadCapability, BadToken
+from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.tokens import (
     LONGEST,
@@ -37,7 +37,7 @@ def read(text: Any, now: float = NOW, audience: str = HERE.fingerprint) -> Claim
 
 
 def refused(text: Any, now: float = NOW, audience: str = HERE.fingerprint) -> str:
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         read(text, now, audience)
     assert caught.value.status == 401
     assert str(caught.value).endswith(".")
@@ -153,7 +153,7 @@ def test_nobody_signs_for_another() -> None:
 
 def test_a_key_that_is_not_the_issuers_is_refused_even_when_it_is_handed_in() -> None:
     text = foreign(claims_of(peer_token()), STRANGER)
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadTokenError) as caught:
         read_token(text, key_of=lambda issuer: STRANGER.public, audience=HERE.fingerprint, now=NOW)
     assert caught.value.reason == "signature"
 
@@ -253,7 +253,7 @@ def test_an_issued_token_without_capabilities_or_with_strange_ones_is_refused() 
 
 
 def test_nothing_is_minted_that_nobody_could_read() -> None:
-    with pytest.raises(BadCapability):
+    with pytest.raises(BadCapabilityError):
         issued(caps=["help"])
     for wrong in ({"name": ""}, {"name": "x" * 200}, {"caps": [f"HELP.{'a' * 100}{n}" for n in range(64)]}):
         with pytest.raises(ValueError):
@@ -269,7 +269,7 @@ def test_a_long_text_is_refused_before_it_is_read() -> None:
     claims = claims_of(peer_token())
     for size in (LONGEST, 100_000, 10_000_000):
         text = foreign({**claims, "more": "x" * size})
-        with pytest.raises(BadToken) as caught:
+        with pytest.raises(BadTokenError) as caught:
             read_token(text, key_of=key_of, audience=HERE.fingerprint, now=NOW)
         assert caught.value.reason == "malformed"
     assert asked == []
@@ -317,7 +317,7 @@ def test_signed_nonsense_is_refused_and_never_raises_another_error(
 ) -> None:
     try:
         read(foreign({**claims_of(ANY_TOKEN), **claims}, **header))
-    except BadToken:
+    except BadTokenError:
         return
     assert header.get("alg", "EdDSA") == "EdDSA"
 

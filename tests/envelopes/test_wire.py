@@ -12,7 +12,7 @@ import pytest
 
 from envelopes.codecs import wire
 from envelopes.envelope import Envelope
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 HEX = "0123456789abcdef"
@@ -41,8 +41,8 @@ def _nested(levels: int, empty: Any) -> Any:
     return empty
 
 
-def _refused(raw: bytes, **limits: Any) -> Malformed:
-    with pytest.raises(Malformed) as caught:
+def _refused(raw: bytes, **limits: Any) -> MalformedError:
+    with pytest.raises(MalformedError) as caught:
         wire.decode(raw, **limits)
     return caught.value
 
@@ -221,7 +221,7 @@ def test_depth_has_a_limit(empty: Any) -> None:
     assert "64 deep" in str(_refused(_raw(data={"d": _nested(63, empty)})))
     wide = [_nested(30, [])] * 50
     assert wire.decode(_raw(data={"wide": wide, "text": "[{" * 100 + '"\\'})).data["wide"] == wide
-    with pytest.raises(Malformed, match="deep"):
+    with pytest.raises(MalformedError, match="deep"):
         wire.encode(Envelope(ID, "a", "b", "DONE", {"wide": wide, "d": _nested(63, empty)}))
 
 
@@ -291,13 +291,13 @@ def test_a_foreign_key_is_not_repeated_at_length() -> None:
     ],
 )
 def test_nothing_is_sent_that_would_not_be_taken(envelope: Envelope, key: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         wire.encode(envelope)
     assert caught.value.key == key
 
 
 def test_what_is_sent_has_the_size_that_is_taken() -> None:
-    with pytest.raises(Malformed, match="bytes"):
+    with pytest.raises(MalformedError, match="bytes"):
         wire.encode(Envelope(ID, "a", "b", "DONE", {"text": "x" * wire.MAX_BYTES}))
 
 

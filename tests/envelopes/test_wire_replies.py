@@ -10,7 +10,7 @@ import pytest
 
 from envelopes.codecs import wire
 from envelopes.envelope import Envelope, new_id
-from envelopes.errors import BadSignature, Malformed
+from envelopes.errors import BadSignatureError, MalformedError
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -36,8 +36,8 @@ def _nested(levels: int, empty: Any) -> Any:
     return empty
 
 
-def _refused(raw: bytes, **limits: Any) -> Malformed:
-    with pytest.raises(Malformed) as caught:
+def _refused(raw: bytes, **limits: Any) -> MalformedError:
+    with pytest.raises(MalformedError) as caught:
         wire.decode(raw, **limits)
     return caught.value
 
@@ -56,16 +56,16 @@ def test_a_bad_record_spoils_no_other_of_its_batch() -> None:
     raw = orjson.dumps([_object(), bad, 7, _object(data={"deep": _nested(62, {})})])
     first, second, third, fourth = wire.decode_batch(raw)
     assert isinstance(first, Envelope)
-    assert isinstance(second, Malformed)
+    assert isinstance(second, MalformedError)
     assert (second.key, second.id, second.sender) == ("verb", ID.upper(), "agent_b_7df3")
-    assert isinstance(third, Malformed)
+    assert isinstance(third, MalformedError)
     assert isinstance(fourth, Envelope)
 
 
 def test_a_record_of_a_batch_has_the_size_that_it_has_alone() -> None:
     large = Envelope(new_id(), "a", "b", "HELP", {"text": "x" * (wire.MAX_BYTES - 200)})
     found = wire.decode_batch(orjson.dumps([_object(data={"text": "x" * wire.MAX_BYTES}), _object()]))
-    assert [type(each) for each in found] == [Malformed, Envelope]
+    assert [type(each) for each in found] == [MalformedError, Envelope]
     assert wire.decode_batch(wire.encode_batch([large, large])) == [large, large]
 
 
@@ -85,7 +85,7 @@ def test_a_record_of_a_batch_has_the_size_that_it_has_alone() -> None:
 def test_a_batch_that_cannot_be_read_is_refused_as_a_whole(
     raw: bytes, limits: dict[str, int], words: str
 ) -> None:
-    with pytest.raises(Malformed, match=words):
+    with pytest.raises(MalformedError, match=words):
         wire.decode_batch(raw, **limits)
 
 
@@ -125,7 +125,7 @@ def test_who_knows_better_says_where_a_refusal_goes() -> None:
     refusal = wire.refusal_of(_refused(_raw(to="")), id=ID.upper(), sender="desk_0", recipient="peer_1")
     assert (refusal.id, refusal.recipient) == (ID.upper(), "peer_1")
     assert wire.is_uuid4(wire.refusal_of(_refused(b""), id="none", sender="desk_0").id)
-    assert wire.refusal_of(BadSignature("Too old."), sender="desk_0").data == {
+    assert wire.refusal_of(BadSignatureError("Too old."), sender="desk_0").data == {
         "code": 401,
         "msg": "Too old.",
         "reason": "bad_signature",

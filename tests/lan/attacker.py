@@ -31,9 +31,9 @@ from envelopes.codecs.emergence import as_object, encode, from_object
 from envelopes.envelope import HELLO, Envelope, new_id
 from envelopes.identity.certificates import TlsMaterial, make_certificate
 from envelopes.identity.keys import IdentityKey, agent_id
-from envelopes.identity.node_card import Introduction, introduce
+from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.discovery.announcement import Announcement
-from neighborhoods.pairing.service import Pairings
+from neighborhoods.pairing.service import PairingService
 from rappd.federation import handshake_client
 from twins.eggs.encryption import make_encryption_key
 
@@ -102,7 +102,7 @@ def announce(name: str, fingerprint: str, address: str, port: int) -> None:
 
 async def between(name: str, target: str, port: str, caller: str) -> None:
     said, _ = await handshake_client.say_hello(target, hello())
-    real = Introduction.from_json(said["introduction"])
+    real = NodeCard.from_json(said["introduction"])
     as_target, as_caller = (
         introduce(KEY, SHOWN.certificate_der, make_encryption_key()[1], whom, int(port))
         for whom in (name, caller)
@@ -111,11 +111,11 @@ async def between(name: str, target: str, port: str, caller: str) -> None:
     async def send(address: str, body: dict[str, Any]) -> Any:
         return (await handshake_client.post(address, "/pairing", json.dumps(body).encode()))[1]
 
-    async def won(introduction: Introduction, whose: str, address: str) -> None:
+    async def won(introduction: NodeCard, whose: str, address: str) -> None:
         say(event="paired", with_=introduction.name)
 
-    towards_caller = Pairings(KEY, lambda: as_target, send, won, known=lambda _: None)
-    towards_target = Pairings(KEY, lambda: as_caller, send, won, known=lambda _: None)
+    towards_caller = PairingService(KEY, lambda: as_target, send, won, known=lambda _: None)
+    towards_target = PairingService(KEY, lambda: as_caller, send, won, known=lambda _: None)
     agreeing: list[asyncio.Future[None]] = []
 
     async def envelopes(request: web.Request) -> web.Response:
@@ -133,7 +133,7 @@ async def between(name: str, target: str, port: str, caller: str) -> None:
             agreeing.append(asyncio.ensure_future(agree(towards_caller, body["attempt"], "caller")))
         return web.json_response(answer)
 
-    async def agree(pairings: Pairings, attempt: str, side: str) -> None:
+    async def agree(pairings: PairingService, attempt: str, side: str) -> None:
         one = await pairings.wait(attempt, "asking", 60)
         say(event="words", side=side, words=list(one.words))
         with contextlib.suppress(Exception):

@@ -16,14 +16,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from neighborhoods.discovery.address_resolver import Ladder
-from neighborhoods.discovery.discovered_nodes import Change, Sighting, Sightings
-from neighborhoods.discovery.mdns_service import Nearby
+from neighborhoods.discovery.address_resolver import AddressResolver
+from neighborhoods.discovery.discovered_nodes import Change, DiscoveredNode, DiscoveredNodes
+from neighborhoods.discovery.mdns_service import MdnsService
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.discovery.presence import Pace, Presence
+from neighborhoods.discovery.presence import Presence, ProbePolicy
 
 HERE = 7.0
-PACE = Pace(every=3.0, here=HERE, first=2.0)
+PACE = ProbePolicy(every=3.0, here=HERE, first=2.0)
 RETRY = 6.0
 
 
@@ -54,16 +54,16 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
                 return (time.monotonic() - began) * 1000
         raise OSError("no way led to it")
 
-    def sighted(change: Change, sighting: Sighting) -> None:
+    def sighted(change: Change, sighting: DiscoveredNode) -> None:
         if change != "heard":
             more = {"addresses": sighting.addresses, "port": sighting.port}
             say(change, peer=sighting.fingerprint, name=sighting.name, **more)
 
     last: dict[str, str] = {}
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     sightings.listen(sighted)
-    nearby = Nearby(sightings, name=name, fingerprint=fingerprint, port=int(port), retry=RETRY)
-    ladder = Ladder(sightings, PeersFile(Path(folder) / "peers.json"), nearby)
+    nearby = MdnsService(sightings, name=name, fingerprint=fingerprint, port=int(port), retry=RETRY)
+    ladder = AddressResolver(sightings, PeersFile(Path(folder) / "peers.json"), nearby)
     presence = Presence(probe, changed=lambda peer, state: say(state, peer=peer), pace=PACE)
     sightings.listen(presence.on_sighting)
     sightings.pin(peers)
@@ -92,7 +92,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
     server.close()
 
 
-async def tell(nearby: Nearby) -> None:
+async def tell(nearby: MdnsService) -> None:
     """Says when the announced name or the trouble changes."""
     before = ("", "")
     while True:

@@ -11,10 +11,10 @@ import pytest
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction, introduce
-from neighborhoods.errors import KeyChanged, NoSuchPeer, PeerConflict
+from envelopes.identity.node_card import NodeCard, introduce
+from neighborhoods.errors import KeyChangedError, NoSuchPeerError, PeerConflictError
 from neighborhoods.peer import FRIEND, MINE, Peer
-from neighborhoods.peer_store import PeerBook
+from neighborhoods.peer_store import PeerStore
 from twins.eggs.encryption import make_encryption_key
 
 
@@ -52,15 +52,15 @@ def records() -> Records:
 
 
 @pytest.fixture
-def book(records: Records) -> PeerBook:
-    return PeerBook(records)
+def book(records: Records) -> PeerStore:
+    return PeerStore(records)
 
 
 @pytest.fixture
-def machine() -> Callable[[str], Introduction]:
+def machine() -> Callable[[str], NodeCard]:
     sealing = make_encryption_key()[1]
 
-    def make(name: str) -> Introduction:
+    def make(name: str) -> NodeCard:
         key = IdentityKey.generate()
         return introduce(
             key, make_certificate(key, now=datetime.now(UTC)).certificate_der, sealing, name, 7443
@@ -69,10 +69,10 @@ def machine() -> Callable[[str], Introduction]:
     return make
 
 
-Make = Callable[[str], Introduction]
+Make = Callable[[str], NodeCard]
 
 
-async def test_a_peer_is_found_by_everything_it_goes_by(book: PeerBook, machine: Make) -> None:
+async def test_a_peer_is_found_by_everything_it_goes_by(book: PeerStore, machine: Make) -> None:
     pi = await book.pair(machine("Pi of Ann"), "mine", "10.0.0.2:7443")
     assert (pi.name, pi.scopes) == ("pi-of-ann", MINE)
     for selector in (
@@ -84,13 +84,13 @@ async def test_a_peer_is_found_by_everything_it_goes_by(book: PeerBook, machine:
     ):
         assert book.find(selector) is pi
     assert book.get(pi.fingerprint) is book.by_pin(pi.pin) is book.by_prefix(pi.prefix) is pi
-    with pytest.raises(NoSuchPeer):
+    with pytest.raises(NoSuchPeerError):
         book.find("pi-of-an")
-    with pytest.raises(NoSuchPeer):
+    with pytest.raises(NoSuchPeerError):
         book.find(pi.fingerprint[:3])
 
 
-async def test_names_are_told_apart_however_many_claim_one(book: PeerBook, machine: Make) -> None:
+async def test_names_are_told_apart_however_many_claim_one(book: PeerStore, machine: Make) -> None:
     first = await book.pair(machine("pi"), "mine", "")
     second = await book.pair(machine("pi"), "friend", "")
     assert (first.name, second.name) == ("pi", f"pi_{second.short}")
@@ -104,19 +104,19 @@ async def test_names_are_told_apart_however_many_claim_one(book: PeerBook, machi
     assert book.find(first.fingerprint).name != peer.name
 
 
-async def test_a_name_that_the_owner_gave_is_no_other_keys(book: PeerBook, machine: Make) -> None:
+async def test_a_name_that_the_owner_gave_is_no_other_keys(book: PeerStore, machine: Make) -> None:
     await book.pair(machine("pi"), "mine", "")
-    with pytest.raises(KeyChanged):
+    with pytest.raises(KeyChangedError):
         await book.pair(machine("pi"), "mine", "", name="pi")
     other = await book.pair(machine("other"), "friend", "")
     assert other.scopes == FRIEND
     for name in ("pi", "", "a b", "-x", "x" * 41):
-        with pytest.raises(PeerConflict):
+        with pytest.raises(PeerConflictError):
             await book.rename("other", name)
 
 
 async def test_what_a_peer_calls_itself_is_noted_and_changes_no_name_here(
-    book: PeerBook, records: Records, machine: Make
+    book: PeerStore, records: Records, machine: Make
 ) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
     told: list[str] = []
@@ -132,7 +132,7 @@ async def test_what_a_peer_calls_itself_is_noted_and_changes_no_name_here(
 
 
 async def test_ended_trust_is_not_brought_back_by_a_change_under_way(
-    book: PeerBook, records: Records, machine: Make
+    book: PeerStore, records: Records, machine: Make
 ) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
     results = await asyncio.gather(
@@ -142,18 +142,18 @@ async def test_ended_trust_is_not_brought_back_by_a_change_under_way(
         book.seen(pi.fingerprint, "10.0.0.9:1"),
         return_exceptions=True,
     )
-    assert isinstance(results[1], NoSuchPeer)
-    assert isinstance(results[2], NoSuchPeer)
+    assert isinstance(results[1], NoSuchPeerError)
+    assert isinstance(results[2], NoSuchPeerError)
     assert book.get(pi.fingerprint) is None
     assert book.by_pin(pi.pin) is None
     assert book.was_revoked(pi.fingerprint)
     assert records.rows == {}
-    with pytest.raises(NoSuchPeer):
+    with pytest.raises(NoSuchPeerError):
         book.find("pi")
 
 
 async def test_changes_at_once_do_not_undo_each_other(
-    book: PeerBook, records: Records, machine: Make
+    book: PeerStore, records: Records, machine: Make
 ) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
     await asyncio.gather(
@@ -164,11 +164,11 @@ async def test_changes_at_once_do_not_undo_each_other(
     found = book.find("tau")
     assert (found.scopes, found.offered) == (("HELP.brainstem.Clock",), True)
     assert records.rows[pi.fingerprint] == found
-    with pytest.raises(NoSuchPeer):
+    with pytest.raises(NoSuchPeerError):
         book.find("pi")
 
 
-async def test_trust_anew_starts_over_unless_it_never_ended(book: PeerBook, machine: Make) -> None:
+async def test_trust_anew_starts_over_unless_it_never_ended(book: PeerStore, machine: Make) -> None:
     card = machine("pi")
     await book.pair(card, "friend", "")
     await book.set_scopes("pi", ("HELP.brainstem",))
@@ -179,17 +179,17 @@ async def test_trust_anew_starts_over_unless_it_never_ended(book: PeerBook, mach
 
 
 async def test_two_keys_that_the_wire_could_not_tell_apart_are_not_both_trusted(
-    book: PeerBook, machine: Make
+    book: PeerStore, machine: Make
 ) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
     twin = machine("twin")
     alike = msgspec.structs.replace(twin, fingerprint=pi.prefix + twin.fingerprint[16:])
-    with pytest.raises(PeerConflict):
+    with pytest.raises(PeerConflictError):
         await book.pair(alike, "friend", "")
     assert book.by_prefix(pi.prefix) == pi
 
 
-async def test_whoever_listens_hears_of_it_after_it_counts(book: PeerBook, machine: Make) -> None:
+async def test_whoever_listens_hears_of_it_after_it_counts(book: PeerStore, machine: Make) -> None:
     heard: list[tuple[str, str, bool]] = []
     book.listen(lambda what, peer: heard.append((what, peer.name, book.get(peer.fingerprint) is not None)))
     await book.pair(machine("pi"), "mine", "")
@@ -199,11 +199,11 @@ async def test_whoever_listens_hears_of_it_after_it_counts(book: PeerBook, machi
 
 
 async def test_what_is_on_the_disk_is_there_after_a_start(records: Records, machine: Make) -> None:
-    book = PeerBook(records)
+    book = PeerStore(records)
     pi = await book.pair(machine("pi"), "mine", "")
     gone = await book.pair(machine("gone"), "mine", "")
     await book.revoke("gone")
-    again = PeerBook(records)
+    again = PeerStore(records)
     await again.load()
     assert again.all() == [pi]
     assert again.was_revoked(gone.fingerprint)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.daemon.home import Home
-from rappd.operations.cartridges import SHAPES, CartridgeVerbs
+from rappd.operations.cartridges import SHAPES, CartridgeOperations
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values
 from twins.cartridges.cartridge_io import load
 from twins.cartridges.field_specs import STAGES
@@ -52,7 +52,7 @@ class Desk:
         self.folder = folder
         self.path = folder / "some.file"
         self.out = folder / "out.file"
-        self.verbs = CartridgeVerbs(Home(folder / "home"), now=NOON)
+        self.verbs = CartridgeOperations(Home(folder / "home"), now=NOON)
 
     def lay(self, document: Any) -> bytes:
         """Writes the file anew; nothing lies beside it."""
@@ -71,7 +71,7 @@ def tried(verb: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     """What the verb answers, as JSON; None when it refuses, which it does in words."""
     try:
         answer = verb()
-    except Problem as problem:
+    except ReportableError as problem:
         assert str(problem)
         assert problem.exit_code in (2, 5, 9)
         return None

@@ -18,7 +18,7 @@ from rappd.cli.demo import demo
 from rappd.daemon.home import Home
 from rappd.demo import node
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.node import STOP_SECONDS, DemoMachine, awake
+from rappd.demo.node import STOP_SECONDS, DemoNode, awake
 from rappd.errors import RappdError
 
 pytestmark = pytest.mark.timeout(180)
@@ -38,7 +38,7 @@ def handlers_as_before() -> Iterator[None]:
 
 
 def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None:
-    desk, pi = machines = [DemoMachine(tmp_path, name) for name in ("desk", "pi")]
+    desk, pi = machines = [DemoNode(tmp_path, name) for name in ("desk", "pi")]
     with pytest.raises(Interrupted), awake(machines, Interrupts()):
         assert desk.daemon.get("/operator/status")["node"].startswith("desk")
         assert pi.daemon.get("/peers")["self"]["name"] == "pi"
@@ -49,7 +49,7 @@ def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None
 
 
 def test_what_interrupts_while_one_starts_finds_it_known(tmp_path: Path) -> None:
-    class Slow(DemoMachine):
+    class Slow(DemoNode):
         def start(self) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             super().start()
@@ -91,7 +91,7 @@ def test_after_a_good_end_the_tidying_up_is_not_interrupted_either() -> None:
 
 
 def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_path: Path) -> None:
-    desk = DemoMachine(tmp_path, "desk")
+    desk = DemoNode(tmp_path, "desk")
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
         assert desk._process is not None
         os.kill(desk._process.pid, signal.SIGSTOP)  # it hears nothing of being asked to end
@@ -109,7 +109,7 @@ def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    desk = DemoMachine(tmp_path, "desk")
+    desk = DemoNode(tmp_path, "desk")
     monkeypatch.setattr(node, "_ask_to_stop", interrupted)
     with pytest.raises(KeyboardInterrupt), awake([desk], Interrupts()):
         assert not desk.ended(0)
@@ -135,7 +135,7 @@ def test_what_interrupts_while_the_folder_is_made_leaves_no_folder(
 
 
 def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) -> None:
-    shed = DemoMachine(tmp_path, "shed")
+    shed = DemoNode(tmp_path, "shed")
     with awake([shed], Interrupts()):
         before = shed.daemon.get("/peers")
         shed.kill()
@@ -149,7 +149,7 @@ def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) ->
 
 
 def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_along(tmp_path: Path) -> None:
-    desk, pi = machines = [DemoMachine(tmp_path, name) for name in ("desk", "pi")]
+    desk, pi = machines = [DemoNode(tmp_path, name) for name in ("desk", "pi")]
     pi.home.create()
     held = Home(pi.home.root).hold()  # another daemon has that home
     try:

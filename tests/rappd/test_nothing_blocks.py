@@ -20,7 +20,7 @@ from blockbuster import BlockingError, blockbuster_ctx
 from daemon_under_test import agent_source
 
 from rappd.daemon import log
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.doors.loopback import app as loopback
 from rappd.settings.load import Settings
@@ -76,7 +76,7 @@ def guarded() -> Iterator[None]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
     """The house with its loopback door, in this process; opened and closed outside of the guard."""
     for name, value in (
         ("LLM_FAKE", "1"),
@@ -87,7 +87,7 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     home = Home.here()
     home.create()
     log.start(home.log)
-    opened = await House.open(home, Settings.load(home))
+    opened = await Daemon.open(home, Settings.load(home))
     runner = web.AppRunner(loopback.build(opened), access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -105,7 +105,7 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 class Visitor:
     """Talks to the door as the operator does (by the control socket), or as any program."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Daemon) -> None:
         self.house = house
         self.operator = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(house.home.socket)))
         self.anyone = aiohttp.ClientSession()
@@ -136,7 +136,7 @@ class Visitor:
 
 
 @pytest.fixture
-async def visitor(house: House) -> AsyncIterator[Visitor]:
+async def visitor(house: Daemon) -> AsyncIterator[Visitor]:
     found = Visitor(house)
     yield found
     await found.close()

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 from daemon_under_test import RunningDaemon
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.doors import legacy
 
 HALVES = 600
@@ -221,7 +221,7 @@ async def test_half_requests_at_the_legacy_listener_are_closed(monkeypatch: pyte
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     monkeypatch.setattr(legacy, "_listeners", lambda own: [listener])
-    door = legacy.LegacyDoor(cast(House, None))
+    door = legacy.LegacyDoor(cast(Daemon, None))
     await door.open(["192.0.2.1"], [], own=[])
     try:
         port = listener.getsockname()[1]

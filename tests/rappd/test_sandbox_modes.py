@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.settings.load import Settings
 from rappd.tenants.tenant_config import sandbox_wish
 
@@ -24,5 +24,5 @@ def test_sandbox_mode_is_taken_and_hides_the_keys(sandboxed_daemon: SandboxedDae
 
 def test_sandbox_setting_of_another_name_is_refused() -> None:
     settings = Settings.without_files({"RAPPD_SANDBOX": "cellar"})
-    with pytest.raises(Mistyped, match="one of: auto, namespace, landlock, none"):
+    with pytest.raises(UsageProblemError, match="one of: auto, namespace, landlock, none"):
         sandbox_wish(settings)

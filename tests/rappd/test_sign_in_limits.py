@@ -11,7 +11,7 @@ from daemon_under_test import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
 from rappd.daemon.operator_sessions import OperatorSessions
-from rappd.daemon.rate_limit import RateLimit, TooMany
+from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 
 HAMMERS = """
 import http.client, json
@@ -103,7 +103,7 @@ def test_rate_limit_counts_failures_of_each_source_alone() -> None:
         limit.give_back("a")
     limit.take("a")
     limit.take("a")
-    with pytest.raises(TooMany):
+    with pytest.raises(RateLimitedError):
         limit.take("a")
     limit.take("b")
 

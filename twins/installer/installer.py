@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.errors import BadEggError
@@ -180,7 +180,7 @@ class Installer:
             for ident in self.receipts.waiting():
                 try:
                     count += self._deliver(ident, self.receipts.read(ident).key) or 0
-                except (OSError, Problem) as error:
+                except (OSError, ReportableError) as error:
                     if failed is None:
                         raise
                     failed(f"The conversations of hatching {ident} wait on: {error}")
@@ -197,7 +197,7 @@ class Installer:
         assert done.receipt is not None
         try:
             done.conversations = self._deliver(done.receipt.id, done.receipt.key)
-        except (OSError, Problem) as error:
+        except (OSError, ReportableError) as error:
             done.notes.append(f"Its conversations wait, they could not be restored yet: {error}")
 
     def _release(self, plan: Plan) -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from twins.errors import TwinConflictError
 from twins.lifecycle import state_index, tombstones, transitions
 from twins.lifecycle.lookup import find_active, find_archived
@@ -48,7 +48,7 @@ class Runner(Protocol):
 
 
 class Lifecycle:
-    """One home's verbs. They answer the shapes that are published, and raise ``Problem`` for a single twin.
+    """One home's verbs. They answer the shapes that are published, and raise ``ReportableError`` for a single twin.
 
     ``{ok, action, mode: "execute"|"dry-run", <done>: [{hash, name, kind, moved_to}], errors: [{hash, name,
     error}]}`` where ``<done>`` is ``archived``, ``unarchived`` or ``purged`` (which has ``tombstone`` instead
@@ -113,7 +113,7 @@ class Lifecycle:
             try:
                 async with self._turn:
                     archived.append(await self._archive(twin, reason=reason, by=by, now=now))
-            except (Problem, OSError) as error:
+            except (ReportableError, OSError) as error:
                 errors.append({"hash": twin.key, "name": twin.name, "error": str(error)})
         found = _result("archive", archived, errors)
         return {**found, "put_off": [_who(twin) for twin in later]} if later else found

@@ -30,7 +30,7 @@ LEAVE_IT = "don't use it"
 def safe_path(text: str, *, windows: bool = _WINDOWS) -> str:
     """``text`` itself, if it is a relative path with ``/`` between its components that stays inside.
 
-    Raises ``HostileEggError``. Refused everywhere: absolute paths, drive letters, backslashes, empty, ``.``
+    Raises ``HostileEggError``. RefusedError everywhere: absolute paths, drive letters, backslashes, empty, ``.``
     and ``..`` components (also hidden by trailing dots and spaces), controls and changes of writing
     direction, more than 255 bytes in a component, 1024 in all or 64 components. Refused on Windows
     only: its reserved names, ``<>:"|?*`` and trailing dots or spaces.

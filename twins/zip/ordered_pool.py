@@ -70,7 +70,7 @@ class OrderedThreadPool(Generic[T]):
             yield self._taken()
 
     def unless_stopped(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """``pieces``, until nobody wants them any more; then it raises ``Stopped``. For work that takes long."""
+        """``pieces``, until nobody wants them any more; then it raises ``InboundCancelledError``. For work that takes long."""
         for piece in pieces:
             if self._stopped:
                 raise PoolStoppedError

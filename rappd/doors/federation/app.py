@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.auth.peer_certificate import pin_of
 from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.answer import plain, problem
@@ -20,7 +20,7 @@ from rappd.doors.federation import eggs, envelopes, line, pairing
 from rappd.doors.federation.entrance import Entrance
 from rappd.doors.federation.envelopes import FOR_BATCHES
 from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
-from rappd.federation.service import Machines
+from rappd.federation.service import FederationService
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class DoorRunner(web.AppRunner):
         await super().cleanup()
 
 
-async def serve(machines: Machines, listener: socket.socket) -> web.AppRunner:
+async def serve(machines: FederationService, listener: socket.socket) -> web.AppRunner:
     """Serves at a socket that listens already."""
     app = build(machines)
     runner = DoorRunner(app, app[ENTRANCE])
@@ -83,7 +83,7 @@ async def serve(machines: Machines, listener: socket.socket) -> web.AppRunner:
     return runner
 
 
-def build(machines: Machines) -> web.Application:
+def build(machines: FederationService) -> web.Application:
     """Every route of the door."""
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[MACHINES] = machines
@@ -112,7 +112,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turns every error into the one JSON shape. Who calls is found out by the routes."""
     try:
         return await handler(request)
-    except Problem as found:
+    except ReportableError as found:
         return problem(found)
     except web.HTTPException as found:
         if found.status < 400:

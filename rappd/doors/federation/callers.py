@@ -14,7 +14,7 @@ _SCHEME = "bearer "
 def caller(request: web.Request) -> tuple[Caller, str]:
     """The caller, and the name its envelopes are from when it has a token and no machine of its own.
 
-    Raises ``BadToken``, ``NotPaired``.
+    Raises ``BadTokenError``, ``NotPairedError``.
     """
     transport = request.transport
     certificate = presented_certificate(transport.get_extra_info("ssl_object") if transport else None)

@@ -7,13 +7,13 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from envelopes.envelope import is_uuid
-from neighborhoods.errors import NotPaired
+from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from rappd.doors.answer import ok
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
-from rappd.errors import NotFound, Refused
-from rappd.federation.components import TakesEggs
+from rappd.errors import NotFoundError, RefusedError
+from rappd.federation.components import EggInbox
 
 _CHUNK = 1 << 20
 
@@ -37,16 +37,16 @@ async def received(request: web.Request) -> web.Response:
     peer, eggs = _sender(request)
     id = request.match_info["id"]
     if not is_uuid(id):
-        raise NotFound("No such egg of yours arrived.", do="Send it.")
+        raise NotFoundError("No such egg of yours arrived.", do="Send it.")
     return ok(await eggs.received(peer, id.lower()))
 
 
-def _sender(request: web.Request) -> tuple[Peer, TakesEggs]:
+def _sender(request: web.Request) -> tuple[Peer, EggInbox]:
     who, _ = caller(request)
     machines = request.app[MACHINES]
     peer = machines.book.get(who.peer)
     if peer is None:
-        raise NotPaired("This machine is not trusted here.", do="Pair first.")
+        raise NotPairedError("This machine is not trusted here.", do="Pair first.")
     if machines.eggs is None or not who.may("EGG"):
-        raise Refused("Not allowed.", do="Ask this machine's owner to share it.")
+        raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
     return peer, machines.eggs

@@ -10,19 +10,19 @@ from aiohttp import web
 
 from envelopes.codecs import emergence, wire
 from envelopes.envelope import ACK, HELLO, Envelope
-from envelopes.errors import Malformed
-from envelopes.problem import Problem
+from envelopes.errors import MalformedError
+from envelopes.problem import ReportableError
 from neighborhoods.transport.reply_encoding import fitting
-from neighborhoods.transport.reply_types import Streamed
+from neighborhoods.transport.reply_types import StreamedReply
 from rappd.dispatch.context import Caller
 from rappd.doors.answer import ok
 from rappd.doors.federation.bodies import body_of
 from rappd.doors.federation.callers import caller, prove
 from rappd.doors.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 from rappd.doors.federation.streaming import in_pieces, wants_pieces
-from rappd.errors import NotFound
-from rappd.federation.errors import Stranger
-from rappd.federation.service import Machines
+from rappd.errors import NotFoundError
+from rappd.federation.errors import UnauthenticatedError
+from rappd.federation.service import FederationService
 
 routes = web.RouteTableDef()
 
@@ -42,14 +42,14 @@ async def one(request: web.Request) -> web.StreamResponse:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
         envelope = wire.decode(await body_of(request, emergence.MAX_BYTES + 1 if known else FOR_STRANGERS))
-    except Problem as problem:
+    except ReportableError as problem:
         return _answer(_refusal(machines, problem))
     try:
         envelope, armed = await by.armed(envelope)
-    except Problem as problem:
+    except ReportableError as problem:
         return _answer(machines.receiver.refuse(envelope, problem))
     reply = await machines.receiver.receive(envelope, armed, stream=wants_pieces(request))
-    if isinstance(reply, Streamed):
+    if isinstance(reply, StreamedReply):
         return await in_pieces(request, reply.pieces())
     return _answer(reply or envelope.reply(ACK, {"state": "done"}))
 
@@ -62,7 +62,7 @@ async def batch(request: web.Request) -> web.Response:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
         found = wire.decode_batch(await body_of(request, FOR_BATCHES if known else FOR_STRANGERS))
-    except Problem as problem:
+    except ReportableError as problem:
         return _answer(_refusal(machines, problem))
     replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
     body = b"[%b]" % b",".join(map(fitting, replies))
@@ -104,7 +104,7 @@ async def capabilities(request: web.Request) -> web.Response:
         raise _stranger()
     found = await request.app[MACHINES].catalogue.capabilities(request.match_info["id"], who)
     if found is None:
-        raise NotFound("There is nothing of that name for you.", do="Ask the owner to share it.")
+        raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
     return ok(found)
 
 
@@ -123,7 +123,7 @@ class _By:
         limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
         try:
             armed = await app[MACHINES].credentials.armed(envelope, self.who)
-        except Problem:
+        except ReportableError:
             if not known:
                 limit.take(self.request.remote or "")
             raise
@@ -143,18 +143,18 @@ class _By:
         return envelope, armed
 
 
-async def _accepted(machines: Machines, by: _By, found: Envelope | Malformed) -> Envelope:
-    if isinstance(found, Malformed):
+async def _accepted(machines: FederationService, by: _By, found: Envelope | MalformedError) -> Envelope:
+    if isinstance(found, MalformedError):
         return _refusal(machines, found)
     envelope = found
     try:
         envelope, armed = await by.armed(envelope)
-    except Problem as problem:
+    except ReportableError as problem:
         return machines.receiver.refuse(envelope, problem)
     return await machines.receiver.accept(envelope, armed)
 
 
-def _refusal(machines: Machines, problem: Problem) -> Envelope:
+def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
     shaped: Any = problem  # one shape for all of them: status, code, text, do
     return wire.refusal_of(shaped, sender=machines.id)
 
@@ -170,12 +170,12 @@ def _own(request: web.Request) -> str:
     return asked if asked.endswith(f"_{who.peer[:16]}") else f"brainstem_{who.peer[:16]}"
 
 
-def _stranger() -> Stranger:
-    return Stranger("Only paired machines may ask that.", do="rappd peers pair")
+def _stranger() -> UnauthenticatedError:
+    return UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
 
 
-def _unknown() -> NotFound:
-    return NotFound("No such envelope of yours.", do="Send it again.")
+def _unknown() -> NotFoundError:
+    return NotFoundError("No such envelope of yours.", do="Send it again.")
 
 
 def _answer(reply: Envelope) -> web.Response:

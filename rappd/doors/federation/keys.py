@@ -6,9 +6,9 @@ from aiohttp import web
 
 from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.federation.entrance import Entrance
-from rappd.federation.service import Machines
+from rappd.federation.service import FederationService
 
-MACHINES = web.AppKey("machines", Machines)
+MACHINES = web.AppKey("machines", FederationService)
 ENTRANCE = web.AppKey("entrance", Entrance)
 HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
 """How often strangers at one address may say HELLO."""

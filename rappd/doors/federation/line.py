@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from neighborhoods.errors import NotPaired
-from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, Line
+from neighborhoods.errors import NotPairedError
+from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
 from rappd.doors.federation.callers import caller
 from rappd.doors.federation.keys import MACHINES
 
@@ -19,7 +19,7 @@ async def line(request: web.Request) -> web.StreamResponse:
     who, _ = caller(request)
     peer = machines.book.get(who.peer)
     if peer is None:
-        raise NotPaired("Only paired machines have a line.", do="rappd peers pair")
+        raise NotPairedError("Only paired machines have a line.", do="rappd peers pair")
     socket = web.WebSocketResponse(
         protocols=PROTOCOLS,
         heartbeat=HEARTBEAT,
@@ -28,7 +28,7 @@ async def line(request: web.Request) -> web.StreamResponse:
         decode_text=False,
     )
     await socket.prepare(request)
-    opened = Line(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
+    opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
     machines.carrier.adopt(peer, opened)
     try:
         await opened.run()

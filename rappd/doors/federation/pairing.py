@@ -7,13 +7,13 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from envelopes.problem import Problem
-from neighborhoods.pairing.service import Pairings
+from envelopes.problem import ReportableError
+from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.answer import ok, problem
 from rappd.doors.federation.bodies import CutOff, body_of
 
-PAIRING: Final = web.AppKey("pairing", Pairings)
+PAIRING: Final = web.AppKey("pairing", PairingService)
 PAIRING_LIMIT: Final = web.AppKey("pairing_limit", RateLimit)
 """20 in a minute for each address; steps of an attempt that is known here do not count."""
 
@@ -30,13 +30,13 @@ async def pairing(request: web.Request) -> web.Response:
     try:
         try:
             body = await _body(request)
-        except Problem:
+        except ReportableError:
             limit.take(host)
             raise
         if not pairings.goes_on(body):
             limit.take(host)
         return ok(await pairings.answer(body, host))
-    except Problem as found:
+    except ReportableError as found:
         return problem(found)
 
 

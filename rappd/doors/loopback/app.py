@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback import (
     agent_files,
@@ -35,7 +35,7 @@ from rappd.doors.tenant import HOSTS, TENANT, Hosts, under_twins
 from rappd.tenants.tenant import Tenant
 
 
-def build(house: House) -> web.Application:
+def build(house: Daemon) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
     app = _empty(house, house.host, Hosts(lambda: house.hosts))
     tables = [chat, health, agent_files, models, modes, sources, rapps, operator, page, openapi, services]
@@ -48,7 +48,7 @@ def build(house: House) -> web.Application:
     return app
 
 
-def build_for_twin(house: House, tenant: Tenant, port: int) -> web.Application:
+def build_for_twin(house: Daemon, tenant: Tenant, port: int) -> web.Application:
     """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
     hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
     app = _empty(house, tenant, Hosts(lambda: hosts))
@@ -57,7 +57,7 @@ def build_for_twin(house: House, tenant: Tenant, port: int) -> web.Application:
     return app
 
 
-def _empty(house: House, tenant: Tenant, hosts: Hosts) -> web.Application:
+def _empty(house: Daemon, tenant: Tenant, hosts: Hosts) -> web.Application:
     app = web.Application(
         middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
     )

@@ -9,10 +9,10 @@ import orjson
 from aiohttp import BodyPartReader, web
 
 from agents.brainstem.json_depth import MAX_DEPTH, too_deep
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 
-class BadBody(Problem):
+class BadBody(ReportableError):
     """A body that is not what the route takes."""
 
     code = "bad_body"
@@ -20,7 +20,7 @@ class BadBody(Problem):
     exit_code = 2
 
 
-class WrongMedia(Problem):
+class WrongMedia(ReportableError):
     """A content type that the route does not take."""
 
     code = "media_type"
@@ -28,7 +28,7 @@ class WrongMedia(Problem):
     exit_code = 2
 
 
-class Unfit(Problem):
+class Unfit(ReportableError):
     """A field that is there but cannot be used."""
 
     code = "unfit"

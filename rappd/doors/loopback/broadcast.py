@@ -10,7 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object
 from rappd.doors.loopback.guard import operator_only
-from rappd.operations.broadcast import EVERYBODY, BroadcastVerbs, Which
+from rappd.operations.broadcast import EVERYBODY, BroadcastOperations, Which
 
 routes = web.RouteTableDef()
 
@@ -47,9 +47,9 @@ async def hello(request: web.Request) -> web.Response:
     return ok(await _verbs(request).hello())
 
 
-def _verbs(request: web.Request) -> BroadcastVerbs:
+def _verbs(request: web.Request) -> BroadcastOperations:
     house = request.app[HOUSE]
-    return BroadcastVerbs(house.machines, house.calls)
+    return BroadcastOperations(house.machines, house.calls)
 
 
 def _which(found: object) -> Which:

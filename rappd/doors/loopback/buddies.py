@@ -8,7 +8,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
 from rappd.doors.loopback.guard import operator_only
-from rappd.operations.buddies import BuddyVerbs
+from rappd.operations.buddies import BuddyOperations
 
 routes = web.RouteTableDef()
 
@@ -31,5 +31,5 @@ async def act(request: web.Request) -> web.Response:
     return ok(await _verbs(request).act(request.match_info["twin"], action, text=text, kind=kind))
 
 
-def _verbs(request: web.Request) -> BuddyVerbs:
+def _verbs(request: web.Request) -> BuddyOperations:
     return request.app[HOUSE].twins.buddies

@@ -14,7 +14,7 @@ from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 
 if TYPE_CHECKING:
-    from rappd.operations.cartridge_index import CartridgeShelf
+    from rappd.operations.cartridge_index import CartridgeIndex
 
 routes = web.RouteTableDef()
 
@@ -60,7 +60,7 @@ async def signature(request: web.Request) -> web.Response:
     return ok(await in_file_pool((await _shelf(request)).sign, octets, name=name))
 
 
-async def _shelf(request: web.Request) -> CartridgeShelf:
-    shelf: type[CartridgeShelf] = (await load("rappd.operations.cartridge_index")).CartridgeShelf
+async def _shelf(request: web.Request) -> CartridgeIndex:
+    shelf: type[CartridgeIndex] = (await load("rappd.operations.cartridge_index")).CartridgeIndex
     house = request.app[HOUSE]
     return shelf(house.home, house.host.workspace)

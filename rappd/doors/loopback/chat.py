@@ -11,16 +11,16 @@ from aiohttp import web
 
 from envelopes.codecs.chat import ChatRequest, decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, Envelope, is_uuid, new_id, new_session
-from envelopes.problem import Problem
-from rappd.daemon.app import House
+from envelopes.problem import ReportableError
+from rappd.daemon.app import Daemon
 from rappd.dispatch.context import Caller
-from rappd.dispatch.turn_stream import LiveTurn
+from rappd.dispatch.turn_stream import TurnStream
 from rappd.doors.answer import JSON, ok, refused
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import check_depth
 from rappd.doors.loopback.guard import caller
 from rappd.doors.tenant import tenant_of
-from rappd.errors import Mistyped, NotFound
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()
@@ -34,8 +34,8 @@ async def chat(request: web.Request) -> web.Response:
     return web.Response(body=body, status=status, content_type=JSON)
 
 
-async def answer(house: House, tenant: Tenant, who: Caller, raw: bytes) -> tuple[int, bytes]:
-    """The turn that a request's body asks for: HTTP status and JSON. Raises ``Problem``."""
+async def answer(house: Daemon, tenant: Tenant, who: Caller, raw: bytes) -> tuple[int, bytes]:
+    """The turn that a request's body asks for: HTTP status and JSON. Raises ``ReportableError``."""
     asked = _asked(raw)
     fresh = asked.session_id is None
     session = new_session() if fresh else asked.session_id
@@ -86,9 +86,9 @@ async def cancel(request: web.Request) -> web.Response:
         body = None
     turn_id = body.get("turn_id") if isinstance(body, dict) else None
     if not is_uuid(turn_id):
-        raise Mistyped("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
+        raise UsageProblemError("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
     if not request.app[HOUSE].live.cancel(str(turn_id).lower()):
-        raise NotFound("No such turn is running.", do="It may have ended already.")
+        raise NotFoundError("No such turn is running.", do="It may have ended already.")
     return ok({"status": "ok", "turn_id": turn_id})
 
 
@@ -99,14 +99,14 @@ def _asked(raw: bytes) -> ChatRequest:
     return asked
 
 
-def _live_turn(house: House, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> LiveTurn:
+def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> TurnStream:
     """The turn of that id: the one under way or lately finished, or a new one."""
     assert asked.turn_id is not None
     who_asks = f"{asked.user_guid}\n{tenant.id}"
     known = house.live.get(who_asks, asked.turn_id)
     if known is not None:
         return known
-    live = LiveTurn()
+    live = TurnStream()
     envelope = request_envelope(asked, recipient=tenant.id)
 
     async def run() -> None:
@@ -115,7 +115,7 @@ def _live_turn(house: House, tenant: Tenant, who: Caller, asked: ChatRequest, se
         except asyncio.CancelledError:
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
             raise
-        except Problem as found:
+        except ReportableError as found:
             live.append({"type": "error", **found.as_json(), "status": found.status})
             return
         live.append(_last_event(tenant, reply, session))

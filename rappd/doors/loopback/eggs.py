@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
 from rappd.doors.loopback.progress import answering
-from rappd.errors import NotFound
+from rappd.errors import NotFoundError
 from rappd.operations.daemon_eggs import whole_path
-from rappd.operations.egg_packing import Order, Progress
+from rappd.operations.egg_packing import PackRequest, Progress
 from rappd.operations.pending_eggs import new_file
 from twins.installer.errors import from_disk
 
@@ -110,7 +110,7 @@ async def pack(request: web.Request) -> web.StreamResponse:
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     allow = body.get("allow")
-    order = Order(
+    order = PackRequest(
         twin=text.get("twin", ""),
         form=text.get("form", ""),
         item=text.get("item", ""),
@@ -142,7 +142,7 @@ async def dragged_out(request: web.Request) -> web.StreamResponse:
     until, _, key = request.match_info["key"].partition("-")
     place = f"{request.match_info['folder']}/{request.match_info['name']}"
     if not hmac.compare_digest(key.encode(), _signed(place, until).encode()) or int(until) < time.time():
-        raise NotFound("This link is too old.", do="Pack it again.")
+        raise NotFoundError("This link is too old.", do="Pack it again.")
     return await _download(request)
 
 
@@ -233,7 +233,7 @@ async def discard(request: web.Request) -> web.Response:
     return ok({"status": "ok"})
 
 
-def _egg(house: House, body: dict[str, Any]) -> Path:
+def _egg(house: Daemon, body: dict[str, Any]) -> Path:
     ident, path = body.get("id"), body.get("path")
     if isinstance(ident, str) and _ID.fullmatch(ident):
         return house.eggs.waiting.find(ident)
@@ -251,7 +251,7 @@ async def _download(request: web.Request) -> web.FileResponse:
     root = (request.app[HOUSE].home.root / "eggs").resolve()
     path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
     if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
-        raise NotFound("There is no such egg.", do="rappd egg pack")
+        raise NotFoundError("There is no such egg.", do="rappd egg pack")
     return web.FileResponse(
         path,
         headers={

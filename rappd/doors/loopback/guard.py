@@ -12,13 +12,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from agents.workers.process_tree import is_worker_process
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.doors.answer import plain, problem
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.request_source import source_of
 from rappd.doors.tenant import HOSTS
-from rappd.errors import Refused
+from rappd.errors import RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
 
 
-class NotOperator(Refused):
+class NotOperator(RefusedError):
     """A structural route was called without the operator's session."""
 
     code = "not_operator"
@@ -56,7 +56,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if origin is not None and origin in request.app[HOUSE].origins and not response.prepared:
             _with_cors(response, origin)
         return response
-    except Problem as found:
+    except ReportableError as found:
         return problem(found)
     except web.HTTPException as found:
         return _plain_http(request, found)
@@ -111,7 +111,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 def from_control(request: web.Request) -> bool:
     """Whether the request came through the control socket, by the operator's own account.
 
-    Raises ``Refused`` for a worker, or anything a worker started: it shares the account, not the right.
+    Raises ``RefusedError`` for a worker, or anything a worker started: it shares the account, not the right.
     """
     transport = request.transport
     if transport is None:
@@ -124,7 +124,7 @@ def from_control(request: web.Request) -> bool:
     pid = _peer_pid(connection)
     if pid is not None and house.zygote_pid and is_worker_process(pid, house.zygote_pid):
         log.warning("security: worker process %s tried the control socket", pid)
-        raise Refused("Workers may not use the control socket.", do="Ask through utils.host.")
+        raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
     return True
 
 
@@ -140,7 +140,7 @@ def _peer_pid(connection: socket.socket | None) -> int | None:
 def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
     if host not in request.app[HOSTS].names():
-        raise Refused("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+        raise RefusedError("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
 
 
 def _check_site(request: web.Request, origin: str | None) -> None:
@@ -152,14 +152,14 @@ def _check_site(request: web.Request, origin: str | None) -> None:
     if not request.path.startswith("/api/") or origin in request.app[HOUSE].origins:
         return
     if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
-        raise Refused("Pages of other sites may not use services.", do="Add the site to door.origins.")
+        raise RefusedError("Pages of other sites may not use services.", do="Add the site to door.origins.")
 
 
 def _check_origin(request: web.Request, origin: str | None) -> None:
     if origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins:
         return
     if request.method not in _SAFE:
-        raise Refused("Pages of other sites may not use this door.", do="Add the site to door.origins.")
+        raise RefusedError("Pages of other sites may not use this door.", do="Add the site to door.origins.")
 
 
 def _own_origin(request: web.Request, origin: str) -> bool:

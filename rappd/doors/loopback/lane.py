@@ -14,7 +14,7 @@ import orjson
 from aiohttp import web
 from aiohttp.http import SERVER_SOFTWARE
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.doors.answer import JSON
 from rappd.doors.keys import HOUSE
@@ -106,7 +106,7 @@ class ChatSite(web.SockSite):
         except asyncio.CancelledError:
             lane.abort()
             raise
-        except Problem as found:
+        except ReportableError as found:
             status, answer = found.status, orjson.dumps(found.as_json(), default=str)
         except Exception:
             log.exception("POST /chat failed")

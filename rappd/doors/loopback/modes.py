@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
-from rappd.daemon.app import House
+from rappd.daemon.app import Daemon
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, switch_field, upload
@@ -125,5 +125,5 @@ def _kept_password(request: web.Request) -> str:
     return request.app[HOUSE].settings.text("voice_zip_password") if is_operator(request) else ""
 
 
-async def _set(house: House, name: str, on: bool) -> None:
+async def _set(house: Daemon, name: str, on: bool) -> None:
     await house.set(name, "on" if on else "off")

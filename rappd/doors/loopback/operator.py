@@ -16,7 +16,7 @@ from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.doors.loopback.request_source import source_of
-from rappd.errors import Refused
+from rappd.errors import RefusedError
 from rappd.settings.load import Value
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
@@ -30,11 +30,11 @@ async def open_session(request: web.Request) -> web.Response:
     """Trades the key of `rappd open` for the operator's session. Only wrong keys are counted and limited."""
     house = request.app[HOUSE]
     if not at_operator_origin(request):
-        raise Refused("The operator's page is at 127.0.0.1.", do="rappd open")
+        raise RefusedError("The operator's page is at 127.0.0.1.", do="rappd open")
     traded = house.operators.trade(text_field(await json_object(request), "key"))
     if traded is None:
         house.failed_authentication.take(await source_of(request))
-        raise Refused("That link was used, or is too old.", do="rappd open")
+        raise RefusedError("That link was used, or is too old.", do="rappd open")
     cookie, proof = traded
     response = ok({"operator": True, "proof": proof})
     response.set_cookie(COOKIE, cookie, max_age=SESSION_SECONDS, httponly=True, samesite="Strict", path="/")

@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from envelopes.envelope import Envelope
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.transport.peer_connection import OnStream
-from rappd.dispatch.turn_stream import LiveTurn
+from rappd.dispatch.turn_stream import TurnStream
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
@@ -137,7 +137,7 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
     """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or
     `error`. Whoever stops listening does not stop the call."""
     body = await json_object(request)
-    live = LiveTurn()
+    live = TurnStream()
     seen = 0
 
     def on_stream(piece: Envelope) -> None:
@@ -151,7 +151,7 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
     async def run() -> None:
         try:
             live.append({"type": "done", **await _call(request, body, on_stream)})
-        except Problem as found:
+        except ReportableError as found:
             live.append({"type": "error", **found.as_json(), "status": found.status})
         finally:
             live.finish()

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.operations.egg_packing import Progress
@@ -70,7 +70,7 @@ class _Far:
     async def until_done(self, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]) -> None:
         try:
             self.ended = {"type": "done", **await work(self._moved)}
-        except Problem as found:
+        except ReportableError as found:
             self.ended = {"type": "error", **found.as_json(), "status": found.status}
         except Exception:
             log.exception("what was asked for failed")

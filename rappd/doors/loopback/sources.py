@@ -11,7 +11,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import Unfit, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
-from rappd.errors import NotFound
+from rappd.errors import NotFoundError
 from rappd.operations import source_fetch
 from rappd.tenants.tenant_config import origin_of
 from twins.workspace.agent_files import proper_name
@@ -71,7 +71,7 @@ async def toggle(request: web.Request) -> web.Response:
         return ok({"status": "no_change"})
     offered = next((one for one in source.offered if one.id == agent_id), None)
     if offered is None:
-        raise NotFound(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
+        raise NotFoundError(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
     content = await source_fetch.fetch(offered.location)
     digest = await in_file_pool(house.host.sources.enable, name, agent_id, content)
     house.tell(await house.host.refresh())

@@ -10,7 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import BadBody, json_object, text_field
 from rappd.doors.loopback.guard import operator_only
-from rappd.operations.tokens import DAYS, TokenVerbs
+from rappd.operations.tokens import DAYS, TokenOperations
 
 routes = web.RouteTableDef()
 
@@ -59,8 +59,8 @@ async def revoke(request: web.Request) -> web.Response:
     return ok(await _verbs(request).revoke(request.match_info["jti"]))
 
 
-def _verbs(request: web.Request) -> TokenVerbs:
-    return TokenVerbs(request.app[HOUSE].machines)
+def _verbs(request: web.Request) -> TokenOperations:
+    return TokenOperations(request.app[HOUSE].machines)
 
 
 def _caps(body: dict[str, Any]) -> list[str]:

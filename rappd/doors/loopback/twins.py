@@ -10,7 +10,7 @@ from rappd.doors.answer import ok
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.bodies import json_object, text_field
 from rappd.doors.loopback.guard import operator_only
-from rappd.operations.twins import TwinVerbs, number
+from rappd.operations.twins import TwinOperations, number
 
 routes = web.RouteTableDef()
 
@@ -174,7 +174,7 @@ async def purge(request: web.Request) -> web.Response:
     )
 
 
-def _verbs(request: web.Request) -> TwinVerbs:
+def _verbs(request: web.Request) -> TwinOperations:
     return request.app[HOUSE].twins
 
 

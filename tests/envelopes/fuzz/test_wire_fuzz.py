@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from envelopes.codecs import wire
 from envelopes.codecs.json_scan import deeper_than, repeated_key, says_a_key_twice
 from envelopes.envelope import Envelope
-from envelopes.errors import Malformed
+from envelopes.errors import MalformedError
 
 _spec = importlib.util.spec_from_file_location("wire_target", Path(__file__).with_name("wire_target.py"))
 assert _spec is not None
@@ -127,7 +127,7 @@ def test_a_second_key_is_noticed_and_a_first_never(found: dict[str, Any], draw: 
 def test_what_is_written_is_taken(envelope: Envelope) -> None:
     try:
         raw = wire.encode(envelope)
-    except Malformed:
+    except MalformedError:
         return
     assert wire.decode(raw) == envelope
 

@@ -20,30 +20,30 @@ if __name__ == "__main__":
 
 from envelopes.codecs import emergence, wire
 from envelopes.envelope import Envelope
-from envelopes.errors import BadSignature, Malformed
+from envelopes.errors import BadSignatureError, MalformedError
 from envelopes.identity.signatures import verify
 
 SENDER = "brainstem_0123456789abcdef"
 
 
 def one_input(raw: bytes) -> None:
-    """Raises whatever a reader raises that is not ``Malformed``, and AssertionError for a loss."""
+    """Raises whatever a reader raises that is not ``MalformedError``, and AssertionError for a loss."""
     try:
         envelope = wire.decode(raw)
-    except Malformed as problem:
+    except MalformedError as problem:
         _answered(problem)
     else:
         _kept(envelope)
         assert emergence.decode(raw) == envelope, "the house must be able to read what the door takes"
-        with suppress(BadSignature):
+        with suppress(BadSignatureError):
             verify(envelope, 1_800_000_000)
     try:
         batch = wire.decode_batch(raw)
-    except Malformed as problem:
+    except MalformedError as problem:
         _answered(problem)
     else:
         for each in batch:
-            if isinstance(each, Malformed):
+            if isinstance(each, MalformedError):
                 _answered(each)
             else:
                 _kept(each)
@@ -54,7 +54,7 @@ def _kept(envelope: Envelope) -> None:
     assert emergence.decode(emergence.encode(envelope)) == envelope
 
 
-def _answered(problem: Malformed) -> None:
+def _answered(problem: MalformedError) -> None:
     refusal = wire.refusal_of(problem, sender=SENDER)
     assert wire.decode(wire.encode(refusal)) == refusal
     assert wire.http_status(refusal) == 400

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.capability_tokens import mint_root
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.tokens import mint_issued_token, mint_peer_token
-from neighborhoods.auth.caller_auth import Bearer, Presented
-from neighborhoods.errors import NotPaired
+from neighborhoods.auth.caller_auth import CallerAuthenticator, PresentedCredentials
+from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import FRIEND, Peer
 
 HERE, ANNA, BERT, STRANGER = (IdentityKey.generate() for _ in range(4))
@@ -37,16 +37,18 @@ class Machine:
     def __init__(self) -> None:
         self.peers = {ANNA.fingerprint: peer(ANNA, "anna"), BERT.fingerprint: peer(BERT, "bert")}
         self.revoked: set[str] = set()
-        self.bearer = Bearer(HERE.public, self.peers.get, self.by_pin, self.revoked)
+        self.bearer = CallerAuthenticator(HERE.public, self.peers.get, self.by_pin, self.revoked)
 
     def by_pin(self, pin: bytes) -> Peer | None:
         return next((one for one in self.peers.values() if one.pin == pin), None)
 
-    def who(self, token: str = "", certificate: bytes | None = None, now: float = NOW) -> Presented | None:
+    def who(
+        self, token: str = "", certificate: bytes | None = None, now: float = NOW
+    ) -> PresentedCredentials | None:
         return self.bearer.who(token, certificate, now)
 
     def refused(self, token: str, certificate: bytes | None = None, now: float = NOW) -> str:
-        with pytest.raises(BadToken) as caught:
+        with pytest.raises(BadTokenError) as caught:
             self.who(token, certificate, now)
         return caught.value.reason
 
@@ -77,7 +79,7 @@ def test_a_caller_that_presents_nothing_is_a_stranger(here: Machine) -> None:
 
 def test_a_pinned_certificate_tells_who_calls(here: Machine) -> None:
     who = here.who("", CERTIFICATE["anna"])
-    assert who == Presented("peer", "anna", FRIEND, "", here.peers[ANNA.fingerprint])
+    assert who == PresentedCredentials("peer", "anna", FRIEND, "", here.peers[ANNA.fingerprint])
 
 
 def test_a_peers_own_token_tells_who_calls(here: Machine) -> None:
@@ -89,7 +91,7 @@ def test_a_peers_own_token_tells_who_calls(here: Machine) -> None:
 
 
 def test_a_token_that_was_issued_here_brings_its_own_capabilities(here: Machine) -> None:
-    assert here.who(issued()) == Presented("issued", "phone", ("HELP.brainstem",), "j1", None)
+    assert here.who(issued()) == PresentedCredentials("issued", "phone", ("HELP.brainstem",), "j1", None)
 
 
 def test_both_may_be_presented_when_they_agree(here: Machine) -> None:
@@ -114,7 +116,7 @@ def test_a_bound_token_counts_only_on_its_connection(here: Machine) -> None:
 
 
 def test_a_machine_that_is_not_paired_is_told_so(here: Machine) -> None:
-    with pytest.raises(NotPaired):
+    with pytest.raises(NotPairedError):
         here.who(token(STRANGER))
 
 
@@ -122,13 +124,13 @@ def test_trust_that_ends_ends_for_the_next_request(here: Machine) -> None:
     text = token()
     assert here.who(text)
     gone = here.peers.pop(ANNA.fingerprint)
-    with pytest.raises(NotPaired):
+    with pytest.raises(NotPairedError):
         here.who(text)
-    with pytest.raises(NotPaired):
+    with pytest.raises(NotPairedError):
         here.who(text, CERTIFICATE["anna"])
     assert here.who("", CERTIFICATE["anna"]) is None
     here.bearer.forget(ANNA.fingerprint)
-    with pytest.raises(NotPaired):
+    with pytest.raises(NotPairedError):
         here.who(text)
     here.peers[ANNA.fingerprint] = gone
     assert here.who(text)

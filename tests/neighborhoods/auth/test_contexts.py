@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from envelopes.errors import BadCertificate
+from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import EXTENSION, TlsMaterial, make_certificate
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.auth.peer_certificate import pin_of, presented_certificate
@@ -330,7 +330,7 @@ async def test_a_certificate_that_looks_like_a_pinned_one_is_not_it(
         )
         with pytest.raises(REFUSED):
             await door.ask(client_context(door.machine.der, files))
-        with pytest.raises(BadCertificate):
+        with pytest.raises(BadCertificateError):
             door.trust.pin(der)
     assert door.requests == 0
 
@@ -395,13 +395,13 @@ async def test_a_clock_that_is_wrong_parts_nobody(tmp_path: Path, host: Machine,
 def test_what_no_machine_vouches_for_is_not_pinned(host: Machine, peer: Machine) -> None:
     trust = ServerTrust(host.files)
     for der in (b"", b"nothing", peer.der[:-1], peer.der + b"\0", peer.tls.certificate_pem):
-        with pytest.raises(BadCertificate):
+        with pytest.raises(BadCertificateError):
             trust.pin(der)
         assert not trust.pinned(der)
-    with pytest.raises(BadCertificate):
+    with pytest.raises(BadCertificateError):
         ServerTrust(host.files, [peer.der, b"nothing"])
     for der in (b"", b"nothing", peer.der[:-1]):  # an empty one is nobody, and not everybody
-        with pytest.raises(BadCertificate):
+        with pytest.raises(BadCertificateError):
             client_context(der)
 
 

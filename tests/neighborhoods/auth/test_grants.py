@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.auth.authorization import Grants, effective, permits
-from neighborhoods.errors import UsedUp
+from neighborhoods.auth.authorization import Authorizer, effective, permits
+from neighborhoods.errors import UsedUpError
 
 HERE, ANNA, BERT, CARL = (IdentityKey.generate() for _ in range(4))
 NOW = 1_700_000_000
@@ -34,10 +34,10 @@ class Machine:
         self.revoked: set[str] = set()
         self.ended: set[str] = set()
         self.uses = Counted()
-        self.grants = Grants(HERE.public, self.revoked, self.ended.__contains__)
+        self.grants = Authorizer(HERE.public, self.revoked, self.ended.__contains__)
 
     def refused(self, value: Any, caller: IdentityKey, now: float = NOW) -> str:
-        with pytest.raises(BadToken) as caught:
+        with pytest.raises(BadTokenError) as caught:
             self.grants.accept(value, caller=caller.fingerprint, now=now)
         return caught.value.reason
 
@@ -121,7 +121,7 @@ async def test_uses_are_counted_and_run_out(here: Machine) -> None:
     value = root(uses=2)
     assert await here.may("HELP.brainstem", value, ANNA)
     assert await here.may("HELP.brainstem.Clock", value, ANNA, now=NOW + 5)
-    with pytest.raises(UsedUp):
+    with pytest.raises(UsedUpError):
         await here.may("HELP.brainstem", value, ANNA)
     assert not await here.may("PAIR", value, ANNA)
     assert here.uses.rows == {"one": 2}
@@ -134,12 +134,12 @@ async def test_what_is_passed_on_uses_up_what_it_was_made_from(here: Machine) ->
     to_carl = narrow(to_anna, ANNA, to=CARL.fingerprint, caps=["*"], now=NOW, uses=2)
     for _ in range(2):
         assert await here.may("HELP.brainstem", to_bert, BERT)
-    with pytest.raises(UsedUp):
+    with pytest.raises(UsedUpError):
         await here.may("HELP.brainstem", to_bert, BERT)
     assert here.uses.rows["one"] == 2
     assert await here.may("HELP.brainstem", to_carl, CARL)
     for value, caller in ((to_carl, CARL), (to_anna, ANNA)):
-        with pytest.raises(UsedUp):
+        with pytest.raises(UsedUpError):
             await here.may("HELP.brainstem", value, caller)
 
 
@@ -166,7 +166,7 @@ async def test_a_second_grant_counts_when_the_first_is_used_up(here: Machine) ->
     ]
     for _ in range(2):
         assert await permits("HELP.brainstem", scopes=(), grants=grants, uses=here.uses, now=NOW)
-    with pytest.raises(UsedUp):
+    with pytest.raises(UsedUpError):
         await permits("HELP.brainstem", scopes=(), grants=grants, uses=here.uses, now=NOW)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from envelopes.errors import BadToken
+from envelopes.errors import BadTokenError
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.tokens import Claims, mint_peer_token, read_token
 from neighborhoods.auth.token_cache import REFUSED_SECONDS, TokenCache
@@ -27,7 +27,7 @@ class Door:
         return self.cache.read(text, now, verify)
 
     def refused(self, text: str, now: float = NOW) -> str:
-        with pytest.raises(BadToken) as caught:
+        with pytest.raises(BadTokenError) as caught:
             self.read(text, now)
         return caught.value.reason
 

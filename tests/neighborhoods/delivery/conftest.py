@@ -16,15 +16,17 @@ from aiohttp import web
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
-from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.outbox import Outbox
-from neighborhoods.delivery.peer_queue import Pace
+from neighborhoods.delivery.peer_queue import RetryPolicy
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import NeighborhoodError, NotPaired, PeerAway
+from neighborhoods.errors import NeighborhoodError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, WAITING, Outgoing
+from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
-QUICK = Pace(first_pause=0.02, longest_pause=0.2, ask_every=0.2, ask_gap=0.02, try_gap=0.01, sweep_every=0.2)
+QUICK = RetryPolicy(
+    first_pause=0.02, longest_pause=0.2, ask_every=0.2, ask_gap=0.02, try_gap=0.01, sweep_every=0.2
+)
 
 
 def peer_called(name: str, digit: str) -> Peer:
@@ -47,12 +49,12 @@ class Clock:
 
 
 class RowsInMemory:
-    """Keeps what ``OutboxRecords`` promises; outlives the outboxes that use it, as a disk does."""
+    """Keeps what ``OutboxStorage`` promises; outlives the outboxes that use it, as a disk does."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Outgoing] = {}
+        self.rows: dict[int, OutgoingEnvelope] = {}
 
-    async def put(self, item: Outgoing) -> int:
+    async def put(self, item: OutgoingEnvelope) -> int:
         await asyncio.sleep(0)
         for row in self.rows.values():
             if (row.peer, row.id, row.verb) == (item.peer, item.id, item.verb):
@@ -80,7 +82,7 @@ class RowsInMemory:
                 self.rows[number] = msgspec.structs.replace(self.rows[number], **changed)
         await asyncio.sleep(0)
 
-    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[Outgoing]:
+    async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
         await asyncio.sleep(0)
         found = (
             row
@@ -91,20 +93,20 @@ class RowsInMemory:
 
     async def outgoing(
         self, *, waiting: bool = False, peer: str = "", most: int = 1000, eggs: bool | None = None
-    ) -> list[Outgoing]:
+    ) -> list[OutgoingEnvelope]:
         await asyncio.sleep(0)
         rows = (row for row in self.rows.values() if eggs is None or (row.verb == EGG) == eggs)
         found = (row for row in rows if peer in ("", row.peer))
         return [row for row in found if row.state in WAITING or not waiting][:most]
 
-    async def find_outgoing(self, prefix: str) -> list[Outgoing]:
+    async def find_outgoing(self, prefix: str) -> list[OutgoingEnvelope]:
         await asyncio.sleep(0)
         return [row for row in self.rows.values() if row.id.startswith(prefix)]
 
-    async def by_id(self, peer: str, id: str) -> Outgoing | None:
+    async def by_id(self, peer: str, id: str) -> OutgoingEnvelope | None:
         return next((row for row in await self.find_outgoing(id) if row.peer == peer), None)
 
-    async def expire(self, at: int) -> list[Outgoing]:
+    async def expire(self, at: int) -> list[OutgoingEnvelope]:
         await asyncio.sleep(0)
         late = [row for row in self.rows.values() if row.state in WAITING and row.expires_at <= at]
         ended = [msgspec.structs.replace(row, state="expired") for row in late]
@@ -297,25 +299,25 @@ class LoopbackWay:
             async with self._session.request(method, url, data=body, timeout=limit) as response:
                 raw = await response.read()
         except aiohttp.ClientConnectorError as error:
-            raise PeerAway(f"{peer.name} is away.", maybe_sent=False) from error
+            raise PeerOfflineError(f"{peer.name} is away.", maybe_sent=False) from error
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise PeerAway(f"{peer.name} fell silent.", maybe_sent=True) from error
+            raise PeerOfflineError(f"{peer.name} fell silent.", maybe_sent=True) from error
         if response.status in RETRIABLE:
             after = response.headers.get("Retry-After")
-            raise Retriable(
+            raise RetriableError(
                 f"{peer.name} is busy.", answered=response.status, retry_after=float(after) if after else None
             )
         if response.status == 401:
-            raise NotPaired(f"{peer.name} does not know this machine.")
+            raise NotPairedError(f"{peer.name} does not know this machine.")
         if response.status >= 400 and response.status != 404:
-            raise Declined(f"{peer.name} said no.", answered=response.status)
+            raise DeclinedError(f"{peer.name} said no.", answered=response.status)
         return response.status, raw
 
 
 class Home:
     """An outbox on a table that outlives it. ``told`` is what its owner wrote down, by id, each time."""
 
-    def __init__(self, far: FarMachine, pace: Pace = QUICK) -> None:
+    def __init__(self, far: FarMachine, pace: RetryPolicy = QUICK) -> None:
         self.far = far
         self.pace = pace
         self.rows = RowsInMemory()
@@ -339,7 +341,7 @@ class Home:
             pace=self.pace,
         )
 
-    async def _write_down(self, row: Outgoing, reply: Envelope | None) -> None:
+    async def _write_down(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         await asyncio.sleep(0)
         if self.disk_full:
             self.disk_full -= 1

@@ -10,7 +10,7 @@ import pytest
 
 from envelopes.envelope import ACK, DONE, ERROR, HELLO, Envelope, new_id
 from neighborhoods.delivery.broadcast import first_done, gather_all, hello_all
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 
 
@@ -30,7 +30,7 @@ class Street:
             new_id(), peer.name, "me", verb, data
         )
         if peer.name == "away":
-            raise PeerAway("It is away.")
+            raise PeerOfflineError("It is away.")
         if peer.name == "angry":
             return reply(ERROR, {"code": 500, "msg": "No."})
         if peer.name == "vague":
@@ -50,7 +50,7 @@ class Street:
     async def cancel(self, peer: Peer) -> None:
         self.cancelled.append(peer.name)
         if len(self.cancelled) == 1:
-            raise PeerAway("It went.")
+            raise PeerOfflineError("It went.")
 
 
 async def test_hello_tells_who_is_there(kit: Any) -> None:

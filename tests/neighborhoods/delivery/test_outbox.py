@@ -10,7 +10,7 @@ import pytest
 
 from envelopes.codecs import emergence
 from envelopes.envelope import CANCEL, DONE, Envelope, new_id
-from neighborhoods.delivery.errors import NotInOutbox, OutboxConflict
+from neighborhoods.delivery.errors import NotInOutboxError, OutboxConflictError
 
 
 def outbox_tasks() -> set[str]:
@@ -207,7 +207,7 @@ async def test_drop_before_it_is_sent(home: Any, far: Any, kit: Any) -> None:
     home.heard()
     await kit.until(lambda: home.told == [(first, "dropped"), (second, "done")])
     assert far.accepted == [second]
-    with pytest.raises(OutboxConflict):
+    with pytest.raises(OutboxConflictError):
         await home.outbox.drop(first)
 
 
@@ -264,15 +264,15 @@ async def test_retry_by_a_part_of_the_id(far: Any, kit: Any) -> None:
         await patient.put(one)
     await kit.until(lambda: patient.rows.rows[1].trouble != "")
     await far.come()
-    with pytest.raises(OutboxConflict):
+    with pytest.raises(OutboxConflictError):
         await patient.outbox.retry("5555")
-    with pytest.raises(NotInOutbox):
+    with pytest.raises(NotInOutboxError):
         await patient.outbox.retry("ffff")
-    with pytest.raises(NotInOutbox):
+    with pytest.raises(NotInOutboxError):
         await patient.outbox.retry("")
     await patient.outbox.retry(alike[0].id)
     await kit.until(lambda: patient.rows.states() == ["done", "done"])
-    with pytest.raises(OutboxConflict):
+    with pytest.raises(OutboxConflictError):
         await patient.outbox.retry(alike[0].id)
 
     later = await patient.put(kit.question("later"))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from neighborhoods.errors import KeyChanged
+from neighborhoods.errors import KeyChangedError
 
 
 def outbox_tasks() -> set[str]:
@@ -20,7 +20,7 @@ async def test_another_key_stops_the_queue_until_it_is_settled(
     home: Any, far: Any, kit: Any, how: str
 ) -> None:
     peer = far.peer.fingerprint
-    home.way.raises = KeyChanged("Another machine answers where kitchen was.")
+    home.way.raises = KeyChangedError("Another machine answers where kitchen was.")
     id = await home.put(kit.question())
     await kit.until(lambda: "Another machine" in home.outbox.trouble(peer))
     home.way.raises = None

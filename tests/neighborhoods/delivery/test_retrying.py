@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.codecs import emergence
-from neighborhoods.delivery.errors import Declined, Retriable
+from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.retry import jittered, retried
-from neighborhoods.errors import KeyChanged, NeighborhoodError, NotPaired, PeerAway
+from neighborhoods.errors import KeyChangedError, NeighborhoodError, NotPairedError, PeerOfflineError
 
-AWAY = PeerAway("away", maybe_sent=False)
-SILENT = PeerAway("silent", maybe_sent=True)
+AWAY = PeerOfflineError("away", maybe_sent=False)
+SILENT = PeerOfflineError("silent", maybe_sent=True)
 
 
 class Tries:
@@ -39,9 +39,9 @@ class Tries:
 
 @pytest.mark.parametrize("error", [AWAY, SILENT])
 @pytest.mark.parametrize(("chance", "pauses"), [(0.0, [0.4, 0.8, 1.6]), (0.5, [0.5, 1.0, 2.0])])
-async def test_three_more_tries(error: PeerAway, chance: float, pauses: list[float]) -> None:
+async def test_three_more_tries(error: PeerOfflineError, chance: float, pauses: list[float]) -> None:
     tries = Tries(error)
-    with pytest.raises(PeerAway) as raised:
+    with pytest.raises(PeerOfflineError) as raised:
         await retried(tries.attempt, within=30, random=lambda: chance, pause=tries.pause)
     assert raised.value is error
     assert tries.made == 4
@@ -50,14 +50,19 @@ async def test_three_more_tries(error: PeerAway, chance: float, pauses: list[flo
 
 @pytest.mark.parametrize("status", [408, 425, 429, 502, 503, 504])
 async def test_statuses_that_pass(status: int) -> None:
-    tries = Tries(Retriable("busy", answered=status), times=2)
+    tries = Tries(RetriableError("busy", answered=status), times=2)
     assert await retried(tries.attempt, within=30, pause=tries.pause) == "there"
     assert tries.made == 3
 
 
 @pytest.mark.parametrize(
     "error",
-    [KeyChanged("k"), NotPaired("n"), Declined("d", answered=403), Retriable("odd", answered=500)],
+    [
+        KeyChangedError("k"),
+        NotPairedError("n"),
+        DeclinedError("d", answered=403),
+        RetriableError("odd", answered=500),
+    ],
 )
 async def test_a_no_is_not_asked_again(error: NeighborhoodError) -> None:
     tries = Tries(error)
@@ -70,9 +75,9 @@ async def test_a_no_is_not_asked_again(error: NeighborhoodError) -> None:
     ("error", "made"),
     [
         (SILENT, 1),
-        (Retriable("broken", answered=502), 1),
+        (RetriableError("broken", answered=502), 1),
         (AWAY, 4),
-        (Retriable("later", answered=429), 4),
+        (RetriableError("later", answered=429), 4),
     ],
 )
 async def test_where_repeats_are_not_recognised_only_what_never_arrived_goes_again(
@@ -85,14 +90,14 @@ async def test_where_repeats_are_not_recognised_only_what_never_arrived_goes_aga
 
 
 async def test_a_peer_may_ask_for_a_longer_pause_but_not_past_the_deadline() -> None:
-    tries = Tries(Retriable("busy", answered=429, retry_after=7.0), times=1)
+    tries = Tries(RetriableError("busy", answered=429, retry_after=7.0), times=1)
     await retried(tries.attempt, within=30, pause=tries.pause)
     assert tries.pauses == [7.0]
-    tries = Tries(Retriable("busy", answered=429, retry_after=0.001), times=1)
+    tries = Tries(RetriableError("busy", answered=429, retry_after=0.001), times=1)
     await retried(tries.attempt, within=30, pause=tries.pause, random=lambda: 0.5)
     assert tries.pauses == [0.5]
-    tries = Tries(Retriable("busy", answered=429, retry_after=31.0))
-    with pytest.raises(Retriable):
+    tries = Tries(RetriableError("busy", answered=429, retry_after=31.0))
+    with pytest.raises(RetriableError):
         await retried(tries.attempt, within=30, pause=tries.pause)
     assert (tries.made, tries.pauses) == (1, [])
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from neighborhoods.delivery.rwlock import Turns
+from neighborhoods.delivery.rwlock import ReadWriteLock
 
 
 async def test_alone_means_alone_and_is_not_overtaken() -> None:
-    turns, inside, log = Turns(), set[str](), list[str]()
+    turns, inside, log = ReadWriteLock(), set[str](), list[str]()
 
     async def shares(name: str) -> None:
-        async with turns.together():
+        async with turns.shared():
             assert "alone" not in inside
             inside.add(name)
             log.append(name)
@@ -19,7 +19,7 @@ async def test_alone_means_alone_and_is_not_overtaken() -> None:
             inside.discard(name)
 
     async def alone() -> None:
-        async with turns.alone():
+        async with turns.exclusive():
             assert not inside
             inside.add("alone")
             log.append("alone")
@@ -31,13 +31,13 @@ async def test_alone_means_alone_and_is_not_overtaken() -> None:
 
 
 async def test_who_gives_up_waiting_blocks_nobody() -> None:
-    turns = Turns()
-    async with turns.together():
-        waiting = asyncio.ensure_future(turns.alone().__aenter__())
+    turns = ReadWriteLock()
+    async with turns.shared():
+        waiting = asyncio.ensure_future(turns.exclusive().__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        async with asyncio.timeout(10), turns.together():
+        async with asyncio.timeout(10), turns.shared():
             pass
-    async with asyncio.timeout(10), turns.alone():
+    async with asyncio.timeout(10), turns.exclusive():
         pass

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from envelopes.envelope import ACK, DONE, ERROR, Envelope, new_id
-from neighborhoods.delivery.pending_replies import WaitingCalls
-from neighborhoods.errors import PeerAway
+from neighborhoods.delivery.pending_replies import PendingReplies
+from neighborhoods.errors import PeerOfflineError
 
 KITCHEN, GARAGE = "b" * 64, "c" * 64
 
@@ -18,7 +18,7 @@ def reply(id: str, verb: str = DONE) -> Envelope:
 
 
 async def test_an_answer_reaches_everybody_who_waits_for_it() -> None:
-    calls, id = WaitingCalls(), new_id()
+    calls, id = PendingReplies(), new_id()
     with calls.expected(KITCHEN, id) as one, calls.expected(KITCHEN, id) as two:
         waiting = asyncio.gather(one.within(30), two.within(30))
         await asyncio.sleep(0)
@@ -31,7 +31,7 @@ async def test_an_answer_reaches_everybody_who_waits_for_it() -> None:
 
 
 async def test_an_answer_may_be_faster_than_the_ack() -> None:
-    calls, id = WaitingCalls(), new_id()
+    calls, id = PendingReplies(), new_id()
     with calls.expected(KITCHEN, id) as place:
         calls.answered(KITCHEN, reply(id.upper()))
         found = await place.within(0)
@@ -39,7 +39,7 @@ async def test_an_answer_may_be_faster_than_the_ack() -> None:
 
 
 async def test_only_the_peer_that_was_asked_answers_and_only_in_the_end() -> None:
-    calls, id = WaitingCalls(), new_id()
+    calls, id = PendingReplies(), new_id()
     with calls.expected(KITCHEN, id) as place:
         assert not calls.answered(GARAGE, reply(id))
         assert not calls.answered(KITCHEN, reply(new_id()))
@@ -50,16 +50,16 @@ async def test_only_the_peer_that_was_asked_answers_and_only_in_the_end() -> Non
 
 
 async def test_a_wait_that_has_no_end_is_ended() -> None:
-    calls, id = WaitingCalls(), new_id()
+    calls, id = PendingReplies(), new_id()
     with calls.expected(KITCHEN, id) as place:
-        assert calls.ended(KITCHEN, id, PeerAway("It ran out of time."))
-        with pytest.raises(PeerAway, match="ran out of time"):
+        assert calls.ended(KITCHEN, id, PeerOfflineError("It ran out of time."))
+        with pytest.raises(PeerOfflineError, match="ran out of time"):
             await place.within(30)
-    assert not calls.ended(KITCHEN, id, PeerAway("gone"))
+    assert not calls.ended(KITCHEN, id, PeerOfflineError("gone"))
 
 
 async def test_who_leaves_is_forgotten() -> None:
-    calls, id = WaitingCalls(), new_id()
+    calls, id = PendingReplies(), new_id()
 
     async def wait() -> None:
         with calls.expected(KITCHEN, id) as place:

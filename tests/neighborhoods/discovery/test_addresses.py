@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neighborhoods.discovery.addresses import (
-    BadAddress,
+    BadAddressError,
     is_loopback,
     join,
     leads_somewhere,
@@ -39,7 +39,7 @@ def test_what_people_write_is_understood(written: str, host: str, port: int) -> 
      "-pi", "a..b", "x" * 64, "a." * 130, "pi\n:1", "[fe80::1]x"],
 )  # fmt: skip
 def test_what_is_no_address_is_said_to_be_none(written: str) -> None:
-    with pytest.raises(BadAddress) as refused:
+    with pytest.raises(BadAddressError) as refused:
         split(written)
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
@@ -54,7 +54,7 @@ def test_ip_addresses_go_there_and_back(host: str, port: int) -> None:
 def test_any_text_is_an_address_or_refused(text: str) -> None:
     try:
         host, port = split(text)
-    except BadAddress:
+    except BadAddressError:
         return
     assert split(join(host, port)) == (host, port)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from neighborhoods.discovery.address_resolver import MOST_CANDIDATES, Candidate, Ladder
-from neighborhoods.discovery.discovered_nodes import Sighting, Sightings
+from neighborhoods.discovery.address_resolver import MOST_CANDIDATES, AddressCandidate, AddressResolver
+from neighborhoods.discovery.discovered_nodes import DiscoveredNode, DiscoveredNodes
 from neighborhoods.discovery.peers_file import PeersFile
 
 A, B = "aa" * 32, "bb" * 32
@@ -19,12 +19,12 @@ A, B = "aa" * 32, "bb" * 32
 class House:
     def __init__(self, path: Path, entries: list[Any], environment: str = "") -> None:
         path.write_text(json.dumps({"peers": entries}))
-        self.sightings = Sightings()
+        self.sightings = DiscoveredNodes()
         self.nearby = SimpleNamespace(trouble="")
-        self.ladder = Ladder(self.sightings, PeersFile(path, environment=environment), self.nearby)
+        self.ladder = AddressResolver(self.sightings, PeersFile(path, environment=environment), self.nearby)
 
     def saw(self, *addresses: str, at: int, fingerprint: str = A, port: int = 7443) -> None:
-        seen = Sighting(fingerprint, "pi", addresses, port, "nearby", at)
+        seen = DiscoveredNode(fingerprint, "pi", addresses, port, "nearby", at)
         self.sightings.saw(f"{addresses}", seen)
 
 
@@ -46,14 +46,14 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
     house.saw("10.0.0.2", at=2, port=7444)
     house.saw("10.0.0.3", at=3, fingerprint=B)
     assert await house.ladder.candidates(A, "10.0.0.9:7443") == [
-        Candidate("10.0.0.2:7444", "nearby"),
-        Candidate("10.0.0.1:7443", "nearby"),
-        Candidate("[fe80::1%2]:7443", "nearby"),
-        Candidate("10.0.0.9:7443", "last address"),
-        Candidate("known:7443", "list"),
-        Candidate("listed:7443", "list"),
-        Candidate("from-environment:7443", "list"),
-        Candidate("typed:7443", "typed"),
+        AddressCandidate("10.0.0.2:7444", "nearby"),
+        AddressCandidate("10.0.0.1:7443", "nearby"),
+        AddressCandidate("[fe80::1%2]:7443", "nearby"),
+        AddressCandidate("10.0.0.9:7443", "last address"),
+        AddressCandidate("known:7443", "list"),
+        AddressCandidate("listed:7443", "list"),
+        AddressCandidate("from-environment:7443", "list"),
+        AddressCandidate("typed:7443", "typed"),
     ]
     assert [entry.url for entry in await house.ladder.legacy()] == ["http://legacy:7071"]
 
@@ -61,13 +61,13 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
 async def test_an_address_on_two_rungs_is_given_once(path: Path) -> None:
     house = House(path, ["https://10.0.0.1:7443"])
     house.saw("10.0.0.1", at=1)
-    assert await house.ladder.candidates(A, "10.0.0.1:7443") == [Candidate("10.0.0.1:7443", "nearby")]
+    assert await house.ladder.candidates(A, "10.0.0.1:7443") == [AddressCandidate("10.0.0.1:7443", "nearby")]
 
 
 async def test_what_turned_out_to_be_another_machine_is_left_out(path: Path) -> None:
     house = House(path, ["https://one:7443", "https://two:7443"])
     house.ladder.learn("one:7443", B)
-    assert await house.ladder.candidates(A) == [Candidate("two:7443", "list")]
+    assert await house.ladder.candidates(A) == [AddressCandidate("two:7443", "list")]
     assert [one.address for one in await house.ladder.candidates(B)] == ["one:7443", "two:7443"]
     house.ladder.learn("one:7443", "")
     assert [one.address for one in await house.ladder.candidates(A)] == ["one:7443", "two:7443"]

@@ -15,9 +15,9 @@ from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from neighborhoods.discovery.announcement import SERVICE
-from neighborhoods.discovery.discovered_nodes import Sightings
+from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
 from neighborhoods.discovery.interfaces import Interface
-from neighborhoods.discovery.mdns_service import Nearby
+from neighborhoods.discovery.mdns_service import MdnsService
 
 RUN = str(time.time_ns())  # other runs on this machine announce on the same loopback
 
@@ -26,16 +26,18 @@ def fingerprint(name: str) -> str:
     return hashlib.sha256(f"{RUN} {name}".encode()).hexdigest()
 
 
-Make = Callable[..., Nearby]
+Make = Callable[..., MdnsService]
 
 
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
-    made: list[Nearby] = []
+    made: list[MdnsService] = []
 
-    def start(name: str, **more: Any) -> Nearby:
+    def start(name: str, **more: Any) -> MdnsService:
         options = {"port": 7443, **more}
-        nearby = Nearby(Sightings(), name=name, fingerprint=fingerprint(name), loopback=True, **options)
+        nearby = MdnsService(
+            DiscoveredNodes(), name=name, fingerprint=fingerprint(name), loopback=True, **options
+        )
         nearby.start()
         made.append(nearby)
         return nearby
@@ -210,7 +212,7 @@ async def test_who_moves_right_after_announcing_itself_is_known_by_the_new_addre
     desk = make("desk")
     where = Interface("lo", 1, ("127.0.0.1",))
     monkeypatch.setattr(
-        Nearby, "_look", lambda self: (where if self is pi else Interface("lo", 1, ("127.0.0.1",)),)
+        MdnsService, "_look", lambda self: (where if self is pi else Interface("lo", 1, ("127.0.0.1",)),)
     )
     pi = make("pi")
     await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
@@ -237,7 +239,7 @@ async def test_closing_is_safe_at_any_moment(make: Make) -> None:
         await asyncio.sleep(wait)
         await nearby.close()
         await nearby.close()
-    never = Nearby(Sightings(), name="never", fingerprint=fingerprint("never"), port=1)
+    never = MdnsService(DiscoveredNodes(), name="never", fingerprint=fingerprint("never"), port=1)
     await never.close()
 
 

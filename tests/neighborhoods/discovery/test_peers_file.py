@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.errors import BadPeersFile
+from neighborhoods.errors import BadPeersFileError
 
 PUBLISHED: dict[str, Any] = {
     "schema": "somebody's/1.0",
@@ -74,7 +74,7 @@ async def test_the_environment_comes_after_the_file(path: Path) -> None:
     bad = PeersFile(path, environment="http://c:1,ftp://d")
     assert [one.address for one in await bad.entries()] == ["a:1", "c:1"]
     assert bad.trouble == "BRAINSTEM_PEERS: entry 1 is neither http:// nor https://."
-    with pytest.raises(BadPeersFile, match="BRAINSTEM_PEERS: entry 1"):
+    with pytest.raises(BadPeersFileError, match="BRAINSTEM_PEERS: entry 1"):
         await bad.check()
 
 
@@ -97,7 +97,7 @@ async def test_a_bad_entry_is_named_and_the_others_work(path: Path, entry: objec
     assert [one.host for one in await peers.entries()] == ["a", "b"]
     assert peers.trouble.startswith(f"peers.json: entry 1 {wrong}")
     assert "secret" not in peers.trouble
-    with pytest.raises(BadPeersFile, match="entry 1") as refused:
+    with pytest.raises(BadPeersFileError, match="entry 1") as refused:
         await peers.check()
     assert refused.value.exit_code == 5
 
@@ -109,7 +109,7 @@ async def test_a_file_that_is_none_is_told_and_never_overwritten(path: Path, con
     peers = PeersFile(path)
     assert await peers.entries() == ()
     assert "peers.json" in peers.trouble
-    with pytest.raises(BadPeersFile):
+    with pytest.raises(BadPeersFileError):
         await peers.add("https://pi:7443")
     assert path.read_bytes() == content
 
@@ -144,7 +144,7 @@ async def test_adding_again_fills_in_and_adds_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["localhost", "http://127.0.0.1:7071", "", "ssh://pi", "a b"])
 async def test_what_leads_nowhere_is_not_added(path: Path, address: str) -> None:
-    with pytest.raises(BadPeersFile):
+    with pytest.raises(BadPeersFileError):
         await PeersFile(path).add(address)
     assert not path.exists()
 

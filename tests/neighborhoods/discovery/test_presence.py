@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from neighborhoods.discovery.discovered_nodes import Sighting, Sightings
-from neighborhoods.discovery.presence import Pace, Presence
+from neighborhoods.discovery.discovered_nodes import DiscoveredNode, DiscoveredNodes
+from neighborhoods.discovery.presence import Presence, ProbePolicy
 
-FAST = Pace(every=0.1, here=0.3, first=0.05, most=0.4, patience=0.2, apart=0.02, a_second=500)
-SLOW = Pace(every=60, here=90, first=60, most=60, apart=0.05)
+FAST = ProbePolicy(every=0.1, here=0.3, first=0.05, most=0.4, patience=0.2, apart=0.02, a_second=500)
+SLOW = ProbePolicy(every=60, here=90, first=60, most=60, apart=0.05)
 
 
 class Network:
@@ -42,7 +42,7 @@ class Network:
 
 
 @asynccontextmanager
-async def watching(network: Network, pace: Pace, *peers: str) -> AsyncIterator[Presence]:
+async def watching(network: Network, pace: ProbePolicy, *peers: str) -> AsyncIterator[Presence]:
     presence = Presence(
         network.probe, changed=lambda peer, state: network.told.append((peer, state)), pace=pace
     )
@@ -109,18 +109,18 @@ async def test_the_absent_are_asked_ever_more_rarely() -> None:
 
 @pytest.mark.parametrize("how", ["appeared", "changed", "heard"])
 async def test_a_sighting_makes_it_ask_at_once(how: str) -> None:
-    network, sightings = Network(), Sightings()
+    network, sightings = Network(), DiscoveredNodes()
     async with watching(network, SLOW, "a", "other") as presence:
         sightings.listen(presence.on_sighting)
         if how != "appeared":
-            sightings.saw("x", Sighting("a", "pi", ("10.0.0.1",), 1, "nearby", 0))
+            sightings.saw("x", DiscoveredNode("a", "pi", ("10.0.0.1",), 1, "nearby", 0))
         await until(lambda: network.asked["a"] >= 1 and network.at_once == 0)
         await asyncio.sleep(0.2)
         asked, network.up = network.asked["a"], {"a"}
         if how == "heard":
             sightings.heard("x", 5_000_000)
         else:
-            sightings.saw("x", Sighting("a", "pi", ("10.0.0.2",), 1, "nearby", 0))
+            sightings.saw("x", DiscoveredNode("a", "pi", ("10.0.0.2",), 1, "nearby", 0))
         await until(lambda: presence.presence("a").state == "here")
         assert network.asked["a"] == asked + 1
         assert network.asked["other"] == 1
@@ -128,7 +128,7 @@ async def test_a_sighting_makes_it_ask_at_once(how: str) -> None:
 
 async def test_a_storm_of_hints_is_no_storm_of_questions() -> None:
     network = Network()
-    pace = Pace(every=60, first=60, apart=0.2)
+    pace = ProbePolicy(every=60, first=60, apart=0.2)
     async with watching(network, pace, "a") as presence:
         ends = time.monotonic() + 1
         while time.monotonic() < ends:
@@ -198,7 +198,7 @@ async def test_a_thousand_peers_are_asked_in_turn() -> None:
     network = Network(*peers)
     network.takes = 0.02
     began = time.monotonic()
-    async with watching(network, Pace(), *peers) as presence:
+    async with watching(network, ProbePolicy(), *peers) as presence:
         await until(lambda: len(network.asked) >= 60)
         presence.hurry("p999")
         await until(lambda: presence.presence("p999").state == "here")
@@ -212,7 +212,7 @@ async def test_the_number_of_questions_at_once_is_bounded() -> None:
     peers = [f"p{number}" for number in range(200)]
     network = Network(*peers)
     network.takes = 0.05
-    async with watching(network, Pace(a_second=10_000), *peers) as presence:
+    async with watching(network, ProbePolicy(a_second=10_000), *peers) as presence:
         for peer in peers:
             presence.hurry(peer)
         await until(lambda: all(presence.presence(peer).state == "here" for peer in peers))

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from neighborhoods.discovery.discovered_nodes import Change, Sighting, Sightings
+from neighborhoods.discovery.discovered_nodes import Change, DiscoveredNode, DiscoveredNodes
 
 A, B = "aa" * 32, "bb" * 32
 SECOND = 1_000_000
 
 
-def sighting(fingerprint: str = A, name: str = "pi", address: str = "10.0.0.1", at: int = 0) -> Sighting:
-    return Sighting(fingerprint, name, (address,), 7443, "nearby", at)
+def sighting(
+    fingerprint: str = A, name: str = "pi", address: str = "10.0.0.1", at: int = 0
+) -> DiscoveredNode:
+    return DiscoveredNode(fingerprint, name, (address,), 7443, "nearby", at)
 
 
-def told(sightings: Sightings) -> list[tuple[Change, str]]:
+def told(sightings: DiscoveredNodes) -> list[tuple[Change, str]]:
     heard: list[tuple[Change, str]] = []
     sightings.listen(lambda change, one: heard.append((change, one.name)))
     return heard
 
 
 def test_each_change_is_told_once() -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     heard = told(sightings)
     sightings.saw("x", sighting())
     sightings.saw("x", sighting(address="10.0.0.2", at=SECOND))
@@ -34,7 +36,7 @@ def test_each_change_is_told_once() -> None:
 
 
 def test_a_listener_can_leave_and_a_bad_one_harms_nobody() -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     sightings.listen(lambda change, one: 1 / 0)
     heard: list[str] = []
     leave = sightings.listen(lambda change, one: heard.append(change))
@@ -46,7 +48,7 @@ def test_a_listener_can_leave_and_a_bad_one_harms_nobody() -> None:
 
 
 def test_somebody_elses_claim_hides_nobody() -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     sightings.saw("honest", sighting(address="10.0.0.1", at=1))
     sightings.saw("other", sighting(address="10.0.0.66", at=2))
     assert [one.addresses for one in sightings.of(A)] == [("10.0.0.66",), ("10.0.0.1",)]
@@ -56,7 +58,7 @@ def test_somebody_elses_claim_hides_nobody() -> None:
 
 
 def test_one_source_that_becomes_another_machine() -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     heard = told(sightings)
     sightings.saw("x", sighting(A, "a"))
     sightings.saw("x", sighting(B, "b"))
@@ -65,14 +67,14 @@ def test_one_source_that_becomes_another_machine() -> None:
 
 
 def test_claims_of_one_fingerprint_are_bounded_and_the_freshest_stay() -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     for number in range(50):
         sightings.saw(f"s{number}", sighting(address=f"10.0.0.{number}", at=number))
     assert [one.at for one in sightings.of(A)] == list(range(49, 41, -1))
 
 
 def test_beyond_the_bound_the_longest_silent_strangers_go() -> None:
-    sightings = Sightings(most=100)
+    sightings = DiscoveredNodes(most=100)
     sightings.pin([A])
     heard = told(sightings)
     sightings.saw("mine", sighting(A, "mine"))
@@ -88,7 +90,7 @@ def test_beyond_the_bound_the_longest_silent_strangers_go() -> None:
 
 
 def test_when_all_are_pinned_a_stranger_gives_way() -> None:
-    sightings = Sightings(most=2)
+    sightings = DiscoveredNodes(most=2)
     sightings.pin([A, B])
     sightings.saw("a", sighting(A))
     sightings.saw("b", sighting(B))
@@ -100,7 +102,7 @@ def test_when_all_are_pinned_a_stranger_gives_way() -> None:
     ("before", "most", "expected"), [(3, 9, ["s0", "s1", "s2"]), (9, 2, ["s0", "s1"]), (0, 9, [])]
 )
 def test_the_silent_ones_are_known(before: int, most: int, expected: list[str]) -> None:
-    sightings = Sightings()
+    sightings = DiscoveredNodes()
     for number in range(5):
         sightings.saw(f"s{number}", sighting(f"{number:064x}", at=number))
     assert sightings.silent_since(before, most) == expected

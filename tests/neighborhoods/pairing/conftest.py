@@ -13,11 +13,11 @@ import pytest
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.node_card import Introduction, introduce
-from envelopes.problem import Problem
-from neighborhoods.errors import PeerAway
-from neighborhoods.pairing.service import Pairings
-from neighborhoods.pairing.session import Attempt
+from envelopes.identity.node_card import NodeCard, introduce
+from envelopes.problem import ReportableError
+from neighborhoods.errors import PeerOfflineError
+from neighborhoods.pairing.service import PairingService
+from neighborhoods.pairing.session import PairingSession
 
 Deliver = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -47,7 +47,7 @@ class Network:
             await asyncio.sleep(0)
             machine = self.machines.get(to)
             if machine is None:
-                raise PeerAway("away")
+                raise PeerOfflineError("away")
             return await machine.hears(json.loads(json.dumps(what)), sender.host)
 
         return await (
@@ -65,11 +65,11 @@ class Machine:
         self.key = key or IdentityKey.generate()
         tls = make_certificate(self.key, now=datetime.now(UTC))
         recipient = str(pyrage.x25519.Identity.generate().to_public())
-        self.introduction: Introduction = introduce(self.key, tls.certificate_der, recipient, name, 7443)
+        self.introduction: NodeCard = introduce(self.key, tls.certificate_der, recipient, name, 7443)
         self.paired: list[tuple[str, str, str]] = []
         self.peers: dict[str, str] = {}
         self.disk_full = False
-        self.pairings = Pairings(
+        self.pairings = PairingService(
             self.key,
             lambda: self.introduction,
             lambda address, body: network.post(self, address, body),
@@ -84,20 +84,20 @@ class Machine:
         """What its door would answer, refusals too."""
         try:
             return json.loads(json.dumps(await self.pairings.answer(body, host)))  # type: ignore[no-any-return]
-        except Problem as problem:
+        except ReportableError as problem:
             return problem.as_json()
 
-    async def ask(self, other: Machine, whose: Any = "mine", address: str = "") -> Attempt:
+    async def ask(self, other: Machine, whose: Any = "mine", address: str = "") -> PairingSession:
         return await self.pairings.ask(other.introduction, address or other.address, whose)
 
-    async def until(self, attempt: str, *states: str) -> Attempt:
+    async def until(self, attempt: str, *states: str) -> PairingSession:
         """The attempt, once it is in one of the states."""
         async with asyncio.timeout(20):
             while (one := self.pairings.get(attempt)).state not in states:
                 await self.pairings.wait(attempt, one.state, 0.2)
         return one
 
-    async def asked_by(self, other: Machine) -> Attempt:
+    async def asked_by(self, other: Machine) -> PairingSession:
         """The attempt of another machine, once its words are here."""
         async with asyncio.timeout(20):
             while True:
@@ -106,10 +106,10 @@ class Machine:
                         return one
                 await asyncio.sleep(0.01)
 
-    async def _pinned(self, introduction: Introduction, whose: str, address: str) -> None:
+    async def _pinned(self, introduction: NodeCard, whose: str, address: str) -> None:
         await asyncio.sleep(0)
         if self.disk_full:
-            raise Problem("The disk is full.", do="Free some.")
+            raise ReportableError("The disk is full.", do="Free some.")
         self.peers[introduction.name] = introduction.fingerprint
         self.paired.append((introduction.fingerprint, whose, address))
 

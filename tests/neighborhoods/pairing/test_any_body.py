@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelopes.identity.pairing_proof import CodeExchange, commitment
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 
 Machine = Any
 
@@ -63,7 +63,7 @@ async def test_any_json_is_refused_or_answered_and_moves_nobody_elses(
         pi.pairings.goes_on(body)
         try:
             assert isinstance(await pi.pairings.answer(body, "10.0.0.99"), dict)
-        except Problem as refused:
+        except ReportableError as refused:
             assert 400 <= refused.status < 500
         assert standing() == before
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from envelopes.identity.pairing_proof import BadCode, CodeExchange
-from neighborhoods.errors import PeerAway
+from envelopes.identity.pairing_proof import BadCodeError, CodeExchange
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.pairing.code_pairing import WRONG_IN_ALL, WRONG_OF_ONE_SOURCE, _source
 
 Machine = Any
@@ -149,7 +149,7 @@ async def test_a_try_without_a_proof_costs_the_code_nothing(
 
     async def silent(sender: Machine, address: str, body: dict[str, Any], deliver: Any) -> Any:
         if body["step"] == "confirm" and sender is shed:
-            raise PeerAway("gone")
+            raise PeerOfflineError("gone")
         return await deliver(address, body)
 
     network.between = silent
@@ -207,7 +207,7 @@ async def test_lost_answers_are_repeated(desk: Machine, pi: Machine, network: Ne
         answer = await deliver(address, body)
         if body["step"] not in lost:
             lost.append(body["step"])
-            raise PeerAway("lost")
+            raise PeerOfflineError("lost")
         return answer
 
     network.between = lossy
@@ -240,7 +240,7 @@ async def test_a_code_ends_after_ten_minutes_or_with_a_new_one(
 async def test_no_code_is_shown(desk: Machine, pi: Machine) -> None:
     used = await use(desk, pi, "417-copper-otter-violin")
     assert used.trouble == "pi shows no code now; nothing was paired."
-    with pytest.raises(BadCode):
+    with pytest.raises(BadCodeError):
         await use(desk, pi, "417-copper")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from envelopes.problem import Problem
-from neighborhoods.errors import KeyChanged, PairingStopped, PeerAway, PeerConflict
-from neighborhoods.pairing.errors import NoSuchPairing
+from envelopes.problem import ReportableError
+from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
+from neighborhoods.pairing.errors import NoSuchPairingError
 
 Machine = Any
 Network = Any
@@ -80,7 +80,7 @@ async def test_differ_on_one_side_ends_both_loudly(
         assert str(problem) == "The words differ; nothing was paired."
         assert problem is not None
         assert problem.do == "Retry once, then change network."
-        with pytest.raises(PairingStopped, match="The words differ"):
+        with pytest.raises(PairingStoppedError, match="The words differ"):
             await machine.pairings.confirm(attempt, True, "mine")
     assert desk.paired == pi.paired == []
 
@@ -165,11 +165,11 @@ async def test_lost_questions_and_lost_answers_are_repeated(
         step = body["step"]
         if ("there", step) not in lost:
             lost.append(("there", step))
-            raise PeerAway("lost")
+            raise PeerOfflineError("lost")
         answer = await deliver(address, body)
         if ("back", step) not in lost:
             lost.append(("back", step))
-            raise PeerAway("lost")
+            raise PeerOfflineError("lost")
         return answer
 
     network.between = lossy
@@ -194,11 +194,11 @@ async def test_time_runs_out_on_both_sides(desk: Machine, pi: Machine, network: 
     network.clock.now += 1
     assert (await pi.until(there, "expired")).row(network.clock.now)["seconds_left"] == 0
     await desk.until(here, "expired")
-    with pytest.raises(PairingStopped, match="Time is up"):
+    with pytest.raises(PairingStoppedError, match="Time is up"):
         await desk.pairings.confirm(here, True)
     assert desk.paired == pi.paired == []
     network.clock.now += 601
-    with pytest.raises(NoSuchPairing):
+    with pytest.raises(NoSuchPairingError):
         pi.pairings.get(there)
     assert (await both_at_the_words(desk, pi))[0] != here
 
@@ -211,7 +211,7 @@ async def test_a_wait_ends_with_a_change_or_its_time(desk: Machine, pi: Machine)
     await desk.pairings.confirm(here, False)
     async with asyncio.timeout(20):
         assert (await waiting).state == "differ"
-    with pytest.raises(NoSuchPairing):
+    with pytest.raises(NoSuchPairingError):
         await pi.pairings.wait("nothing", "words", 60)
 
 
@@ -224,11 +224,11 @@ async def test_a_yes_needs_words_and_says_whose(desk: Machine, pi: Machine, netw
 
     network.between = slow
     asked = await desk.ask(pi, None)
-    with pytest.raises(PeerConflict, match="no words"):
+    with pytest.raises(PeerConflictError, match="no words"):
         await desk.pairings.confirm(asked.id, True, "mine")
     hold.set()
     await desk.until(asked.id, "words")
-    with pytest.raises(PeerConflict, match="Whose is pi"):
+    with pytest.raises(PeerConflictError, match="Whose is pi"):
         await desk.pairings.confirm(asked.id, True)
     assert desk.pairings.get(asked.id).state == "words"
 
@@ -237,7 +237,7 @@ async def test_a_name_that_another_key_has_is_refused_before_anything_is_sent(
     desk: Machine, pi: Machine, make_machine: Callable[..., Machine]
 ) -> None:
     desk.peers["pi"] = "0" * 64
-    with pytest.raises(KeyChanged) as refused:
+    with pytest.raises(KeyChangedError) as refused:
         await desk.ask(pi)
     assert str(refused.value) == "pi's key has changed; nothing was sent."
     assert pi.pairings.asking() == []
@@ -246,7 +246,7 @@ async def test_a_name_that_another_key_has_is_refused_before_anything_is_sent(
         "desk knows another machine by this one's name"
     )
     assert desk.pairings.asking() == []
-    with pytest.raises(PeerConflict, match="this machine itself"):
+    with pytest.raises(PeerConflictError, match="this machine itself"):
         await desk.ask(desk)
 
 
@@ -257,7 +257,7 @@ async def test_a_peer_may_be_paired_anew_under_its_key(desk: Machine, pi: Machin
         await pi.pairings.confirm(there, True, whose)
         await desk.until(here, "paired")
         assert (await desk.pairings.confirm(here, True)).state == "paired"
-        with pytest.raises(PairingStopped, match="paired already"):
+        with pytest.raises(PairingStoppedError, match="paired already"):
             await desk.pairings.confirm(here, False)
     assert [whose for _, whose, _ in desk.paired] == ["mine", "friend"]
 
@@ -298,7 +298,7 @@ async def test_nothing_secret_reaches_a_log(
     await pi.until(there, "differ")
     assert said
     assert not [text for text in said if text in caplog.text]
-    with pytest.raises(Problem):
+    with pytest.raises(ReportableError):
         await desk.pairings.confirm(here, True)
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from envelopes.identity.node_card import introduce
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import PeerOfflineError
 from rappd.daemon.rate_limit import RateLimit
 from rappd.doors.federation.pairing import MOST_BYTES, PAIRING, PAIRING_LIMIT, routes
 
@@ -42,7 +42,7 @@ async def served(desk: Machine, pi: Machine, network: Network) -> AsyncIterator[
                 async with session.post(f"http://{address}/pairing", json=body) as answer:
                     return orjson.loads(await answer.read())
             except aiohttp.ClientConnectionError as error:
-                raise PeerAway("away") from error
+                raise PeerOfflineError("away") from error
 
         network.between = post
         yield lambda machine: f"http://{machine.address}/pairing"

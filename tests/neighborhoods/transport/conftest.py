@@ -17,8 +17,8 @@ from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
 from neighborhoods.peer import MINE, Peer
-from neighborhoods.transport.connector import Ways
-from neighborhoods.transport.peer_client import Carrier
+from neighborhoods.transport.connector import Connector
+from neighborhoods.transport.peer_client import PeerClient
 from neighborhoods.transport.peer_connection import Answer
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -104,18 +104,20 @@ async def desk_and_pi(tmp_path: Path) -> AsyncIterator[tuple[Machine, Machine]]:
 
 
 @pytest.fixture
-async def carrier_of() -> AsyncIterator[Callable[..., Carrier]]:
+async def carrier_of() -> AsyncIterator[Callable[..., PeerClient]]:
     """Makes a machine's carrier, which finds every machine where it now is."""
-    made: list[Carrier] = []
+    made: list[PeerClient] = []
 
-    def make(own: Machine, *others: Machine, answer: Answer = nothing) -> Carrier:
+    def make(own: Machine, *others: Machine, answer: Answer = nothing) -> PeerClient:
         places = {one.key.fingerprint: one for one in others}
 
         async def candidates(peer: Peer) -> list[Place]:
             return [Place(places[peer.fingerprint].address)]
 
         made.append(
-            Carrier(Ways(candidates, own.files), own.files, lambda peer: answer, lambda key, address: None)
+            PeerClient(
+                Connector(candidates, own.files), own.files, lambda peer: answer, lambda key, address: None
+            )
         )
         return made[-1]
 

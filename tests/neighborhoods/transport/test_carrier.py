@@ -13,13 +13,20 @@ from aiohttp import web
 
 from envelopes.codecs.emergence import as_object, decode, encode
 from envelopes.envelope import DONE, ERROR, Envelope
-from neighborhoods.delivery.errors import Retriable
-from neighborhoods.errors import KeyChanged, NeighborhoodError, NotPaired, PeerAway, PeerFailed, PeerRefused
-from neighborhoods.transport.peer_client import Carrier
+from neighborhoods.delivery.errors import RetriableError
+from neighborhoods.errors import (
+    KeyChangedError,
+    NeighborhoodError,
+    NotPairedError,
+    PeerFailedError,
+    PeerOfflineError,
+    PeerRefusedError,
+)
+from neighborhoods.transport.peer_client import PeerClient
 from tests.neighborhoods.transport.conftest import Machine
 
 Pair = tuple[Machine, Machine]
-Make = Callable[..., Carrier]
+Make = Callable[..., PeerClient]
 
 
 def answering(reply: Callable[[Envelope], Envelope]) -> Any:
@@ -67,11 +74,11 @@ async def test_an_answer_in_another_name_is_none(desk_and_pi: Pair, carrier_of: 
 
     await pi.serve(line=answering(lie), batch=batch, fetch=fetch)
     carrier, asked = carrier_of(desk, pi), desk.help(pi)
-    with pytest.raises(PeerFailed):
+    with pytest.raises(PeerFailedError):
         await carrier.send(pi.peer(), encode(asked), wait=10)
-    with pytest.raises(PeerFailed):
+    with pytest.raises(PeerFailedError):
         await carrier.send_batch(pi.peer(), [encode(asked)])
-    with pytest.raises(PeerFailed):
+    with pytest.raises(PeerFailedError):
         await carrier.fetch(pi.peer(), asked.id)
 
 
@@ -129,7 +136,7 @@ async def test_statuses_of_a_batch(desk_and_pi: Pair, carrier_of: Make) -> None:
 
     await pi.serve(batch=batch)
     carrier = carrier_of(desk, pi)
-    for error in (NotPaired, Retriable, Retriable, PeerRefused, PeerFailed):
+    for error in (NotPairedError, RetriableError, RetriableError, PeerRefusedError, PeerFailedError):
         with pytest.raises(error):
             await carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
 
@@ -142,10 +149,10 @@ async def test_errors_on_a_line(desk_and_pi: Pair, carrier_of: Make) -> None:
     told.update(code=404, msg="no", reason="not_found")
     assert (await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)).data["code"] == 404
     told.update(code=503, msg="later", reason="busy")
-    with pytest.raises(Retriable):
+    with pytest.raises(RetriableError):
         await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)
     told.update(code=401, msg="who", reason="not_paired")
-    with pytest.raises(NotPaired) as refused:
+    with pytest.raises(NotPairedError) as refused:
         await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)
     assert refused.value.status == 403  # to the owner here it is no missing sign-in
 
@@ -166,7 +173,7 @@ async def test_another_key_at_the_address_gets_nothing(
     pi.address = other.address
     carrier = carrier_of(desk, pi)
     for _ in range(3):
-        with pytest.raises(KeyChanged):
+        with pytest.raises(KeyChangedError):
             await carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
     await other.close()
     assert asked == []
@@ -181,7 +188,7 @@ async def test_who_is_not_trusted_any_more_is_told_so(desk_and_pi: Pair, carrier
 
     await pi.serve(batch=batch)
     pi.trust.unpin(desk.certificate)
-    with pytest.raises((PeerRefused, PeerAway)):
+    with pytest.raises((PeerRefusedError, PeerOfflineError)):
         await carrier_of(desk, pi).send_batch(pi.peer(), [encode(desk.help(pi))])
 
 
@@ -206,7 +213,7 @@ async def test_a_connection_that_breaks_once_is_no_broken_trust(desk_and_pi: Pai
 async def test_nobody_there(desk_and_pi: Pair, carrier_of: Make) -> None:
     desk, pi = desk_and_pi
     pi.address = "127.0.0.1:9"
-    with pytest.raises(PeerAway):
+    with pytest.raises(PeerOfflineError):
         await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=5)
 
 
@@ -232,6 +239,6 @@ async def test_an_early_answer_in_the_name_of_another_is_told_to_nobody(
     reply = await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
     assert (reply.data, came) == ({"result": 4}, [reply])
     name = "brainstem_0000000000000000"
-    with pytest.raises(PeerFailed):
+    with pytest.raises(PeerFailedError):
         await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10, on_early=came.append)
     assert came == [reply]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
-from envelopes.errors import Malformed
-from neighborhoods.errors import PeerAway
+from envelopes.errors import MalformedError
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.transport.early import EarlyReplies
-from neighborhoods.transport.frame_writer import Speaking
+from neighborhoods.transport.frame_writer import FrameWriter
 from neighborhoods.transport.reply_types import Early
 from rappd.errors import StoreError
 from tests.neighborhoods.transport.two_ends import HERE, THERE, Both, asked, like_a_daemon
@@ -81,7 +81,7 @@ async def test_where_the_line_ends_first_it_is_no_answer() -> None:
     async with Both(like_a_daemon, disk, protocol="rappd.3") as both:
         _, asking = await _asking(both, came)
         await both.there.close()
-        with pytest.raises(PeerAway) as found:
+        with pytest.raises(PeerOfflineError) as found:
             await asking
         assert (len(came), found.value.maybe_sent) == (1, True)
 
@@ -133,7 +133,7 @@ def test_whatever_comes_nothing_counts_that_did_not_come(frames: list[bytes]) ->
     for frame in frames:
         try:
             assert early.hear(frame) == []
-        except Malformed:
+        except MalformedError:
             assert frame.startswith(b"{")
     reply = one.reply(DONE, {"result": "x"})
     assert early.hear(encode(reply)) == []
@@ -153,7 +153,7 @@ def test_what_is_said_comes_in_its_order_whatever_frame_it_goes_in(binary: list[
 
     async def speak() -> list[tuple[bytes, bool]]:
         heard = Heard()
-        speaking = Speaking(heard, several=True, failed=lambda: None)
+        speaking = FrameWriter(heard, several=True, failed=lambda: None)
         for number, one in enumerate(binary):
             speaking.say(b"%d" % number, binary=one)
         await speaking.finish()

@@ -9,9 +9,9 @@ import pytest
 
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope, new_id
-from neighborhoods.errors import NotPaired, PeerAway
+from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.transport.peer_connection import MOST_AT_ONCE
-from neighborhoods.transport.reply_types import Streamed
+from neighborhoods.transport.reply_types import StreamedReply
 from tests.neighborhoods.transport.two_ends import HERE, THERE, Both, asked, like_a_daemon
 
 
@@ -79,7 +79,7 @@ async def test_an_answer_alone_on_a_line_that_broke_leaves_the_line_as_it_is() -
 
         both.ends[1].before = broken
         one = asked(n=1)
-        with pytest.raises(PeerAway):
+        with pytest.raises(PeerOfflineError):
             await both.here.ask(encode(one), one.id, wait=0.2)
         both.ends[1].before = None
         two = asked(n=2)
@@ -140,7 +140,7 @@ async def test_a_word_that_cannot_be_sent_tells_all_who_wait() -> None:
         both.ends[0].before = gone
         another = asyncio.ensure_future(both.here.ask(encode(asked()), new_id(), wait=60))
         for attempt in (another, waiting):
-            with pytest.raises(PeerAway):
+            with pytest.raises(PeerOfflineError):
                 await asyncio.wait_for(attempt, 5)
 
 
@@ -159,7 +159,7 @@ async def test_an_answer_that_comes_too_late_is_not_answered_for_ever() -> None:
     for verb in (HELLO, HELP):
         async with Both(like_a_daemon, late) as both:
             one = asked(verb)
-            with pytest.raises(PeerAway):
+            with pytest.raises(PeerOfflineError):
                 await both.here.ask(encode(one), one.id, wait=0.05)
             await asyncio.sleep(0.3)
             assert await both.quiet() <= 3
@@ -201,7 +201,7 @@ async def test_more_than_fits_is_put_off_and_answers_still_come_through() -> Non
 async def test_a_problem_is_an_error_and_a_fault_tells_nothing_of_the_inside() -> None:
     async def answer(envelope: Envelope) -> Envelope | None:
         if envelope.data.get("n") == 1:
-            raise NotPaired("Not any more.", do="Pair anew.")
+            raise NotPairedError("Not any more.", do="Pair anew.")
         raise RuntimeError("inside")
 
     async with Both(like_a_daemon, answer) as both:
@@ -221,7 +221,7 @@ async def test_pieces_come_before_the_end() -> None:
             yield 3, envelope.reply(DONE, {"result": "x"})
 
         begun = envelope.reply(ACK, {})
-        return Streamed(
+        return StreamedReply(
             begun.id, begun.sender, begun.recipient, begun.verb, begun.data, begun.extensions, pieces=pieces
         )
 
@@ -253,12 +253,12 @@ async def test_whoever_waits_is_told_when_the_line_ends() -> None:
         one = asked()
         waiting = asyncio.ensure_future(both.here.ask(encode(one), one.id, wait=60))
         await asyncio.sleep(0.05)
-        with pytest.raises(PeerAway):
+        with pytest.raises(PeerOfflineError):
             await both.here.ask(encode(one), one.id, wait=1)
         await both.there.close()
-        with pytest.raises(PeerAway) as found:
+        with pytest.raises(PeerOfflineError) as found:
             await waiting
         assert found.value.maybe_sent
         assert not both.here.open
-        with pytest.raises(PeerAway):
+        with pytest.raises(PeerOfflineError):
             await both.here.ask(encode(one), one.id, wait=1)

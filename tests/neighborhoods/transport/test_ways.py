@@ -13,11 +13,11 @@ from aiohttp import web
 
 from envelopes.codecs.emergence import as_object, decode, encode
 from envelopes.envelope import DONE, HELLO, Envelope, new_id
-from neighborhoods.errors import KeyChanged, PeerAway
+from neighborhoods.errors import KeyChangedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from neighborhoods.transport import connector as rooms
-from neighborhoods.transport.connector import Ways
-from neighborhoods.transport.peer_client import Carrier
+from neighborhoods.transport.connector import Connector
+from neighborhoods.transport.peer_client import PeerClient
 from tests.neighborhoods.transport.conftest import Machine, Place, nothing
 
 Pair = tuple[Machine, Machine]
@@ -59,8 +59,8 @@ class Moving:
     def __init__(self, own: Machine) -> None:
         self.addresses: list[str] = []
         self.doubted: list[str] = []
-        self.carrier = Carrier(
-            Ways(self._candidates, own.files),
+        self.carrier = PeerClient(
+            Connector(self._candidates, own.files),
             own.files,
             lambda peer: nothing,
             lambda key, address: None,
@@ -160,7 +160,7 @@ async def test_who_moved_is_found_while_the_line_to_the_old_address_still_seems_
     for site in list(runner.sites):  # nobody is at the old address for new connections either
         await site.stop()
     assert (await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=3600)).verb == HELLO
-    with pytest.raises(PeerAway):
+    with pytest.raises(PeerOfflineError):
         await waiting  # it may go again, by the new line
     assert moving.carrier.address(pi.peer()) == pi.address
     assert (await moving.carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)).verb == DONE
@@ -185,7 +185,9 @@ async def test_who_falls_silent_in_the_moment_after_an_answer_is_doubted(
     await pi.serve(line=answering_once)
     moving.addresses = [pi.address]
     assert (await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=10)).verb == HELLO
-    with pytest.raises(PeerAway):  # asked in the round of the loop, or the millisecond, of that answer
+    with pytest.raises(
+        PeerOfflineError
+    ):  # asked in the round of the loop, or the millisecond, of that answer
         await moving.carrier.send(pi.peer(), encode(desk.help(pi)), wait=1)
     assert moving.doubted == [pi.key.fingerprint]
 
@@ -208,7 +210,7 @@ async def test_another_key_at_one_address_hides_no_other(
     assert (await moving.carrier.send_batch(pi.peer(), [encode(desk.help(pi))]))[0].verb == DONE
     assert any("another key" in text for text in caplog.messages)
     moving.addresses = [other.address, "127.0.0.1:9"]
-    with pytest.raises(KeyChanged):
+    with pytest.raises(KeyChangedError):
         await moving.carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
     assert asked == []
     await other.close()
@@ -235,5 +237,5 @@ async def test_a_batch_goes_to_one_address_alone(desk_and_pi: Pair, moving: Movi
 async def test_where_nobody_is_it_is_away(desk_and_pi: Pair, moving: Moving) -> None:
     desk, pi = desk_and_pi
     moving.addresses = ["127.0.0.1:9", "127.0.0.1:19", "no such host.invalid:7443"]
-    with pytest.raises(PeerAway):
+    with pytest.raises(PeerOfflineError):
         await moving.carrier.send_batch(pi.peer(), [encode(desk.help(pi))])

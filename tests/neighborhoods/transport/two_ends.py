@@ -12,8 +12,8 @@ import orjson
 
 from envelopes.codecs.emergence import from_object
 from envelopes.envelope import ACK, DONE, HELLO, HELP, Envelope, new_id
-from envelopes.errors import Malformed
-from neighborhoods.transport.peer_connection import Answer, Line
+from envelopes.errors import MalformedError
+from neighborhoods.transport.peer_connection import Answer, PeerConnection
 
 HERE, THERE = "brainstem_0000000000000001", "brainstem_0000000000000002"
 
@@ -35,7 +35,7 @@ class End:
         if self.closed:
             raise ConnectionResetError
         self.frames.append(message)
-        with suppress(ValueError, Malformed):
+        with suppress(ValueError, MalformedError):
             found = orjson.loads(message)
             self.sent += map(from_object, found if isinstance(found, list) else [found])
         assert self.other is not None
@@ -57,8 +57,8 @@ class Both:
     def __init__(self, here: Answer, there: Answer, *, protocol: str = "rappd.2") -> None:
         self.ends = End(), End()
         self.ends[0].other, self.ends[1].other = self.ends[1], self.ends[0]
-        self.here = Line(self.ends[0], here, name="pi", protocol=protocol)
-        self.there = Line(self.ends[1], there, name="desk", protocol=protocol)
+        self.here = PeerConnection(self.ends[0], here, name="pi", protocol=protocol)
+        self.there = PeerConnection(self.ends[1], there, name="desk", protocol=protocol)
         self.tasks = [asyncio.ensure_future(line.run()) for line in (self.here, self.there)]
 
     async def __aenter__(self) -> Both:

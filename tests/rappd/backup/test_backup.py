@@ -16,9 +16,9 @@ from daemon_under_test import RunningDaemon, agent_source
 from envelopes.identity.keys import IdentityKey
 from rappd.backup.create import back_up
 from rappd.backup.restore import restore, verify
-from rappd.backup.secrets import WrongPassphrase, seal, unseal
+from rappd.backup.secrets import WrongPassphraseError, seal, unseal
 from rappd.daemon.home import Home
-from rappd.errors import Conflict, Mistyped, Refused
+from rappd.errors import ConflictError, RefusedError, UsageProblemError
 from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
 from twins.errors import BadEggError
@@ -144,15 +144,15 @@ def test_what_agents_take_away_meanwhile_stops_no_backup(home: Home, tmp_path: P
 
 
 def test_a_wrong_a_missing_and_a_short_passphrase(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(Mistyped):
+    with pytest.raises(UsageProblemError):
         made(home, tmp_path / "short", "seven77")
     assert not (tmp_path / "short").exists()
     made(home, tmp_path / "desk.backup", PASSPHRASE)
-    with pytest.raises(Refused, match="sealed"):
+    with pytest.raises(RefusedError, match="sealed"):
         restore(tmp_path / "desk.backup", tmp_path / "new")
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(WrongPassphraseError):
         restore(tmp_path / "desk.backup", tmp_path / "new", passphrase="five loud red owls")
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(WrongPassphraseError):
         verify(tmp_path / "desk.backup", passphrase="five loud red owls")
     assert verify(tmp_path / "desk.backup", passphrase=PASSPHRASE)["with_keys"]
     assert not (tmp_path / "new").exists()
@@ -162,7 +162,7 @@ def test_a_wrong_a_missing_and_a_short_passphrase(home: Home, tmp_path: Path) ->
 def test_a_home_that_is_in_use_is_never_written_over(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup")
     before = tree(home.root)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         restore(tmp_path / "desk.backup", home.root)
     assert tree(home.root) == before
 
@@ -220,11 +220,11 @@ def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) 
 def test_the_seal_binds_what_stands_beside_it() -> None:
     sealed = seal(b"keys", PASSPHRASE)
     assert unseal(sealed, PASSPHRASE) == b"keys"
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(WrongPassphraseError):
         unseal(sealed.replace(b'"p":1', b'"p":2'), PASSPHRASE)
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(WrongPassphraseError):
         unseal(sealed.replace(b'"n":65536', b'"n":99999999999'), PASSPHRASE)
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(WrongPassphraseError):
         unseal(b"[]", PASSPHRASE)
 
 

@@ -17,7 +17,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import BIN, on_terminal
 
-from rappd.cli.turn_renderer import Spoken
+from rappd.cli.turn_renderer import TurnRenderer
 
 SLOW = 'import time; print("slow has begun", flush=True); time.sleep(600); return "done"'
 
@@ -228,7 +228,7 @@ def _refusals(daemon: RunningDaemon, words: str) -> list[str]:
 
 
 def _said(capsys: pytest.CaptureFixture[str], *events: dict[str, object], label: str = "desk  ") -> str:
-    spoken = Spoken(label)
+    spoken = TurnRenderer(label)
     spoken._live = True  # a terminal, without one
     spoken.begin()
     for event in events[:-1]:

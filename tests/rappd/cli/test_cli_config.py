@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
 from rappd.daemon.home import Home
-from rappd.errors import Mistyped
+from rappd.errors import UsageProblemError
 from rappd.settings.load import Settings, check, unknown_names
 from rappd.settings.registry import BY_NAME, SETTINGS
 from rappd.settings.write import write
@@ -150,7 +150,7 @@ def test_numbers_and_switches_are_written_as_such(home: Home) -> None:
      ("name", "two\nlines"), ("name", "bell\x07"), ("provider.key", "a\0b")],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_nothing_is_written(home: Home, name: str, text: str) -> None:
-    with pytest.raises(Mistyped):
+    with pytest.raises(UsageProblemError):
         write(home, name, text)
     assert not home.config.exists()
     assert not home.env_file.exists()
@@ -203,7 +203,7 @@ def test_a_broken_settings_file_is_named_and_left_alone(idle: RunningDaemon, con
 def test_a_value_where_a_table_belongs_is_refused(home: Home) -> None:
     home.create()
     home.config.write_text('provider = "ollama"\n')
-    with pytest.raises(Mistyped, match="is no table"):
+    with pytest.raises(UsageProblemError, match="is no table"):
         write(home, "provider.url", "http://127.0.0.1:1")
     assert home.config.read_text() == 'provider = "ollama"\n'
 

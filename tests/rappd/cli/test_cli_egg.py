@@ -12,7 +12,7 @@ import pytest
 from daemon_under_test import REPO, RunningDaemon, agent_source
 from terminal_under_test import on_terminal
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 
@@ -286,7 +286,7 @@ def test_files_that_would_be_one_are_not_laid_out(tmp_path: Path) -> None:
         return ParsedEgg(family, {}, "x", None, Destination.TWIN, "", parts, Seal(None), "", 1)
 
     for names in (("a", "A"), ("a", "a/b"), ("../a",), ("/a",), ("a", "a")):
-        with pytest.raises(Problem):
+        with pytest.raises(ReportableError):
             lay_out(egg(*names), tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
 

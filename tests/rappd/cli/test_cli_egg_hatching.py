@@ -15,9 +15,9 @@ import pytest
 from daemon_under_test import REPO, RunningDaemon
 from terminal_under_test import Terminal, on_terminal
 
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.cli.app import run
-from rappd.control_client import Answered
+from rappd.control_client import ErrorResponse
 from tests.rappd.cli.gardener import Gardener, fingerprint, lies, with_code
 from tests.twins.eggs.crafted_zip import Crafted, built
 from tests.twins.eggs.hostile_corpus import HONEST, HOSTILE, honest
@@ -244,7 +244,7 @@ def test_what_is_unfit_ends_with_5_while_the_daemon_runs(
         assert (done.returncode, json.loads(done.stderr)["code"]) == (5, code), arguments
 
 
-def _refusals() -> Iterator[type[Problem]]:
+def _refusals() -> Iterator[type[ReportableError]]:
     spec = importlib.util.spec_from_file_location("make_reference", REPO / "docs" / "make_reference.py")
     assert spec is not None
     assert spec.loader is not None
@@ -257,5 +257,5 @@ def _refusals() -> Iterator[type[Problem]]:
 
 
 @pytest.mark.parametrize("kind", sorted(set(_refusals()), key=lambda one: one.__qualname__))
-def test_what_the_daemon_refuses_ends_as_what_the_command_refuses_itself(kind: type[Problem]) -> None:
-    assert Answered({"error": "x", "code": kind.code}, kind.status).exit_code == kind.exit_code
+def test_what_the_daemon_refuses_ends_as_what_the_command_refuses_itself(kind: type[ReportableError]) -> None:
+    assert ErrorResponse({"error": "x", "code": kind.code}, kind.status).exit_code == kind.exit_code

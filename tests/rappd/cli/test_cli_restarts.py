@@ -17,9 +17,9 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from terminal_under_test import Terminal
 
-from rappd.control_client import Daemon, Gone
+from rappd.control_client import ConnectionLostError, ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotRunning, NotYet
+from rappd.errors import NotReadyError, NotRunningError
 
 ROUNDS = 8
 SLOW = 'import time; time.sleep(60); return "at last"'
@@ -33,7 +33,7 @@ class Callers:
         self._home = home
         self._over = threading.Event()
         self.told: dict[str, Counter[str]] = {}
-        self._ways: dict[str, Callable[[Daemon], Any]] = {
+        self._ways: dict[str, Callable[[ControlClient], Any]] = {
             "question": lambda daemon: daemon.get("/operator/status"),
             "order": lambda daemon: daemon.post("/operator/key"),
             "stream": self._stream,
@@ -60,14 +60,14 @@ class Callers:
     def _ask(self, way: str) -> None:
         while not self._over.is_set():
             try:
-                self._ways[way](Daemon(self._home))
+                self._ways[way](ControlClient(self._home))
             except Exception as problem:
                 self.told[way][f"{type(problem).__name__}: {problem}"] += 1
                 time.sleep(0.005)  # nobody is there for a while
             else:
                 self.told[way]["answered"] += 1
 
-    def _stream(self, daemon: Daemon) -> None:
+    def _stream(self, daemon: ControlClient) -> None:
         *_, last = daemon.events("/chat/stream", {"user_input": "hi"})
         assert last["type"] == "done", last
 
@@ -92,7 +92,7 @@ def test_whoever_asks_is_answered_or_told_that_nobody_is_there(
                 daemon.stop()
             else:
                 daemon.kill()
-    nobody, ended = "NotRunning: rappd isn't running here.", f"Gone: {ENDED}"
+    nobody, ended = "NotRunningError: rappd isn't running here.", f"Gone: {ENDED}"
     stopped = {"Answered: Stopped.", "Answered: This machine is stopping."}
     assert set(callers.told["question"]) <= {"answered", nobody}, "a question is simply asked again"
     assert set(callers.told["order"]) <= {"answered", nobody, ended}
@@ -103,10 +103,10 @@ def test_an_answer_that_breaks_off_is_told(make_daemon: Callable[..., RunningDae
     daemon = make_daemon(LLM_FAKE="1")
     daemon.drop("aaa_agent.py", agent_source("Aaa", SLOW))
     daemon.start()
-    events = Daemon(Home(daemon.home)).events("/chat/stream", {"user_input": "hi"})
+    events = ControlClient(Home(daemon.home)).events("/chat/stream", {"user_input": "hi"})
     assert next(events)["type"] == "call"
     daemon.kill()
-    with pytest.raises(Gone, match=ENDED):
+    with pytest.raises(ConnectionLostError, match=ENDED):
         list(events)
 
 
@@ -160,15 +160,15 @@ def crowded(tmp_path: Path) -> Iterator[tuple[Home, socket.socket]]:
 
 def test_a_crowded_daemon_is_not_taken_for_none(crowded: tuple[Home, socket.socket]) -> None:
     home, _ = crowded
-    assert Daemon(home, timeout=0.1).running()
-    with pytest.raises(NotYet, match="did not answer"):
-        Daemon(home, timeout=0.1).get("/health")
+    assert ControlClient(home, timeout=0.1).running()
+    with pytest.raises(NotReadyError, match="did not answer"):
+        ControlClient(home, timeout=0.1).get("/health")
 
 
 def test_a_crowded_daemon_is_waited_for(crowded: tuple[Home, socket.socket]) -> None:
     home, listener = crowded
     found: list[Any] = []
-    asking = threading.Thread(target=lambda: found.append(Daemon(home, timeout=30).get("/health")))
+    asking = threading.Thread(target=lambda: found.append(ControlClient(home, timeout=30).get("/health")))
     asking.start()
     body = b'{"status": "ok"}'
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -189,5 +189,5 @@ def test_a_crowded_daemon_is_waited_for(crowded: tuple[Home, socket.socket]) -> 
 
 
 def test_without_a_daemon_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotRunning):
-        Daemon(Home(tmp_path)).get("/health")
+    with pytest.raises(NotRunningError):
+        ControlClient(Home(tmp_path)).get("/health")

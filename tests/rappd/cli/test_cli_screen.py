@@ -77,10 +77,10 @@ def test_a_narrowed_column_takes_the_room_that_dropped_columns_leave() -> None:
 
 def test_foreign_text_cannot_steer_the_terminal() -> None:
     hostile = "a\x1b[2Jb\x1b]0;title\x07c\rd\x9b31me\u202egnp.exe"
-    tamed = console.tame(hostile)
+    tamed = console.strip_control(hostile)
     assert "\x1b" not in tamed
     assert tamed.isprintable()
-    assert console.tame("two\nlines\tand tabs") == "two\nlines\tand tabs"
+    assert console.strip_control("two\nlines\tand tabs") == "two\nlines\tand tabs"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from daemon_under_test import RunningDaemon
 from terminal_under_test import BIN
 
 from agents.runtime import programs
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from rappd.cli import lifecycle
 from rappd.cli.app import rappd
 from rappd.daemon.home import Home
@@ -86,7 +86,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         done = CliRunner().invoke(rappd, ["service", *arguments])
-        said = f"{done.exception}" if isinstance(done.exception, Problem) else done.stderr
+        said = f"{done.exception}" if isinstance(done.exception, ReportableError) else done.stderr
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, said)
 
     return run

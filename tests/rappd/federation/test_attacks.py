@@ -146,7 +146,7 @@ def test_without_the_capability_nobody_learns_what_exists(house: House) -> None:
     assert status in (200, 201), found
     asked = [
         friend.help("Secret"),
-        friend.help("NoSuchAgent"),
+        friend.help("NoSuchAgentError"),
         friend.help("Twin", {"action": "purge"}),
         friend.help("LearnNew"),
         friend.help("AskPeer"),

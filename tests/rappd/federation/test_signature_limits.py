@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from envelopes.envelope import HELLO, HELP, Envelope, new_id
-from envelopes.errors import BadToken
-from rappd.daemon.rate_limit import RateLimit, TooMany
+from envelopes.errors import BadTokenError
+from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.dispatch.context import Caller
 from rappd.doors.federation.envelopes import _By
 from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
@@ -46,7 +46,7 @@ def _envelope(verb: str) -> Envelope:
 
 
 @pytest.mark.parametrize("verb", [HELP, HELLO])
-@pytest.mark.parametrize("wrong", [STRANGER, BadToken("signature")], ids=["nothing", "wrong"])
+@pytest.mark.parametrize("wrong", [STRANGER, BadTokenError("signature")], ids=["nothing", "wrong"])
 async def test_right_capability_is_taken_after_any_number_of_wrong_ones(verb: str, wrong: Any) -> None:
     checks = Checks()
     by = _by(checks)
@@ -55,9 +55,9 @@ async def test_right_capability_is_taken_after_any_number_of_wrong_ones(verb: st
         if wrong is STRANGER:
             await by.armed(_envelope(verb))
         else:
-            with pytest.raises(BadToken):
+            with pytest.raises(BadTokenError):
                 await by.armed(_envelope(verb))
-    with pytest.raises(TooMany):
+    with pytest.raises(RateLimitedError):
         await by.armed(_envelope(verb))
     checks.outcome = GRANTED
     for _ in range(20):
@@ -66,10 +66,10 @@ async def test_right_capability_is_taken_after_any_number_of_wrong_ones(verb: st
 
 async def test_wrong_capability_of_a_peer_does_not_limit_strangers() -> None:
     checks = Checks()
-    checks.outcome = BadToken("disagree")
+    checks.outcome = BadTokenError("disagree")
     by = _by(checks, GRANTED)
     for _ in range(20):
-        with pytest.raises(BadToken):
+        with pytest.raises(BadTokenError):
             await by.armed(_envelope(HELP))
     checks.outcome = STRANGER
     await _by(checks, app=by.request.app).armed(_envelope(HELP))

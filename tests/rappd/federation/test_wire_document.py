@@ -17,7 +17,7 @@ import rappd
 from envelopes import extensions
 from envelopes.codecs import wire
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
-from envelopes.problem import Problem
+from envelopes.problem import ReportableError
 from neighborhoods.delivery import outbox, peer_queue, protocols, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
@@ -91,7 +91,7 @@ def reasons() -> set[tuple[str, str]]:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if "__main__" not in module.name:
                 importlib.import_module(module.name)
-    found, ahead = set(), [Problem]
+    found, ahead = set(), [ReportableError]
     while ahead:
         one = ahead.pop()
         ahead += one.__subclasses__()
@@ -107,7 +107,7 @@ def test_the_routes_are_those_of_the_door() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    pace, text = peer_queue.Pace(), in_words()
+    pace, text = peer_queue.RetryPolicy(), in_words()
     for said in (
         f"`t` is at most {signatures.WINDOW} s away",
         f"at most {tokens.LONGEST} characters",

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from envelopes.codecs import wire
-from envelopes.errors import BadCapability
+from envelopes.errors import BadCapabilityError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
 from envelopes.identity.capabilities import capability, check, covers
 from envelopes.identity.keys import fingerprint_of
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from tests.rappd.federation.wire_page import (
     NOW,
     SECTION,
@@ -57,7 +57,7 @@ def test_the_keys_are_what_their_seeds_make() -> None:
 @pytest.mark.parametrize("name", ["desk", "pi"])
 def test_introductions_hold_and_have_one_form(name: str) -> None:
     said = introductions()[name]
-    assert Introduction.from_json(said).check().to_json() == said
+    assert NodeCard.from_json(said).check().to_json() == said
     assert said["fingerprint"] == shown("vector-keys")[name]["fingerprint"]
     public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(said["public_key"]))
     public.verify(
@@ -161,6 +161,6 @@ def test_the_grammar_admits_what_the_code_does() -> None:
         assert stated.fullmatch(text) and check(text) == text
     for text in ("", "help", "HELP.", ".a", "HELP.a.b.c", "HELP.*.b", "*.a", "HELP.ä", "HELP a", "HELP.a*"):
         assert not stated.fullmatch(text)
-        with pytest.raises(BadCapability):
+        with pytest.raises(BadCapabilityError):
             check(text)
     assert capability("HELP", "brainstem", "Clock") == "HELP.brainstem.Clock"

@@ -17,7 +17,7 @@ from spake2.ed25519_basic import L
 from spake2.parameters.ed25519 import ParamsEd25519
 
 from envelopes.identity import pairing_proof
-from envelopes.identity.node_card import Introduction
+from envelopes.identity.node_card import NodeCard
 from envelopes.identity.wordlist import WORDS
 from neighborhoods.pairing import messages
 from tests.rappd.federation.wire_page import SECTION, blocks, introductions, key_of, plain, rows, shown, whole
@@ -26,7 +26,7 @@ from tests.rappd.federation.wire_page import SECTION, blocks, introductions, key
 def test_every_step_and_answer_is_read() -> None:
     kinds: dict[str, type[Any]] = {
         "answer-offer": messages.OfferAnswer,
-        "answer-standing": messages.Standing,
+        "answer-standing": messages.StatusReply,
         "answer-code": messages.CodeAnswer,
         "answer-confirm": messages.ConfirmAnswer,
     }
@@ -53,7 +53,7 @@ def test_the_words_come_out_as_the_page_says() -> None:
     seen = hashlib.sha256(b"rappd/pairing-words\n" + plain(desk) + plain(pi) + asks + answers).digest()
     assert made["transcript"] == seen.hex()
     assert made["words"] == [text.split()[byte] for byte in seen[:4]]
-    one, other = (Introduction.from_json(said) for said in (desk, pi))
+    one, other = (NodeCard.from_json(said) for said in (desk, pi))
     assert pairing_proof.transcript(one, other, asks, answers) == seen
     assert list(pairing_proof.pairing_words(seen)) == made["words"]
     assert pairing_proof.keeps(made["commitment"], asks, desk["fingerprint"], pi["fingerprint"])
@@ -94,7 +94,7 @@ def test_the_code_comes_out_as_the_page_says() -> None:
         b"rappd/pairing-code\n" + plain(desk) + plain(pi) + found["asks"] + found["answers"]
     ).digest()
     assert seen.hex() == made["transcript"]
-    one, other = (Introduction.from_json(said) for said in (desk, pi))
+    one, other = (NodeCard.from_json(said) for said in (desk, pi))
     assert pairing_proof.code_transcript(one, other, found["asks"], found["answers"]) == seen
     for role, name in (("asks", "desk"), ("answers", "pi")):
         over = b"rappd/pairing-code\n" + role.encode() + b"\n" + seen

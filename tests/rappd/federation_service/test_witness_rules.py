@@ -11,7 +11,7 @@ import pytest
 
 from envelopes.identity.anchor import Anchor, sign_anchor
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.errors import PeerAway
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import MINE, Peer
 from rappd.daemon.anchoring import Anchoring
 from rappd.federation import witness as witnessing
@@ -178,7 +178,7 @@ async def test_older_or_odd_machine_is_named_as_no_witness(
 async def test_machine_that_is_away_is_named(witness: AnchorWitness) -> None:
     async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
-        raise PeerAway("Nobody answers.")
+        raise PeerOfflineError("Nobody answers.")
 
     (row,) = await witness.ask(say)
     assert row["trouble"].startswith("is away")

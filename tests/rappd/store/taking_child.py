@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from neighborhoods.peer import Peer
-from neighborhoods.storage import Outgoing
+from neighborhoods.storage import OutgoingEnvelope
 from rappd.store.changes import Taking
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.peer_rows import PeerRows
@@ -54,7 +54,7 @@ async def send(store: Store) -> None:
     outbox, peers = OutboxRows(store), PeerRows(store)
     while True:
         id = str(uuid.uuid4())
-        out = Outgoing(0, "peer", id, "HELP", "t", "asks", b"x" * 300, "queued", 0, 1, 1, 1 << 60)
+        out = OutgoingEnvelope(0, "peer", id, "HELP", "t", "asks", b"x" * 300, "queued", 0, 1, 1, 1 << 60)
         number = await outbox.put(out)
         say(f"out {number} {id}")
         await peers.save_peer(Peer(id, "x", "mine", b"", b"", "", (), 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from neighborhoods.storage import Outgoing
+from neighborhoods.storage import OutgoingEnvelope
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.changes import Taken, Taking
@@ -29,8 +29,8 @@ def _taking(id: str, size: int, thread: str = A) -> Taking:
     return Taking(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, [asked])
 
 
-def _out(id: str, size: int) -> Outgoing:
-    return Outgoing(0, "aa", id, "HELP", "t", "asks", b"x" * size, "queued", 0, 1, 1, 1 << 60)
+def _out(id: str, size: int) -> OutgoingEnvelope:
+    return OutgoingEnvelope(0, "aa", id, "HELP", "t", "asks", b"x" * size, "queued", 0, 1, 1, 1 << 60)
 
 
 def _reply(id: str, size: int, thread: str = A) -> Record:

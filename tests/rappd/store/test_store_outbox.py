@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from neighborhoods.storage import WAITING, OutboxRecords, OutboxState, Outgoing
+from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
 from rappd.store.outbox_rows import OutboxRows
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -24,10 +24,10 @@ IDS = ("0a000000-0000-4000-8000-000000000000", "0a000000-1111-4000-8000-00000000
 moments = st.integers(0, 20)
 
 
-def _item(peer: str, id: str, **other: Any) -> Outgoing:
+def _item(peer: str, id: str, **other: Any) -> OutgoingEnvelope:
     values = {"number": 0, "verb": "HELP", "thread": "t", "what": "asks", "body": b"{}", "state": "queued"}
     moments = {"tries": 0, "created_at": 1, "next_at": 0, "expires_at": 1_000}
-    return Outgoing(peer=peer, id=id, **{**values, **moments, **other})
+    return OutgoingEnvelope(peer=peer, id=id, **{**values, **moments, **other})
 
 
 class Outboxes(RuleBasedStateMachine):
@@ -37,22 +37,22 @@ class Outboxes(RuleBasedStateMachine):
     def open(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.runner = asyncio.Runner()
-        self.model: list[Outgoing] = []
+        self.model: list[OutgoingEnvelope] = []
         self._open()
 
     def _open(self) -> None:
         self.store = self.runner.run(Store.open(Path(self.folder.name) / "rappd.db"))
-        self.outbox: OutboxRecords = OutboxRows(self.store)
+        self.outbox: OutboxStorage = OutboxRows(self.store)
 
     def teardown(self) -> None:
         self.runner.run(self.store.close())
         self.runner.close()
         self.folder.cleanup()
 
-    def waiting(self) -> list[Outgoing]:
+    def waiting(self) -> list[OutgoingEnvelope]:
         return [row for row in self.model if row.state in WAITING]
 
-    def change(self, row: Outgoing, **values: Any) -> None:
+    def change(self, row: OutgoingEnvelope, **values: Any) -> None:
         self.model[self.model.index(row)] = msgspec.structs.replace(row, **values)
 
     @rule()

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from neighborhoods.peer import Peer
-from neighborhoods.storage import IssuedToken, PeerRecords, TokenRecords
+from neighborhoods.storage import IssuedToken, PeerStorage, TokenStorage
 from rappd.errors import StoreError
 from rappd.store.peer_rows import PeerRows
 from rappd.store.store import Store
@@ -35,12 +35,12 @@ def _peer(fingerprint: str = FP, **other: Any) -> Peer:
 
 
 @pytest.fixture
-def peers(store: Store) -> PeerRecords:
+def peers(store: Store) -> PeerStorage:
     return PeerRows(store)
 
 
 @pytest.fixture
-def tokens(store: Store) -> TokenRecords:
+def tokens(store: Store) -> TokenStorage:
     return TokenRows(store)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rappd.errors import Ambiguous, NotFound, StoreError
+from rappd.errors import AmbiguousError, NotFoundError, StoreError
 from rappd.store import heads, reading
 from rappd.store.reading import Reader
 from rappd.store.store import Store
@@ -77,7 +77,7 @@ async def test_a_thread_is_found_by_its_first_characters(filled: Store, prefix: 
 
 
 async def test_an_ambiguous_start_names_the_candidates(filled: Store) -> None:
-    with pytest.raises(Ambiguous) as caught:
+    with pytest.raises(AmbiguousError) as caught:
         await filled.thread_events("7c")
     assert A in str(caught.value)
     assert B in str(caught.value)
@@ -89,7 +89,7 @@ async def test_an_ambiguous_start_names_the_candidates(filled: Store) -> None:
     "prefix", ["abc", "", "%", "7c1e%", "\U0010ffff", "7c1e0000-0000-4000-8000-00000000000a1"]
 )
 async def test_what_no_thread_begins_with_is_not_found(filled: Store, prefix: str) -> None:
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(NotFoundError) as caught:
         await filled.find_thread(prefix)
     assert caught.value.exit_code == 4
 
@@ -158,7 +158,7 @@ def test_reading_where_nothing_was_ever_recorded(path: Path) -> None:
     with Reader(path) as reader:
         assert reader.counts() == (0, 0)
         assert reader.threads() == []
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             reader.find_thread("7c1e")
     assert not path.exists()
 
