@@ -84,8 +84,8 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         listener = listen("127.0.0.1", own)
         assert listener is not None
         await house.start()
-        await house.machines.start(own)
-        runner = await serve(house.machines, listener)
+        await house.federation.start(own)
+        runner = await serve(house.federation, listener)
         try:
             await _pair(house, worker, door, own)
             settle()

@@ -62,12 +62,12 @@ def to_plain(value: Any, depth: int = 0) -> Any:
 def check(values: Iterable[Any]) -> None:
     """Raises ``BadValueError`` unless all of them are values of the language, without a circle in them."""
     finished: set[int] = set()
-    under_way: set[int] = set()
+    active_requests: set[int] = set()
     waiting = [(value, False) for value in values]
     while waiting:
         value, is_leaving = waiting.pop()
         if is_leaving:
-            under_way.discard(id(value))
+            active_requests.discard(id(value))
             finished.add(id(value))
             continue
         kind = type(value)
@@ -79,9 +79,9 @@ def check(values: Iterable[Any]) -> None:
         elif kind is list or kind is Pair or kind is dict:
             if id(value) in finished:
                 continue
-            if id(value) in under_way:
+            if id(value) in active_requests:
                 raise BadValueError("A value holds itself.")
-            under_way.add(id(value))
+            active_requests.add(id(value))
             waiting.append((value, True))
             if kind is dict:
                 if not all(type(key) is str for key in value):

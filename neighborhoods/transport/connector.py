@@ -118,10 +118,12 @@ class Connector:
             for number, address in enumerate(addresses)
         }
         changed: KeyChangedError | None = None
-        under_way = set(knocks)
+        active_requests = set(knocks)
         try:
-            while under_way:
-                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            while active_requests:
+                done, active_requests = await asyncio.wait(
+                    active_requests, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in [one for one in knocks if one in done]:
                     error = task.exception()
                     if error is None:

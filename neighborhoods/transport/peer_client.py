@@ -352,9 +352,9 @@ class PeerClient:
 
 async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
     """The first reply. When there is none, the error that tells more than that the peer is away."""
-    under_way = set(tries)
-    while under_way:
-        done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+    active_requests = set(tries)
+    while active_requests:
+        done, active_requests = await asyncio.wait(active_requests, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             if task.exception() is None:
                 return task.result()

@@ -32,7 +32,7 @@ class ActivityFeed:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
-        self.machines: Callable[[], object] = lambda: None
+        self.peers: Callable[[], object] = lambda: None
         """Gives a value that is another one whenever other machines look different on screens."""
         self._seen: object = None
         self._looked = 0.0
@@ -82,7 +82,7 @@ class ActivityFeed:
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS * 0.9:
             return
-        self._looked, before, self._seen = now, self._seen, self.machines()
+        self._looked, before, self._seen = now, self._seen, self.peers()
         if before is not None and before != self._seen:
             self._tell({"type": "machines"})
 
@@ -102,6 +102,6 @@ def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
         return {**news, "ok": False, "message": failure_text(change)}
     if change.kind == "gone":
         return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
-    agent = next((found for name in change.agents if (found := tenant.roster.named(name))), None)
+    agent = next((found for name in change.agents if (found := tenant.registry.named(name))), None)
     example = example_for(agent) if agent else ""
     return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}

@@ -68,16 +68,16 @@ class Daemon:
         self.started_at = time.time()
         self.port = settings.number("port")
         self.name = machine_name(settings.text("name"))
-        self.gate = Dispatcher(store)
-        self.live = TurnStreams()
-        self.unheard = PendingNotices()
+        self.dispatcher = Dispatcher(store)
+        self.turn_streams = TurnStreams()
+        self.notices = PendingNotices()
         self.activity = ActivityFeed()
-        self.gate.watch(self.activity.saw)
+        self.dispatcher.watch(self.activity.saw)
         self.operators = OperatorSessions(home.secret("operator.key"))
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)
-        self.thinking = ProviderSelector(
+        self.providers = ProviderSelector(
             thinking_settings(settings, home),
             OfflineBrain(),
             remember=self._remember_model,
@@ -90,32 +90,36 @@ class Daemon:
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
         workspace.create()
-        self.held = QuarantineList(home.held, home.root)
-        self.reaching: PeerToolGateway | None = None  # until there is a host to reach out from
+        self.quarantine = QuarantineList(home.held, home.root)
+        self.peer_tools: PeerToolGateway | None = None  # until there is a host to reach out from
         self.host = self._tenant("brainstem", self.name, workspace, watched=True)
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
         self.twins = TwinOperations(
-            self.tenants.places, self.tenants, held=self.held, owner=self.name, last_talks=self._last_talks
+            self.tenants.layout,
+            self.tenants,
+            held=self.quarantine,
+            owner=self.name,
+            last_talks=self._last_talks,
         )
         self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
-        self._requests = TwinHostApi(self.tenants.places, self.twins, self.checkpoints, self.tenants)
+        self._requests = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.anchoring = Anchoring(home.database, identity, store)
-        self.machines = FederationService(
-            home, settings, identity, self.name, store, self.gate, self.tenants, self.anchoring
+        self.federation = FederationService(
+            home, settings, identity, self.name, store, self.dispatcher, self.tenants, self.anchoring
         )
-        self.activity.machines = self.machines.looks
-        self.peers = PeerOperations(self.machines)
-        self.calls = CallOperations(self.machines)
-        self.passing = self.machines.eggs = EggTransferOperations(self.machines, self.eggs)
+        self.activity.peers = self.federation.looks
+        self.peers = PeerOperations(self.federation)
+        self.calls = CallOperations(self.federation)
+        self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
         self.legacy = LegacyOperations(lambda: self.settings, self.set)
-        self.reaching = self.host.others = PeerToolGateway(self.machines, self.calls)
+        self.peer_tools = self.host.peers = PeerToolGateway(self.federation, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
-        self.gate.watch(self._heard)
+        self.dispatcher.watch(self._heard)
 
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> Daemon:
@@ -151,11 +155,11 @@ class Daemon:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
         self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
-        await self.machines.book.load()
+        await self.federation.peer_store.load()
         await self.supervisor.start()
-        self.thinking.start()
+        self.providers.start()
         self.tell(await self.host.start(), quiet=True)
-        await self.thinking.first_look(_FIRST_LOOK_SECONDS)
+        await self.providers.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._wake_twins())
         from rappd.tenants.file_watcher import watch
 
@@ -192,7 +196,7 @@ class Daemon:
         """Says what became of agent files: in the log, and to whoever watches."""
         self.activity.agents_changed(self.host, changes, quiet=quiet)
         if changes and not quiet:
-            self.machines.agents_changed()
+            self.federation.agents_changed()
 
     async def set(self, name: str, text: str) -> None:
         """Writes a setting down and, where it can, lets it take effect at once."""
@@ -206,7 +210,7 @@ class Daemon:
         self.origins = frozenset(self.settings.items("door.origins"))
         after = thinking_settings(self.settings, self.home)
         if after != before:
-            await self.thinking.configure(after)
+            await self.providers.configure(after)
         for tenant in self.tenants.all():
             tenant.apply(self.settings)
 
@@ -215,23 +219,23 @@ class Daemon:
 
         ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``ConflictError``.
         """
-        label = await offered_server(self.thinking, server)
+        label = await offered_server(self.providers, server)
         await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
         await self.reload_settings()
-        await self.thinking.look()
+        await self.providers.look()
         return label
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
-        await self.live.close()
+        await self.turn_streams.close()
         await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
-        await self.machines.close()
+        await self.federation.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.supervisor.close()
-        await self.thinking.close()
+        await self.providers.close()
         await self.anchoring.close()
         await self.store.close()
 
@@ -244,17 +248,17 @@ class Daemon:
             node=self.identity.fingerprint,
             settings=self.settings,
             supervisor=self.supervisor,
-            thinking=self.thinking,
-            gate=self.gate,
+            thinking=self.providers,
+            gate=self.dispatcher,
             private_root=self.home.root,
             approvals=self.home.approvals,
-            held=self.held,
+            held=self.quarantine,
             title=title,
             address=address,
             watched=watched,
             house_performs=self.perform,
-            others=self.reaching,
-            unheard=self.unheard,
+            others=self.peer_tools,
+            unheard=self.notices,
         )
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
@@ -264,7 +268,7 @@ class Daemon:
         """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
         tenant = await self.tenants.twin(selector)
         asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
-        reply = await self.gate.turn(asked, Caller("brainstem"), session="asked by the brainstem")
+        reply = await self.dispatcher.turn(asked, Caller("brainstem"), session="asked by the brainstem")
         if reply.verb == ERROR:
             raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
         return {"twin": tenant.title, "response": reply.data.get("response", "")}
@@ -295,7 +299,7 @@ class Daemon:
         self.tell(await self.host.refresh())
 
     def _failed_later(self, what: str, do: str) -> None:
-        self.unheard.add(what, do)
+        self.notices.add(what, do)
         self.activity.failed(what, do)
 
     def _last_talks(self) -> dict[str, float]:
@@ -322,7 +326,7 @@ class Daemon:
 
 def describe(house: Daemon) -> dict[str, Any]:
     """What the start screen and ``rappd status`` tell, as one object."""
-    thinking = house.thinking.describe()
+    thinking = house.providers.describe()
     return {
         "name": house.name,
         "node": house.node,
@@ -330,10 +334,10 @@ def describe(house: Daemon) -> dict[str, Any]:
         "url": f"http://127.0.0.1:{house.port}/#k={house.operators.mint_key()}",
         "provider": thinking.name,
         "model": thinking.model,
-        "has_model": house.thinking.has_model,
-        "local_models": describe_local(house.thinking),
-        "agents": len(house.host.roster.serving()),
-        "unavailable": len(house.host.roster.unavailable()),
+        "has_model": house.providers.has_model,
+        "local_models": describe_local(house.providers),
+        "agents": len(house.host.registry.serving()),
+        "unavailable": len(house.host.registry.unavailable()),
         "agents_path": str(house.host.workspace.agents),
         "home": str(house.home.root),
         "machines": _machines(house),
@@ -344,9 +348,9 @@ def describe(house: Daemon) -> dict[str, Any]:
 
 def _machines(house: Daemon) -> dict[str, Any]:
     """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
-    machines = house.machines
+    machines = house.federation
     announced = house.settings.on("peers.nearby")
-    return {"port": machines.port, "announced": announced, "peers": len(machines.book)}
+    return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}
 
 
 def thinking_settings(settings: Settings, home: Home) -> ProviderSettings:

@@ -28,22 +28,22 @@ class _Collector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         house = self._house
-        yield _counter("rappd_turns", "Turns answered.", house.gate.passed)
-        yield _counter("rappd_turns_refused", "Turns answered with an error.", house.gate.refused)
-        yield _counter("rappd_agent_calls", "Agent calls.", house.gate.calls)
-        yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", house.gate.calls_failed)
-        yield _counter("rappd_model_rounds", "Rounds asked of the model.", house.thinking.meter.rounds)
+        yield _counter("rappd_turns", "Turns answered.", house.dispatcher.passed)
+        yield _counter("rappd_turns_refused", "Turns answered with an error.", house.dispatcher.refused)
+        yield _counter("rappd_agent_calls", "Agent calls.", house.dispatcher.calls)
+        yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", house.dispatcher.calls_failed)
+        yield _counter("rappd_model_rounds", "Rounds asked of the model.", house.providers.meter.rounds)
         yield _counter(
             "rappd_model_tokens",
             "Tokens the model counted.",
-            house.thinking.meter.input_tokens + house.thinking.meter.output_tokens,
+            house.providers.meter.input_tokens + house.providers.meter.output_tokens,
         )
-        yield _gauge("rappd_turns_running", "Turns under way.", house.live.running())
-        yield _gauge("rappd_agents", "Agents that answer now.", len(house.host.roster.serving()))
+        yield _gauge("rappd_turns_running", "Turns under way.", house.turn_streams.running())
+        yield _gauge("rappd_agents", "Agents that answer now.", len(house.host.registry.serving()))
         yield _gauge(
             "rappd_agents_unavailable",
             "Files with faults that serve nothing.",
-            len(house.host.roster.unavailable()),
+            len(house.host.registry.unavailable()),
         )
         workers = house.supervisor.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])

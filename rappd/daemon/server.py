@@ -64,7 +64,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         house = await Daemon.open(home, settings)
         house.listen_on(port)
         runner = await _open_doors(house, sockets)
-        house.tenants.doors = twin_doors = TwinDoors(house)
+        house.tenants.listeners = twin_doors = TwinDoors(house)
         peers_door = PeersDoor(house)
         house.legacy.door = legacy_door = LegacyDoor(house)
         held.announce(port)

@@ -160,10 +160,12 @@ async def _chat(request: web.Request) -> web.Response:
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{house.host.name}"):
         raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
-    reply = await house.gate.turn(request_envelope(asked, recipient=house.host.id), who, session=session)
+    reply = await house.dispatcher.turn(
+        request_envelope(asked, recipient=house.host.id), who, session=session
+    )
     if reply.verb == ERROR:
         return refusal(reply)
-    modes = house.host.modes
+    modes = house.host.settings
     body = reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
     return web.Response(body=orjson.dumps(body | {"user_guid": claimed}), content_type=JSON)
 

@@ -28,7 +28,7 @@ class PeersDoor:
         listener = None
         if settings.on("peers.door"):
             listener = listen(settings.text("peers.address"), settings.number("peers.port"))
-        self._house.machines.port = listener.getsockname()[1] if listener else 0
+        self._house.federation.port = listener.getsockname()[1] if listener else 0
         self._house.spawn(self._serve(listener))
 
     async def close(self) -> None:
@@ -37,7 +37,7 @@ class PeersDoor:
             await self._runner.cleanup()
 
     async def _serve(self, listener: socket.socket | None) -> None:
-        machines = self._house.machines
+        machines = self._house.federation
         await machines.start(machines.port)
         if listener is not None:
             from rappd.doors.federation.app import serve

@@ -39,11 +39,11 @@ def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamRe
     async def named(request: web.Request) -> web.StreamResponse:
         tenant = await request.app[HOUSE].tenants.twin(request.match_info["twin"])
         request[_NAMED] = tenant
-        tenant.under_way += 1  # from here on, so that it is not closed to make room for others
+        tenant.active_requests += 1  # from here on, so that it is not closed to make room for others
         try:
             return await handler(request)
         finally:
-            tenant.under_way -= 1
+            tenant.active_requests -= 1
 
     named.__doc__ = f"For a twin: {handler.__doc__}"
     named.operator_only = getattr(handler, "operator_only", False)  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ class Addressing:
             data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):
-            if self._tenants.host.roster.find(name, structural=False) is not None and "agent" not in data:
+            if self._tenants.host.registry.find(name, structural=False) is not None and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
                 key = await self._key_of(name, caller)
@@ -60,7 +60,7 @@ class Addressing:
             if tenant.id == f"{name}_{self._node}":
                 return tenant.name
         try:
-            return (await asyncio.to_thread(find_active, self._tenants.places, name)).key
+            return (await asyncio.to_thread(find_active, self._tenants.layout, name)).key
         except (NoSuchTwinError, TwinConflictError) as problem:
             if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
                 raise NotFoundError(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem

@@ -45,10 +45,10 @@ class CapabilityCatalog:
     def _offered(self, caller: Caller) -> list[dict[str, Any]]:
         """The rows of the brainstem's agents; many peers have the same permissions, and all ask again and again."""
         host = self._tenants.host
-        key = (caller.caps, host.turns.reaches_for(caller))
+        key = (caller.caps, host.requests.reaches_for(caller))
         version, rows = self._rows.get(key, (-1, []))
-        if version != host.roster.version:
-            version, rows = host.roster.version, [_row(agent) for agent in self._usable(host, caller)]
+        if version != host.registry.version:
+            version, rows = host.registry.version, [_row(agent) for agent in self._usable(host, caller)]
             if len(self._rows) >= MOST_KEPT:
                 self._rows.clear()
             self._rows[key] = (version, rows)
@@ -73,8 +73,8 @@ class CapabilityCatalog:
         if caller.caps:
             yield from (
                 agent
-                for agent in tenant.roster.serving(structural=False)
-                if tenant.turns.serves(agent, caller)
+                for agent in tenant.registry.serving(structural=False)
+                if tenant.requests.serves(agent, caller)
             )
 
     def _twins(self, caller: Caller) -> Iterator[Tenant]:

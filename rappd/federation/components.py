@@ -69,7 +69,7 @@ class FederationComponents(ABC):
     store: Store
     gate: Dispatcher
     tenants: Tenants
-    book: PeerStore
+    peer_store: PeerStore
     inbox_rows: InboxRows
     outbox_rows: OutboxRows
     token_rows: TokenRows

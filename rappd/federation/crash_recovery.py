@@ -23,7 +23,7 @@ async def requeue_interrupted_calls(m: FederationComponents) -> None:
     seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
     for body in await CallRows(m.store).unanswered(m.id, since):
         asked = emergence.decode(body, max_bytes=len(body))
-        peer = m.book.by_prefix(asked.recipient.rpartition("_")[2])
+        peer = m.peer_store.by_prefix(asked.recipient.rpartition("_")[2])
         if peer is None:
             told = asked.refusal(500, "This machine was stopped before the answer came.", "interrupted")
             await m.gate.note(told, asked.thread, late=True)

@@ -275,10 +275,10 @@ class InboundHandler:
     def _start(
         self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False
     ) -> ActiveRequest:
-        tenant.under_way += 1
+        tenant.active_requests += 1
 
         def ended() -> None:
-            tenant.under_way -= 1
+            tenant.active_requests -= 1
 
         return self._work.start(
             inner,

@@ -50,7 +50,7 @@ class PeerToolGateway:
         """
         if caller.caps is None:
             return True
-        peer = self._machines.book.get(caller.peer) if caller.peer else None
+        peer = self._machines.peer_store.get(caller.peer) if caller.peer else None
         return peer is not None and peer.whose == "mine"
 
     async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
@@ -60,11 +60,11 @@ class PeerToolGateway:
                 "Other machines are asked for this machine's owner only.", do="Ask them yourself."
             )
         if operation == "peers.list":
-            return {"peers": [self._row(peer) for peer in self._machines.book.all()]}
+            return {"peers": [self._row(peer) for peer in self._machines.peer_store.all()]}
         if operation != "peers.ask":
             raise NotFoundError(f'There is no operation "{operation[:40]}".')
         text = {key: value for key, value in arguments.items() if isinstance(value, str)}
-        peer = self._machines.book.find(text.get("peer", ""))
+        peer = self._machines.peer_store.find(text.get("peer", ""))
         given = arguments.get("arguments")
         said = self._machines.announced.get(peer.fingerprint, {}).get("agents")
         data = call_data(
@@ -87,25 +87,25 @@ class PeerToolGateway:
 
     def guests(self, passage: RequestContext) -> PeerAgents | None:
         """The agents of peers that the owner offers to the brainstem here; None when there are none."""
-        if not len(self._machines.book):
+        if not len(self._machines.peer_store):
             return None  # most turns of most machines: nothing is built for them
         return PeerAgents(self, passage)
 
     def offered(self) -> list[tuple[Peer, RemoteAgent]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
         m = self._machines
-        if self._offered_of != m.book.version:
-            self._offered_of = m.book.version
-            self._offered = [peer for peer in m.book.all() if peer.offered]
+        if self._offered_of != m.peer_store.version:
+            self._offered_of = m.peer_store.version
+            self._offered = [peer for peer in m.peer_store.all() if peer.offered]
         peers = [peer for peer in self._offered if m.presence.presence(peer.fingerprint).state == "here"]
         share = max(1, MOST_TOOLS // max(1, len(peers)))
         return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
 
     def ask_peer_tool(self) -> Tool:
         """AskPeer as a tool that knows the peers' names, so that a model, or none, can tell who is meant."""
-        if self._tool_of != self._machines.book.version:
-            names = [peer.name for peer in self._machines.book.all()][:MOST_NAMED]
-            self._tool_of = self._machines.book.version
+        if self._tool_of != self._machines.peer_store.version:
+            names = [peer.name for peer in self._machines.peer_store.all()][:MOST_NAMED]
+            self._tool_of = self._machines.peer_store.version
             self._tool = _sharpened(names)
         return self._tool
 
@@ -116,7 +116,7 @@ class PeerToolGateway:
         started = time.monotonic()
         slush = None
         try:
-            now = self._machines.book.get(peer.fingerprint)
+            now = self._machines.peer_store.get(peer.fingerprint)
             if now is None or not now.offered:  # since the turn began
                 raise NotPairedError(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}

@@ -78,9 +78,9 @@ class FederationService(FederationComponents):
         self.token_rows = TokenRows(store)
         self.outbox_rows = OutboxRows(store)
         self.inbox_rows = InboxRows(store)
-        self.book = PeerStore(PeerRows(store))
-        self.witness = AnchorWitness(anchoring, self.book)
-        self.waiting = PendingReplies()
+        self.peer_store = PeerStore(PeerRows(store))
+        self.witness = AnchorWitness(anchoring, self.peer_store)
+        self.pending_replies = PendingReplies()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
         self.troubles: dict[str, str] = {}
@@ -95,9 +95,9 @@ class FederationService(FederationComponents):
         self.port = port
         await build_components(self)
         self._started = True
-        self.book.listen(self._peer_changed)
+        self.peer_store.listen(self._peer_changed)
         self._know_peers()
-        for peer in self.book.all():
+        for peer in self.peer_store.all():
             self.presence.watch(peer.fingerprint, peer.seen_at)
         try:
             await self.witness.open()
@@ -147,7 +147,7 @@ class FederationService(FederationComponents):
         """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""
 
         async def answer(envelope: Envelope) -> Envelope | None:
-            now = self.book.get(peer.fingerprint)
+            now = self.peer_store.get(peer.fingerprint)
             if now is None or now.certificate != peer.certificate:
                 ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
                 return self.receiver.refuse(envelope, ended)
@@ -163,8 +163,8 @@ class FederationService(FederationComponents):
         if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
             self.presence.hurry(fingerprint)  # it may trust this machine by now; what it can do is not known
         self.outbox.heard_from(fingerprint)
-        if address and not self.book.was_seen(fingerprint, address):
-            self.spawn(self.book.seen(fingerprint, address))
+        if address and not self.peer_store.was_seen(fingerprint, address):
+            self.spawn(self.peer_store.seen(fingerprint, address))
 
     async def candidates(self, peer: Peer) -> list[AddressCandidate]:
         """Where a peer may be."""
@@ -180,7 +180,7 @@ class FederationService(FederationComponents):
 
     async def probe(self, fingerprint: str) -> float:
         """Says HELLO to a peer; milliseconds. Raises ``ReportableError`` when it is away, or refuses."""
-        peer = self.book.get(fingerprint)
+        peer = self.peer_store.get(fingerprint)
         if peer is None:
             raise PeerOfflineError("It is no peer any more.")
         started = time.perf_counter()
@@ -221,18 +221,18 @@ class FederationService(FederationComponents):
 
     def told(self, fingerprint: str, data: dict[str, Any]) -> None:
         """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
-        peer, name = self.book.get(fingerprint), data.get("name")
+        peer, name = self.peer_store.get(fingerprint), data.get("name")
         if peer is None:
             return
         self.announced[fingerprint] = data
         called = tame(name) if isinstance(name, str) else ""
         if called not in ("", tame(peer.called)):
-            self.spawn(self.book.calls_itself(fingerprint, called))
+            self.spawn(self.peer_store.calls_itself(fingerprint, called))
 
     def agents_changed(self) -> None:
         """What this machine can do is another by now: peers on a line are told at once, others when they ask."""
         if self.ready.is_set():
-            for peer in self.book.all():
+            for peer in self.peer_store.all():
                 if self.carrier.has_line(peer.fingerprint):
                     self.presence.hurry(peer.fingerprint)
 
@@ -243,12 +243,12 @@ class FederationService(FederationComponents):
 
     async def push(self, fingerprint: str, reply: Envelope) -> None:
         """An answer that its asker did not wait for goes by the outbox."""
-        if self.book.get(fingerprint) is not None:
+        if self.peer_store.get(fingerprint) is not None:
             await self.outbox.put(fingerprint, reply, "an answer")
 
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
         """A DONE or ERROR came to this machine's own door."""
-        waited = self.waiting.answered(fingerprint, reply)
+        waited = self.pending_replies.answered(fingerprint, reply)
         kept = await self.outbox.answered(fingerprint, reply)
         return waited or kept
 
@@ -269,10 +269,10 @@ class FederationService(FederationComponents):
         if not self.ready.is_set():
             return ()
         asking = tuple((one.id, one.state) for one in self.pairings.asking())
-        here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.book.all())
+        here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
         said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
         found = hash(tuple((one.fingerprint, one.name) for one in self.sightings.machines()))
-        return self.book.version, asking, here, said, found
+        return self.peer_store.version, asking, here, said, found
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else; a failure is logged."""
@@ -294,7 +294,7 @@ class FederationService(FederationComponents):
 
         offers = [
             (peer, offer)
-            for peer in self.book.all()
+            for peer in self.peer_store.all()
             if self.presence.presence(peer.fingerprint).state == "here"
             and (offer := self.witness.offer(peer, now=True))
         ]
@@ -320,13 +320,13 @@ class FederationService(FederationComponents):
             self.spawn(self.carrier.part_from(peer.fingerprint))
 
     def _know_peers(self) -> None:
-        peers = self.book.all()
+        peers = self.peer_store.all()
         self.ladder.remember({one.fingerprint: one.address for one in peers})
         self.sightings.pin(one.fingerprint for one in peers)
 
     async def _unpin(self, certificate: bytes) -> None:
         await asyncio.to_thread(self.trust.unpin, certificate)
-        if self.book.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
+        if self.peer_store.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
             await asyncio.to_thread(self.trust.pin, certificate)
 
     async def _clear_up_eggs(self) -> None:
@@ -343,7 +343,7 @@ class FederationService(FederationComponents):
 
     async def _catch_up(self) -> None:
         await self.tenants.host.ready.wait()
-        by_prefix = {peer.prefix: self.caller(peer) for peer in self.book.all()}
+        by_prefix = {peer.prefix: self.caller(peer) for peer in self.peer_store.all()}
         rows: list[tuple[str, bytes]] = [
             (row.state, row.body) for row in await self.inbox_rows.unfinished() if row.body
         ]

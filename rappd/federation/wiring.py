@@ -32,9 +32,9 @@ async def build_components(m: FederationComponents) -> None:
     from rappd.federation.request_auth import RequestAuthenticator
 
     m.material = await asyncio.to_thread(material, m.home, m.identity)
-    pins = [peer.certificate for peer in m.book.all()]
+    pins = [peer.certificate for peer in m.peer_store.all()]
     m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
-    m.credentials = await RequestAuthenticator.open(m.identity, m.book, m.token_rows, m.inbox_rows)
+    m.credentials = await RequestAuthenticator.open(m.identity, m.peer_store, m.token_rows, m.inbox_rows)
     introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
     m.catalogue = CapabilityCatalog(m.tenants, m.name, introduction)
     m.receiver = InboundHandler(
@@ -63,7 +63,7 @@ async def build_components(m: FederationComponents) -> None:
         m.outbox_rows,
         m.carrier,
         clock=lambda: time.time_ns() // 1000,
-        book=m.book.get,
+        book=m.peer_store.get,
         on_answer=m.on_answer,
         on_over=m.over,
         eggs=EggSender(m.carrier, m.outgoing_eggs.path),
@@ -72,7 +72,7 @@ async def build_components(m: FederationComponents) -> None:
     m.pairings = PairingService(
         m.identity,
         lambda: introduction,
-        *pairing_parts(m.book, m.ladder),
+        *pairing_parts(m.peer_store, m.ladder),
         known=lambda name: None,
         within=min(max(1, m.settings.number("peers.pairing_seconds")), _MOST_PAIRING_SECONDS),
     )

@@ -89,7 +89,7 @@ class BroadcastOperations:
                 m.told(peer.fingerprint, reply.data)
             return reply
 
-        heard = await hello_all(m.book.all(), say, within=PROBE_SECONDS + 1)
+        heard = await hello_all(m.peer_store.all(), say, within=PROBE_SECONDS + 1)
         return {"hello": [_hello_row(one) for one in heard]}
 
     async def _ready(self) -> FederationService:
@@ -99,7 +99,7 @@ class BroadcastOperations:
 
     def _peers(self, selectors: Sequence[str]) -> list[Peer]:
         """Whom that means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""
-        book = self._machines.book
+        book = self._machines.peer_store
         if list(selectors) == [EVERYBODY] and book.named(EVERYBODY) is None:
             found = book.all()
             if not found:

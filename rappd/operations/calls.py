@@ -80,7 +80,7 @@ class CallOperations:
                     do=f'rappd call {entry.name or entry.host} "…"',
                 )
             return await self._call_legacy(entry, text, min(max(0.1, wait), LONGEST_WAIT))
-        peer = m.book.find(selector)
+        peer = m.peer_store.find(selector)
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
@@ -132,7 +132,7 @@ class CallOperations:
             outward = replace(outward, data={**outward.data, "stream": True})
         sent = encode(outward)
         until = time.monotonic() + wait
-        with m.waiting.expected(peer.fingerprint, asked.id) as expected:
+        with m.pending_replies.expected(peer.fingerprint, asked.id) as expected:
             try:
                 reply = await retried(
                     lambda left: m.carrier.send(
@@ -164,7 +164,7 @@ class CallOperations:
     async def cancel(self, selector: str, id: str) -> dict[str, Any]:
         """Stops what a peer does for a call; that call is then answered so."""
         m = self._machines
-        peer = m.book.find(selector)
+        peer = m.peer_store.find(selector)
         if not is_uuid4(id):
             raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
         await m.carrier.tell(peer, encode(Envelope(id, m.id, own_id(peer.fingerprint), "CANCEL", {})))
@@ -175,20 +175,20 @@ class CallOperations:
         m = self._machines
         await m.available()
         rows = await m.outbox.listing(waiting=waiting)
-        return {"outbox": [outbox_row(m.book, row) for row in rows if row.verb in (HELP, EGG)]}
+        return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)]}
 
     async def retry(self, id: str) -> dict[str, Any]:
         """Tries one now."""
-        return {"retried": outbox_row(self._machines.book, await self._machines.outbox.retry(id))}
+        return {"retried": outbox_row(self._machines.peer_store, await self._machines.outbox.retry(id))}
 
     async def drop(self, id: str) -> dict[str, Any]:
         """Nobody wants one any more."""
-        return {"dropped": outbox_row(self._machines.book, await self._machines.outbox.drop(id))}
+        return {"dropped": outbox_row(self._machines.peer_store, await self._machines.outbox.drop(id))}
 
     async def _legacy(self, selector: str) -> Entry | None:
         """The published brainstem of that name, address or URL, if one was added."""
         wanted = selector.strip().lower().rstrip("/")
-        if self._machines.book.named(wanted) is not None:
+        if self._machines.peer_store.named(wanted) is not None:
             return None  # what is meant for a trusted machine never goes over plain http
         for entry in await self._machines.ladder.legacy():
             if wanted in (

@@ -37,7 +37,7 @@ class DaemonEggOperations:
 
     def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
-        self.waiting = PendingEggs(tenants.places.eggs / ".waiting")
+        self.waiting = PendingEggs(tenants.layout.eggs / ".waiting")
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host
@@ -219,7 +219,7 @@ class DaemonEggOperations:
     async def _wake_again(self, key: str) -> None:
         """Wakes a twin on the port that was held for it, if it still lives here."""
         try:
-            if (self._tenants.places.active(key) / "rappid.json").exists():
+            if (self._tenants.layout.active(key) / "rappid.json").exists():
                 await self._tenants.boot(key)
         except ReportableError as problem:  # hatched is hatched; that it sleeps is seen in the list
             log.warning("%s sleeps on: %s", key, problem)

@@ -40,7 +40,7 @@ class EggTransferOperations(ReceivedEggs):
         For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
         """
         await self._machines.available()
-        peer = self._machines.book.find(selector)
+        peer = self._machines.peer_store.find(selector)
         await asyncio.to_thread(self._note_handover, order, peer)
         wanted = order.into
         done = await self._eggs.pack(replace(order, into=wanted.removesuffix(SUFFIX)))
@@ -60,7 +60,7 @@ class EggTransferOperations(ReceivedEggs):
         """
         m = self._machines
         await m.available()
-        peer = m.book.find(selector)
+        peer = m.peer_store.find(selector)
         if not await asyncio.to_thread(path.is_file):
             raise NotFoundError(f"There is no file {path}.", do="Look at the path.")
         sealed = await asyncio.to_thread(is_sealed_file, path)
@@ -118,6 +118,6 @@ class EggTransferOperations(ReceivedEggs):
         if order.twin:
             from twins.lifecycle.lookup import find_active
 
-            workspace = find_active(m.tenants.places, order.twin).workspace
+            workspace = find_active(m.tenants.layout, order.twin).workspace
         note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)

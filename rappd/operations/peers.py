@@ -30,7 +30,7 @@ class PeerOperations:
         m = await self._ready()
         waiting = await m.outbox_rows.peers_waiting()
         written = await m.written.entries()
-        rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.book.all()]
+        rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.peer_store.all()]
         rows += [legacy_row(entry) for entry in await m.ladder.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
         known = {m.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
@@ -58,7 +58,7 @@ class PeerOperations:
     async def show(self, selector: str) -> dict[str, Any]:
         """One peer, and what of it this machine may use."""
         m = await self._ready()
-        peer = m.book.find(selector)
+        peer = m.peer_store.find(selector)
         await m.written.entries()  # how it is reached may stand there
         waiting = (await m.outbox_rows.peers_waiting()).get(peer.fingerprint, 0)
         said = m.announced.get(peer.fingerprint, {})
@@ -112,7 +112,7 @@ class PeerOperations:
                     f"{introduction.name} has another fingerprint; nothing was paired.",
                     do="Look it up there: rappd peers list --json",
                 )
-            peer = await m.book.pair(introduction, whose or "friend", address)
+            peer = await m.peer_store.pair(introduction, whose or "friend", address)
             m.ladder.learn(address, introduction.fingerprint)
             return {"pairing": {"state": "paired", "peer": peer.name, "address": address, "attempt": ""}}
         if code:
@@ -147,23 +147,23 @@ class PeerOperations:
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Calls a peer something else here."""
         m = await self._ready()
-        return {"peer": peer_row(m, await m.book.rename(selector, name), 0)}
+        return {"peer": peer_row(m, await m.peer_store.rename(selector, name), 0)}
 
     async def scopes(self, selector: str, scopes: list[str]) -> dict[str, Any]:
         """What a peer may do here. Raises ``BadCapabilityError``."""
         m = await self._ready()
         proper = tuple(check_capability(one) for one in scopes)
-        return {"peer": peer_row(m, await m.book.set_scopes(selector, proper), 0)}
+        return {"peer": peer_row(m, await m.peer_store.set_scopes(selector, proper), 0)}
 
     async def offer(self, selector: str, on: bool) -> dict[str, Any]:
         """Whether the brainstem here may use a peer's agents."""
         m = await self._ready()
-        return {"peer": peer_row(m, await m.book.offer(selector, on), 0)}
+        return {"peer": peer_row(m, await m.peer_store.offer(selector, on), 0)}
 
     async def revoke(self, selector: str) -> dict[str, Any]:
         """Ends the trust in a peer at once."""
         m = await self._ready()
-        peer = await m.book.revoke(selector)
+        peer = await m.peer_store.revoke(selector)
         return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
 
     async def _ready(self) -> FederationService:
@@ -179,7 +179,7 @@ class PeerOperations:
         return [
             one
             for one in m.sightings.machines()
-            if one.fingerprint != own and m.book.get(one.fingerprint) is None
+            if one.fingerprint != own and m.peer_store.get(one.fingerprint) is None
         ]
 
     async def _meet(self, selector: str) -> tuple[str, NodeCard]:
@@ -192,7 +192,7 @@ class PeerOperations:
             except NoSuchPeerError as problem:
                 between = problem if isinstance(problem, IdentityMismatchError) else between
                 continue
-            known = m.book.named(selector.strip().lower())
+            known = m.peer_store.named(selector.strip().lower())
             if known is not None and known != introduction.fingerprint:
                 raise KeyChangedError(
                     f"{selector}'s key has changed; nothing was sent.",
@@ -219,7 +219,9 @@ class PeerOperations:
             for entry in await m.written.entries()
             if not entry.legacy
         ]
-        claimed += [(peer.name, peer.fingerprint, [peer.address]) for peer in m.book.all() if peer.address]
+        claimed += [
+            (peer.name, peer.fingerprint, [peer.address]) for peer in m.peer_store.all() if peer.address
+        ]
         found = [
             address for name, key, addresses in claimed if _means(wanted, name, key) for address in addresses
         ]

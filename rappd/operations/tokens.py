@@ -120,12 +120,12 @@ class TokenOperations:
         """A label, or what the machine of a fingerprint is called here."""
         if not _FINGERPRINT.fullmatch(kept):
             return kept
-        peer = self._machines.book.get(kept)
+        peer = self._machines.peer_store.get(kept)
         return peer.name if peer is not None else kept[:16]
 
     def _fingerprint(self, to: str) -> str:
         wanted = to.strip().lower()
-        return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.book.find(to).fingerprint
+        return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.peer_store.find(to).fingerprint
 
     async def _ready(self) -> FederationService:
         async with asyncio.timeout(30):

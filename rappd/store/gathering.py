@@ -39,7 +39,7 @@ class Gathering:
         if not waits:
             return
         self._waiting += 1
-        if self.quiet or self._waiting >= min(ENOUGH, self._turns.under_way):
+        if self.quiet or self._waiting >= min(ENOUGH, self._turns.active_requests):
             self._now()
         elif self._timer is None:
             self._looks = LOOKS
@@ -83,10 +83,10 @@ class _Turns:
     """How many such blocks are under way. (``contextlib`` takes ten times as long.)"""
 
     def __init__(self) -> None:
-        self.under_way = 0
+        self.active_requests = 0
 
     def __enter__(self) -> None:
-        self.under_way += 1
+        self.active_requests += 1
 
     def __exit__(self, *_: object) -> None:
-        self.under_way -= 1
+        self.active_requests -= 1

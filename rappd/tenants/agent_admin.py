@@ -36,7 +36,7 @@ class AgentAdmin:
         name = text.get("filename", "")
         match operation:
             case "agents.list":
-                return {"agents": listing(self._tenant.roster)}
+                return {"agents": listing(self._tenant.registry)}
             case "agents.source":
                 return await self.source(name or text.get("name", ""))
             case "agents.write":
@@ -95,7 +95,7 @@ class AgentAdmin:
                     await in_file_pool(lambda: release(files.path(name), sha256(content)))
             finally:
                 await in_file_pool(files.discard, staged)
-            await self._tenant.roster.forget(YOURS, name)
+            await self._tenant.registry.forget(YOURS, name)
             await self._tenant.refresh()
         return self._report(name)
 
@@ -139,7 +139,7 @@ class AgentAdmin:
                     "message": text,
                     "agents": [],
                 }
-            await self._tenant.roster.forget(YOURS, filename)
+            await self._tenant.registry.forget(YOURS, filename)
             await self._tenant.refresh()
             report = self._report(filename)
             return {
@@ -152,7 +152,7 @@ class AgentAdmin:
         filename = name if state is None else state.file.rel
         content = await in_file_pool(self._tenant.files.read, filename)
         await in_file_pool(self._tenant.files.approve, filename, sha256(content))
-        await self._tenant.roster.forget(YOURS, filename)
+        await self._tenant.registry.forget(YOURS, filename)
         await self._tenant.refresh()
         return {
             "status": "ok",
@@ -193,7 +193,7 @@ class AgentAdmin:
         }
 
     def _state(self, name: str) -> Any:
-        states = self._tenant.roster.states()
+        states = self._tenant.registry.states()
         for state in reversed(states):
             if state.file.rel == name or any(agent.name == name for agent in state.agents):
                 return state
@@ -222,7 +222,7 @@ class AgentAdmin:
         ]
 
     def _report(self, name: str) -> dict[str, Any]:
-        change = next(iter(self._tenant.roster.outcome(YOURS, name)), None)
+        change = next(iter(self._tenant.registry.outcome(YOURS, name)), None)
         if change is not None and change.failure is not None:
             return {"status": "quarantined", "file": name, "message": failure_text(change), "agents": []}
         state = self._state(name)

@@ -63,12 +63,12 @@ class TenantRequestHandler:
                 lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
                 passage.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=self._tenant.others.guests(passage) if self._tenant.others and not remote else None,
+                guests=self._tenant.peers.guests(passage) if self._tenant.peers and not remote else None,
             )
         )
         if passage.usage is not None:
             answer.usage.include(passage.usage)
-        if caller.operator and (unheard := self._tenant.unheard.take()):
+        if caller.operator and (unheard := self._tenant.notices.take()):
             answer.notice = f"{answer.notice}\n{unheard}".strip()
             if passage.emit:
                 passage.emit({"type": "notice", "text": unheard})
@@ -82,7 +82,7 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
             )
-        agent = self._tenant.roster.named(name)
+        agent = self._tenant.registry.named(name)
         if agent is None or not self.serves(agent, passage.caller):
             if agent is not None and is_structural(agent.name):
                 log.warning("security: %s asked for %s", passage.envelope.sender, agent.name)
@@ -106,12 +106,12 @@ class TenantRequestHandler:
 
     def reaches_for(self, caller: Caller) -> bool:
         """Whether other machines may be asked for this caller."""
-        return self._tenant.others is not None and self._tenant.others.allows(caller)
+        return self._tenant.peers is not None and self._tenant.peers.allows(caller)
 
     def may_begin_again(self, envelope: Envelope) -> bool:
         """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""
         name = envelope.data.get("agent")
-        agent = self._tenant.roster.named(name) if isinstance(name, str) else None
+        agent = self._tenant.registry.named(name) if isinstance(name, str) else None
         return agent is not None and agent.idempotent
 
     async def _call(
@@ -154,7 +154,7 @@ class TenantRequestHandler:
         )
 
     def _reach(self, passage: RequestContext) -> Reach | None:
-        others = self._tenant.others
+        others = self._tenant.peers
         if others is None:
             return None
         return lambda operation, arguments: others.perform(passage, operation, arguments)

@@ -106,13 +106,13 @@ class Tenant:
         self.name = name
         self.title = title or name
         self.id = agent_id(address or name, node)
-        self.under_way = 0
+        self.active_requests = 0
         self._house_performs = house_performs
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
         self.workspace = workspace
-        self.modes = TenantSettings.from_settings(settings)
+        self.settings = TenantSettings.from_settings(settings)
         self.files = AgentFiles(workspace, approvals=approvals)
         self.sources = Sources(workspace)
         self.held = held
@@ -127,7 +127,7 @@ class Tenant:
         self._pools = WorkerPools(supervisor, name, self._plan(), trusted=trusted_plan)
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)
-        self.roster = AgentRegistry(
+        self.registry = AgentRegistry(
             pools=self._pools,
             folders=lambda: folders_of(workspace, self.sources),
             kept=workspace.kept / "good",
@@ -139,26 +139,26 @@ class Tenant:
             installer=self._install,
         )
         self.senses = Senses(workspace.senses, held=self._quarantine.reason, files=workspace.files)
-        self.runner = AgentRunner(self._pools, self.modes)
+        self.runner = AgentRunner(self._pools, self.settings)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul, workspace.files),
             senses=self.senses,
-            roster=self.roster,
+            roster=self.registry,
             runner=self.runner,
             thinking=thinking,
-            modes=self.modes,
+            modes=self.settings,
         )
-        self.structure = AgentAdmin(self)
+        self.admin = AgentAdmin(self)
         self.callbacks = WorkerCallbackHandler(self, thinking, settings)
-        self.turns = TenantRequestHandler(self, gate)
+        self.requests = TenantRequestHandler(self, gate)
         self.ready = asyncio.Event()
-        self.others = others
-        self.unheard = unheard or PendingNotices()
-        gate.route(self.id, name, self.handle, repeatable=self.turns.may_begin_again)
+        self.peers = others
+        self.notices = unheard or PendingNotices()
+        gate.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
-        changes = await self.roster.refresh()
+        changes = await self.registry.refresh()
         self.ready.set()
         return changes
 
@@ -170,7 +170,7 @@ class Tenant:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
         self._glanced = 0.0
-        return await self.roster.refresh()
+        return await self.registry.refresh()
 
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
@@ -180,29 +180,29 @@ class Tenant:
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
         fresh = TenantSettings.from_settings(settings)
-        self.modes.voice, self.modes.twin = fresh.voice, fresh.twin
-        self.modes.rounds, self.modes.call_seconds = fresh.rounds, fresh.call_seconds
+        self.settings.voice, self.settings.twin = fresh.voice, fresh.twin
+        self.settings.rounds, self.settings.call_seconds = fresh.rounds, fresh.call_seconds
         self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 
     async def handle(self, passage: RequestContext) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
-        self.under_way += 1
+        self.active_requests += 1
         try:
             if not self.ready.is_set():
                 await self.ready.wait()
             if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
                 await self.refresh()
             await self._glance()
-            return await self.turns.perform(passage)
+            return await self.requests.perform(passage)
         finally:
-            self.under_way -= 1
+            self.active_requests -= 1
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
         this workspace, all others on the house."""
         if operation.startswith("agents.") or self._house_performs is None:
-            return await self.structure.perform(operation, arguments)
+            return await self.admin.perform(operation, arguments)
         return await self._house_performs(operation, arguments)
 
     def is_of_buddies(self, agent: Agent) -> bool:
@@ -222,7 +222,7 @@ class Tenant:
         found = await self._pools.pool(origin).request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
-            timeout=self.modes.call_seconds,
+            timeout=self.settings.call_seconds,
             on_callback=self.callbacks.for_service(),
         )
         return ServiceReply.from_json(found)
@@ -252,16 +252,16 @@ class Tenant:
     ) -> dict[str, Any]:
         """Runs one agent by itself, as a recorded HELP and its answer: ``{ok, result, seconds, thread}``."""
         caller = caller or Caller("control", operator=True)
-        agent = self.roster.named(name)
+        agent = self.registry.named(name)
         if agent is None or (is_structural(agent.name) and not caller.operator):
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
-        ran, thread = await self.turns.alone(agent, arguments, caller)
+        ran, thread = await self.requests.alone(agent, arguments, caller)
         return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
 
     async def test_agent(self, name: str) -> list[dict[str, Any]]:
         """Runs the contract tests over one serving agent, in a worker."""
-        agent = self.roster.named(name)
+        agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
@@ -280,7 +280,7 @@ class Tenant:
     def _glance_at_disk(self) -> bool:
         """Whether agents have to be looked at, too."""
         self.senses.look()
-        return not self.roster.goes_by(self._quarantine.look())
+        return not self.registry.goes_by(self._quarantine.look())
 
     def _find_service(self, name: str) -> tuple[Path | None, str, str]:
         """The file of a service, why it is held, and the origin of its code."""

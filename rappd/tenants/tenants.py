@@ -64,8 +64,8 @@ class Tenants:
 
     def __init__(self, home: Home, host: Tenant, make: Make, *, failed: Failed) -> None:
         self.host = host
-        self.places = TwinLayout(home.root)
-        self.doors: TwinListeners | None = None
+        self.layout = TwinLayout(home.root)
+        self.listeners: TwinListeners | None = None
         self._wakes = AutostartRegistry(home)
         self._make = make
         self._failed = failed
@@ -81,7 +81,7 @@ class Tenants:
         """The tenant of an active twin, opened if need be. Raises ``NoSuchTwinError``, ``TwinConflictError``."""
         tenant = self._open.get(selector)  # a whole key, mostly
         if tenant is None:
-            twin = await asyncio.to_thread(find_active, self.places, selector)
+            twin = await asyncio.to_thread(find_active, self.layout, selector)
             tenant = self._open.get(twin.key) or await self._open_twin(twin)
         self._used[tenant.name] = time.monotonic()
         return tenant
@@ -95,8 +95,8 @@ class Tenants:
                     continue  # it was stopped while we waited
                 if tenant.name in self._ports:
                     return self._ports[tenant.name]
-                assert self.doors is not None
-                port = await self.doors.open(tenant, self._last_ports.get(tenant.name))
+                assert self.listeners is not None
+                port = await self.listeners.open(tenant, self._last_ports.get(tenant.name))
                 self._ports[tenant.name] = self._last_ports[tenant.name] = port
                 await asyncio.to_thread(self._wakes.remember, tenant.name, port)
                 log.info("%s is awake on port %d", tenant.title, port)
@@ -110,13 +110,13 @@ class Tenants:
 
     def let_go_port(self, key: str) -> None:
         """A port that was held, and that the twin has not taken again, is anybody's."""
-        if self.doors is not None:
-            self.doors.let_go(key)
+        if self.listeners is not None:
+            self.listeners.let_go(key)
 
     async def let_sleep(self, key: str) -> bool:
         """Stops a twin once it has answered whoever is talking with it. Returns whether it is stopped already."""
         tenant = self._open.get(key)
-        if tenant is None or not tenant.under_way:
+        if tenant is None or not tenant.active_requests:
             await self.stop(key)
             return True
         self.once_answered(key, "the sleep", partial(self._stop_unless_stopped, tenant))
@@ -125,7 +125,7 @@ class Tenants:
     def is_answering(self, key: str) -> bool:
         """Whether somebody is talking with a twin, among them perhaps the very agent that asks."""
         tenant = self._open.get(key)
-        return tenant is not None and tenant.under_way > 0
+        return tenant is not None and tenant.active_requests > 0
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however
@@ -208,10 +208,10 @@ class Tenants:
 
     async def _stop(self, key: str, hold_port: bool) -> None:
         async with self._lock(key):
-            if self._ports.pop(key, None) is not None and self.doors is not None:
+            if self._ports.pop(key, None) is not None and self.listeners is not None:
                 if hold_port:
-                    self.doors.hold(key)
-                await self.doors.close(key)
+                    self.listeners.hold(key)
+                await self.listeners.close(key)
             await asyncio.to_thread(self._wakes.forget, key)
             await self._close(key)
 
@@ -220,10 +220,10 @@ class Tenants:
             if (known := self._open.get(twin.key)) is not None:
                 return known
             if not await asyncio.to_thread(is_body, twin.workspace.root):  # it moved since it was found
-                twin = await asyncio.to_thread(find_active, self.places, twin.key)
+                twin = await asyncio.to_thread(find_active, self.layout, twin.key)
             await asyncio.to_thread(twin.workspace.create)
             tenant = self._make(twin.key, twin.name, twin.workspace)
-            tenant.under_way += 1  # not closed for others before whoever wanted it has it
+            tenant.active_requests += 1  # not closed for others before whoever wanted it has it
             self._open[twin.key] = tenant
             self._used[twin.key] = time.monotonic()
             try:
@@ -234,12 +234,12 @@ class Tenants:
         try:
             await self._close_longest_resting()
         finally:
-            tenant.under_way -= 1
+            tenant.active_requests -= 1
         return tenant
 
     async def _close_longest_resting(self) -> None:
         without_port = [key for key in self._open if key not in self._ports]
-        resting = [key for key in without_port if not self._open[key].under_way]
+        resting = [key for key in without_port if not self._open[key].active_requests]
         if len(without_port) <= MOST_OPEN or not resting:
             return
         longest = min(resting, key=lambda key: self._used[key])
@@ -247,7 +247,12 @@ class Tenants:
         # Locked, for whoever opens it anew must get workers of its own and not those that are leaving.
         async with self._lock(longest):
             tenant = self._open.get(longest)
-            if tenant and not tenant.under_way and longest not in self._ports and self._used[longest] == used:
+            if (
+                tenant
+                and not tenant.active_requests
+                and longest not in self._ports
+                and self._used[longest] == used
+            ):
                 await self._close(longest)
 
     async def _close(self, key: str) -> None:

@@ -88,7 +88,7 @@ def build(machines: FederationService) -> web.Application:
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[MACHINES] = machines
     app[ENTRANCE] = Entrance(
-        machines.trust.context, lambda shown: machines.book.by_pin(pin_of(shown)) is not None
+        machines.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
     )
     app[HELLO_LIMIT] = RateLimit(60, 60)
     app[SIGNED_LIMIT] = RateLimit(600, 60)

@@ -44,7 +44,7 @@ async def received(request: web.Request) -> web.Response:
 def _sender(request: web.Request) -> tuple[Peer, EggInbox]:
     who, _ = caller(request)
     machines = request.app[MACHINES]
-    peer = machines.book.get(who.peer)
+    peer = machines.peer_store.get(who.peer)
     if peer is None:
         raise NotPairedError("This machine is not trusted here.", do="Pair first.")
     if machines.eggs is None or not who.may("EGG"):

@@ -17,7 +17,7 @@ async def line(request: web.Request) -> web.StreamResponse:
     """Paired machines only. It ends when either side ends it, and when the trust ends."""
     machines = request.app[MACHINES]
     who, _ = caller(request)
-    peer = machines.book.get(who.peer)
+    peer = machines.peer_store.get(who.peer)
     if peer is None:
         raise NotPairedError("Only paired machines have a line.", do="rappd peers pair")
     socket = web.WebSocketResponse(

@@ -20,7 +20,7 @@ routes = web.RouteTableDef()
 async def agents(request: web.Request) -> web.Response:
     """Agent files and the agents they hold; `cards` tells what a screen needs about each."""
     files: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in listing(tenant_of(request).roster):
+    for row in listing(tenant_of(request).registry):
         file = files.setdefault(
             (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
         )
@@ -34,7 +34,7 @@ async def agents(request: web.Request) -> web.Response:
 @operator_only
 async def held(request: web.Request) -> web.Response:
     """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
-    return ok({"held": await tenant_of(request).structure.held()})
+    return ok({"held": await tenant_of(request).admin.held()})
 
 
 @routes.post("/agents/import")
@@ -44,7 +44,7 @@ async def import_agent(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     house.imports.take()
     name, content = await upload(request)
-    structure = tenant_of(request).structure
+    structure = tenant_of(request).admin
     return ok(await structure.write(name, content, reason="imported", by_operator=True))
 
 
@@ -52,7 +52,7 @@ async def import_agent(request: web.Request) -> web.Response:
 @operator_only
 async def export(request: web.Request) -> web.Response:
     """An agent file as a download."""
-    source = await tenant_of(request).structure.source(request.match_info["filename"])
+    source = await tenant_of(request).admin.source(request.match_info["filename"])
     name = source["file"].rsplit("/", 1)[-1]
     return web.Response(
         body=source["source"].encode(),
@@ -68,7 +68,7 @@ async def export(request: web.Request) -> web.Response:
 async def source(request: web.Request) -> web.Response:
     """An agent file's text, for reading before approving. Of a `.env` others than the operator get names."""
     name, with_values = request.match_info["filename"], is_operator(request)
-    return ok(await tenant_of(request).structure.source(name, with_values=with_values))
+    return ok(await tenant_of(request).admin.source(name, with_values=with_values))
 
 
 @routes.post("/agents/undo")
@@ -76,7 +76,7 @@ async def source(request: web.Request) -> web.Response:
 async def undo(request: web.Request) -> web.Response:
     """Brings a removed file back."""
     body = await json_object(request)
-    return ok(await tenant_of(request).structure.undo(text_field(body, "undo")))
+    return ok(await tenant_of(request).admin.undo(text_field(body, "undo")))
 
 
 @routes.post("/agents/approve")
@@ -84,7 +84,7 @@ async def undo(request: web.Request) -> web.Response:
 async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a quarantined file run; of any other, change structure."""
     body = await json_object(request)
-    return ok(await tenant_of(request).structure.approve(text_field(body, "filename")))
+    return ok(await tenant_of(request).admin.approve(text_field(body, "filename")))
 
 
 @routes.post("/agents/new")
@@ -93,7 +93,7 @@ async def new(request: web.Request) -> web.Response:
     """Writes a new agent file from given source, refusing to replace one."""
     body = await json_object(request)
     name, text = text_field(body, "filename"), text_field(body, "source")
-    structure = tenant_of(request).structure
+    structure = tenant_of(request).admin
     return ok(await structure.write(name, text.encode(), reason="new", replace=False, by_operator=True))
 
 
@@ -121,4 +121,4 @@ async def test(request: web.Request) -> web.Response:
 @operator_only
 async def delete(request: web.Request) -> web.Response:
     """Takes an agent file out of service; the answer's `undo` brings it back."""
-    return ok(await tenant_of(request).structure.remove(request.match_info["filename"]))
+    return ok(await tenant_of(request).admin.remove(request.match_info["filename"]))

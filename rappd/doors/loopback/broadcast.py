@@ -49,7 +49,7 @@ async def hello(request: web.Request) -> web.Response:
 
 def _verbs(request: web.Request) -> BroadcastOperations:
     house = request.app[HOUSE]
-    return BroadcastOperations(house.machines, house.calls)
+    return BroadcastOperations(house.federation, house.calls)
 
 
 def _which(found: object) -> Which:

@@ -41,7 +41,7 @@ async def answer(house: Daemon, tenant: Tenant, who: Caller, raw: bytes) -> tupl
     session = new_session() if fresh else asked.session_id
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
-        reply = await house.gate.turn(envelope, who, session=session, fresh=fresh)
+        reply = await house.dispatcher.turn(envelope, who, session=session, fresh=fresh)
         status, found = refused(reply) if reply.verb == ERROR else (200, _body(tenant, reply, session))
     else:
         live = _live_turn(house, tenant, who, asked, session)
@@ -87,7 +87,7 @@ async def cancel(request: web.Request) -> web.Response:
     turn_id = body.get("turn_id") if isinstance(body, dict) else None
     if not is_uuid(turn_id):
         raise UsageProblemError("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
-    if not request.app[HOUSE].live.cancel(str(turn_id).lower()):
+    if not request.app[HOUSE].turn_streams.cancel(str(turn_id).lower()):
         raise NotFoundError("No such turn is running.", do="It may have ended already.")
     return ok({"status": "ok", "turn_id": turn_id})
 
@@ -103,7 +103,7 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
     """The turn of that id: the one under way or lately finished, or a new one."""
     assert asked.turn_id is not None
     who_asks = f"{asked.user_guid}\n{tenant.id}"
-    known = house.live.get(who_asks, asked.turn_id)
+    known = house.turn_streams.get(who_asks, asked.turn_id)
     if known is not None:
         return known
     live = TurnStream()
@@ -111,7 +111,7 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
 
     async def run() -> None:
         try:
-            reply = await house.gate.turn(envelope, who, session=session, named=True, emit=live.append)
+            reply = await house.dispatcher.turn(envelope, who, session=session, named=True, emit=live.append)
         except asyncio.CancelledError:
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
             raise
@@ -120,11 +120,11 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
             return
         live.append(_last_event(tenant, reply, session))
 
-    return house.live.start(who_asks, asked.turn_id, live, run())
+    return house.turn_streams.start(who_asks, asked.turn_id, live, run())
 
 
 def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
-    modes = tenant.modes
+    modes = tenant.settings
     return reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
 
 

@@ -120,7 +120,7 @@ async def pack(request: web.Request) -> web.StreamResponse:
         overwrite=body.get("overwrite") is True,
     )
     if text.get("to"):
-        return ok(await request.app[HOUSE].passing.pack_for(order, text["to"]))
+        return ok(await request.app[HOUSE].egg_transfer.pack_for(order, text["to"]))
 
     async def work(progress: Progress | None) -> dict[str, Any]:
         done = await request.app[HOUSE].eggs.pack(order, progress)
@@ -206,21 +206,21 @@ async def send(request: web.Request) -> web.Response:
     away, it waits in the outbox (`state` `queued`)."""
     body = await json_object(request)
     house = request.app[HOUSE]
-    return ok(await house.passing.send(_egg(house, body), text_field(body, "peer")))
+    return ok(await house.egg_transfer.send(_egg(house, body), text_field(body, "peer")))
 
 
 @routes.get("/eggs/arrived")
 @operator_only
 async def arrived(request: web.Request) -> web.Response:
     """Eggs that other machines sent, and nobody hatched yet."""
-    return ok(await request.app[HOUSE].passing.arrived())
+    return ok(await request.app[HOUSE].egg_transfer.arrived())
 
 
 @routes.delete("/eggs/arrived/{id}")
 @operator_only
 async def throw_away(request: web.Request) -> web.Response:
     """Throws away an egg that another machine sent."""
-    return ok(await request.app[HOUSE].passing.discard(request.match_info["id"]))
+    return ok(await request.app[HOUSE].egg_transfer.discard(request.match_info["id"]))
 
 
 @routes.delete("/eggs/{id}")

@@ -26,7 +26,7 @@ routes = web.RouteTableDef()
 async def health(request: web.Request) -> web.Response:
     """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
     house, host = request.app[HOUSE], tenant_of(request)
-    thinking = house.thinking.describe()
+    thinking = house.providers.describe()
     has_soul, command = await in_file_pool(
         lambda: (host.workspace.files.is_file(host.workspace.soul), _command())
     )
@@ -34,14 +34,14 @@ async def health(request: web.Request) -> web.Response:
         {
             "status": "ok",
             "version": __version__,
-            "model": house.thinking.model,
-            "voice_mode": host.modes.voice,
-            "twin_mode": host.modes.twin,
+            "model": house.providers.model,
+            "voice_mode": host.settings.voice,
+            "twin_mode": host.settings.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
-            "agents": [agent.name for agent in host.roster.serving()],
+            "agents": [agent.name for agent in host.registry.serving()],
             "quarantined": [*quarantined(host), *await _bad_senses(host), *await _bad_services(host)],
-            "copilot": house.thinking.copilot_state,
-            "token": "present" if house.thinking.copilot_state else "none",
+            "copilot": house.providers.copilot_state,
+            "token": "present" if house.providers.copilot_state else "none",
             "provider": {
                 "name": thinking.name,
                 "model": thinking.model,
@@ -51,7 +51,7 @@ async def health(request: web.Request) -> web.Response:
             "brainstem_dir": str(host.workspace.root),
             "bootstrap": {
                 "ready": host.ready.is_set(),
-                "agents": len(host.roster.serving()),
+                "agents": len(host.registry.serving()),
                 "seconds_up": round(time.time() - house.started_at, 1),
             },
             "name": house.name if host is house.host else host.title,
@@ -137,6 +137,6 @@ def quarantined(tenant: Tenant) -> list[dict[str, Any]]:
             "line": failure.line,
             "last_good": bool(state.agents),
         }
-        for state in tenant.roster.states()
+        for state in tenant.registry.states()
         for failure in state.failures
     ]

@@ -23,7 +23,7 @@ SCHEMA = "rapp-tether/1.0"
 @routes.get("/tether/healthz")
 async def healthz(request: web.Request) -> web.Response:
     """Which agents can be called."""
-    names = sorted(agent.name for agent in request.app[HOUSE].host.roster.serving(structural=False))
+    names = sorted(agent.name for agent in request.app[HOUSE].host.registry.serving(structural=False))
     return ok(
         {
             "status": "ok",
@@ -39,7 +39,7 @@ async def healthz(request: web.Request) -> web.Response:
 @routes.get("/tether/tools")
 async def tools(request: web.Request) -> web.Response:
     """Their tool definitions."""
-    found = request.app[HOUSE].host.roster.tools(structural=False)
+    found = request.app[HOUSE].host.registry.tools(structural=False)
     return ok({"schema": SCHEMA, "tools": found, "count": len(found), "note": "POST /tether/agent"})
 
 
@@ -49,8 +49,8 @@ async def agent(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     body = await json_object(request)
     name = text_field(body, "name")
-    found = house.host.roster.named(name)
-    available = [known.name for known in house.host.roster.serving(structural=False)]
+    found = house.host.registry.named(name)
+    available = [known.name for known in house.host.registry.serving(structural=False)]
     if found is None or found.name not in available:
         answer: dict[str, Any] = {
             "status": "error",

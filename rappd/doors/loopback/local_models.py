@@ -17,7 +17,7 @@ routes = web.RouteTableDef()
 @operator_only
 async def local(request: web.Request) -> web.Response:
     """The model server found on this machine that waits for a yes, and those that are agents' processes."""
-    return ok(describe_local(request.app[HOUSE].thinking))
+    return ok(describe_local(request.app[HOUSE].providers))
 
 
 @routes.post("/models/local")

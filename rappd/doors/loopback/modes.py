@@ -25,7 +25,7 @@ routes = web.RouteTableDef()
 @routes.get("/voice/toggle")
 async def voice(request: web.Request) -> web.Response:
     """Whether answers carry a spoken form."""
-    return ok({"voice_mode": tenant_of(request).modes.voice})
+    return ok({"voice_mode": tenant_of(request).settings.voice})
 
 
 @routes.post("/voice")
@@ -34,15 +34,15 @@ async def toggle_voice(request: web.Request) -> web.Response:
     """Switches the spoken form; without `enabled` it flips."""
     house = request.app[HOUSE]
     body = await json_object(request)
-    await _set(house, "voice_mode", switch_field(body, "enabled", tenant_of(request).modes.voice))
-    return ok({"voice_mode": tenant_of(request).modes.voice})
+    await _set(house, "voice_mode", switch_field(body, "enabled", tenant_of(request).settings.voice))
+    return ok({"voice_mode": tenant_of(request).settings.voice})
 
 
 @routes.get("/twin")
 @routes.get("/twin/toggle")
 async def twin(request: web.Request) -> web.Response:
     """Whether answers carry the twin's aside."""
-    return ok({"twin_mode": tenant_of(request).modes.twin})
+    return ok({"twin_mode": tenant_of(request).settings.twin})
 
 
 @routes.post("/twin")
@@ -51,8 +51,8 @@ async def toggle_twin(request: web.Request) -> web.Response:
     """Switches the twin's aside; without `enabled` it flips."""
     house = request.app[HOUSE]
     body = await json_object(request)
-    await _set(house, "twin_mode", switch_field(body, "enabled", tenant_of(request).modes.twin))
-    return ok({"twin_mode": tenant_of(request).modes.twin})
+    await _set(house, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))
+    return ok({"twin_mode": tenant_of(request).settings.twin})
 
 
 @routes.get("/voice/config")

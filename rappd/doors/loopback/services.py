@@ -58,7 +58,7 @@ async def tier2(request: web.Request) -> web.Response:
             }
         )
     )
-    reply = await request.app[HOUSE].gate.turn(
+    reply = await request.app[HOUSE].dispatcher.turn(
         request_envelope(asked, recipient=tenant_of(request).id), caller(request), session=asked.user_guid
     )
     if reply.verb == ERROR:
@@ -75,12 +75,12 @@ async def tier2_health(request: web.Request) -> web.Response:
     house, tenant = request.app[HOUSE], tenant_of(request)
     started = time.perf_counter()
     healthy = tenant.ready.is_set()
-    checks: dict[str, Any] = {"agents": len(tenant.roster.serving()), "ready": healthy}
+    checks: dict[str, Any] = {"agents": len(tenant.registry.serving()), "ready": healthy}
     if request.query.get("deep") == "true":
         checks["records"] = (await house.store.counts()).events
         checks["workers"] = await tenant.workers_answer()
         healthy = healthy and checks["workers"]
-        checks["model"] = house.thinking.describe().state
+        checks["model"] = house.providers.describe().state
     return ok(
         {
             "status": "healthy" if healthy else "degraded",

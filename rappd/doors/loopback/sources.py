@@ -75,7 +75,7 @@ async def toggle(request: web.Request) -> web.Response:
     content = await source_fetch.fetch(offered.location)
     digest = await in_file_pool(house.host.sources.enable, name, agent_id, content)
     house.tell(await house.host.refresh())
-    found = house.host.roster.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
+    found = house.host.registry.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
     loaded = [agent for change in found if change.kind == "ready" for agent in change.agents]
     return ok({"status": "enabled", "loaded": loaded, "sha256": digest})
 

@@ -60,7 +60,7 @@ async def revoke(request: web.Request) -> web.Response:
 
 
 def _verbs(request: web.Request) -> TokenOperations:
-    return TokenOperations(request.app[HOUSE].machines)
+    return TokenOperations(request.app[HOUSE].federation)
 
 
 def _caps(body: dict[str, Any]) -> list[str]:

@@ -446,14 +446,14 @@ async def test_other_settings_take_effect_for_the_next_turn_and_let_this_one_end
     server.will(server.hangs(first_half))
     other_server.will(other_server.says("new"))
     thinking = think(provider_url=server.url, model="m")
-    under_way = asyncio.create_task(thinking.complete(ask(stream=True)))
+    active_requests = asyncio.create_task(thinking.complete(ask(stream=True)))
     await server.reached.wait()
     await thinking.configure(
         ProviderSettings(provider_url=other_server.url, model="n", local_servers=(), github_gh=False)
     )
     assert (await thinking.complete(ask())).text == "new"
     server.release.set()
-    assert (await under_way).text == "slow"
+    assert (await active_requests).text == "slow"
 
 
 async def test_a_sign_in_under_way_survives_other_settings(think, github, ask, tmp_path):

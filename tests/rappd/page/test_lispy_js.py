@@ -263,11 +263,11 @@ def test_programs_of_all_sorts(js: Runner, seed: int, limits: dict[str, int], st
     source = Writer(seed).program()
     machine = Machine(source, limits=Limits(**limits))
     machine.run(steps)
-    under_way = machine.freeze_text()
+    active_requests = machine.freeze_text()
     there = js.ask(source=source, limits=limits, steps=steps)
-    assert there["image"] == under_way
+    assert there["image"] == active_requests
     machine.run()
-    resumed = js.ask(image=under_way)
+    resumed = js.ask(image=active_requests)
     assert resumed["outcome"] == machine.outcome.as_json()
     assert resumed["image"] == machine.freeze_text()
 
