@@ -7,15 +7,13 @@ import inspect
 import itertools
 import re
 import sys
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
 
 from agents.basic_agent import BasicAgent
-from agents.contract import manifest
-from agents.contract.agent_contract import ContractError, Description, check_metadata, safe_tool_name
+from agents.contract.agent_contract import ContractError
 from agents.contract.file_discovery import CARTRIDGE, LISPY
+from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
 from agents.runtime.bytecode_cache import code_of
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
@@ -23,51 +21,6 @@ OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter
 
 MODULE_PREFIX = "agent_file_"
 _numbers = itertools.count(1)
-
-
-@dataclass(slots=True, frozen=True)
-class LoadFailure:
-    """The reason why a file, or one class in it, gives no agent.
-
-    ``line`` is where in the file it happened, as far as known. ``missing_module`` is the module that
-    has to be installed, if that is all that is wrong.
-    """
-
-    file: str
-    line: int | None
-    reason: str
-    class_name: str = ""
-    missing_module: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """The same as a plain object."""
-        return asdict(self)
-
-
-@dataclass(slots=True)
-class LoadedFile:
-    """One executed file. ``failure`` is set when the file itself failed; ``quarantined`` are classes
-    that gave no agent although the file ran.
-    """
-
-    file: str
-    module: ModuleType | None = None
-    instances: list[Any] = field(default_factory=list)
-    descriptions: list[Description] = field(default_factory=list)
-    quarantined: list[LoadFailure] = field(default_factory=list)
-    failure: LoadFailure | None = None
-
-    def find(self, name: str, class_name: str = "") -> tuple[Any, Description] | None:
-        """The agent of that name, and class if one is given; of several the last, as in load order."""
-        for description, instance in zip(reversed(self.descriptions), reversed(self.instances), strict=True):
-            if description.name == name and class_name in ("", description.class_name):
-                return instance, description
-        return None
-
-    def forget(self) -> None:
-        """Takes the file's module out of ``sys.modules``."""
-        if self.module is not None:
-            sys.modules.pop(self.module.__name__, None)
 
 
 def load_agent_file(
@@ -119,38 +72,6 @@ def execute(
     return module, None
 
 
-def describe(instance: Any, *, default_text: str = "", shown: Any = None) -> Description:
-    """Describes ``instance`` as it describes itself; ``shown`` is its file's ``__manifest__``.
-
-    Raises ``ContractError`` when its metadata cannot be offered to a model.
-    """
-    class_name = type(instance).__name__
-    metadata = getattr(instance, "metadata", None)
-    offered = metadata if isinstance(metadata, dict) else {}
-    name = next(
-        (
-            found.strip()
-            for found in (getattr(instance, "name", None), offered.get("name"))
-            if isinstance(found, str) and found.strip() not in ("", BasicAgent.__name__)
-        ),
-        class_name,
-    )
-    parameters = check_metadata(class_name, metadata)
-    context = getattr(type(instance), "system_context", None)
-    declared = {**(shown if isinstance(shown, dict) else {}), **offered}
-    return Description(
-        name=name,
-        tool_name=safe_tool_name(name),
-        description=_text(offered.get("description")) or _text(declared.get("description")) or default_text,
-        parameters=parameters,
-        class_name=class_name,
-        has_system_context=context is not None and context is not BasicAgent.system_context,
-        idempotent=getattr(instance, "idempotent", None) is True or declared.get("idempotent") is True,
-        one_worker=getattr(instance, "one_worker", None) is True or declared.get("one_worker") is True,
-        manifest=manifest.essentials(shown),
-    )
-
-
 def agent_classes(module: ModuleType) -> list[type]:
     """The classes of an executed file that are agents, in the order it defines them.
 
@@ -186,7 +107,7 @@ def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: by
     for cls in classes:
         try:
             instance = cls()
-            text = _text(cls.__doc__) or _text(module.__doc__)
+            text = text_of(cls.__doc__) or text_of(module.__doc__)
             description = describe(instance, default_text=text.split("\n\n", 1)[0], shown=shown)
         except ContractError as error:
             line = _line_of_class(content, cls.__name__)
@@ -253,7 +174,3 @@ def _line_of_class(content: bytes, class_name: str) -> int | None:
     return next(
         (node.lineno for node in nodes if isinstance(node, ast.ClassDef) and node.name == class_name), None
     )
-
-
-def _text(value: Any) -> str:
-    return inspect.cleandoc(value).strip() if isinstance(value, str) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.contract.agent_contract import ContractError
 from agents.contract.file_discovery import CARTRIDGE
-from agents.contract.loading import LoadedFile, LoadFailure, describe
+from agents.contract.loaded_file import LoadedFile, LoadFailure, describe
 from agents.lispy.agent import BadLispyAgentError, LispyAgent
 from agents.lispy.cartridge import agent_of
 

@@ -19,7 +19,8 @@ from agents.compat import install_shims
 from agents.compat.storage import remember_for
 from agents.contract.agent_contract import Description
 from agents.contract.file_discovery import Stamp, stamp_of
-from agents.contract.loading import LoadedFile, load_agent_file
+from agents.contract.loaded_file import LoadedFile
+from agents.contract.loading import load_agent_file
 from agents.errors import AgentError
 from agents.runtime.import_guard import NONE, Holds, QuarantineImportHook
 from agents.runtime.invoke import perform

@@ -11,34 +11,8 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.commands import COMMANDS
 from rappd.version import __version__
-
-VERBS = {
-    "start": ("rappd.cli.start:start", "Wake this machine's brainstem."),
-    "open": ("rappd.cli.lifecycle:open_", "Print a link that opens the page as its operator."),
-    "stop": ("rappd.cli.lifecycle:stop", "Stop it."),
-    "status": ("rappd.cli.lifecycle:status", "Is it running, and what does it think with?"),
-    "doctor": ("rappd.cli.doctor:doctor", "Look for problems; each comes with its fix."),
-    "chat": ("rappd.cli.chat:chat", "Talk. Without TEXT, a conversation."),
-    "models": ("rappd.cli.models:models", "See which model answers, and choose another."),
-    "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
-    "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
-    "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
-    "peers": ("rappd.cli.peers:peers", "Other machines: see, pair, share, revoke."),
-    "call": ("rappd.cli.call:call", "Ask another machine, or one of its agents."),
-    "outbox": ("rappd.cli.outbox:outbox", "What waits for machines that are away."),
-    "token": ("rappd.cli.token:token", "Let a program call this machine."),
-    "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
-    "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
-    "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
-    "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify, witness, accept."),
-    "logs": ("rappd.cli.logs:logs", "Show the log."),
-    "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
-    "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),
-    "config": ("rappd.cli.config:config", "Show and change settings."),
-    "service": ("rappd.cli.service:service", "Keep it running after you log out."),
-    "completion": ("rappd.cli.completion:completion", "Print shell completion."),
-}
 
 
 class LazyGroup(SuggestingGroup):
@@ -47,23 +21,23 @@ class LazyGroup(SuggestingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] == "pair" and "pair" not in VERBS:
+        if args and args[0] == "pair" and "pair" not in COMMANDS:
             raise _not_for_machines(args[1:])
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, name = VERBS[cmd_name][0].partition(":")
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 def _not_for_machines(words: Sequence[str]) -> Exception:

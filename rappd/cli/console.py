@@ -196,10 +196,10 @@ def _runnable(text: str) -> str:
 
 @functools.cache
 def _command_pattern() -> re.Pattern[str]:
-    from rappd.cli.app import VERBS
+    from rappd.cli.commands import COMMANDS
 
     ending = r"(?:(?!, |; |\. |\.$).)*"
-    return re.compile(rf"(?:[A-Z_]+=\S+ )?\brappd (?:{'|'.join(VERBS)}|--help)\b{ending}")
+    return re.compile(rf"(?:[A-Z_]+=\S+ )?\brappd (?:{'|'.join(COMMANDS)}|--help)\b{ending}")
 
 
 @functools.cache

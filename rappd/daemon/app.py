@@ -161,9 +161,14 @@ class Daemon:
         self.tell(await self.host.start(), quiet=True)
         await self.providers.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._wake_twins())
-        from rappd.tenants.file_watcher import watch
+        from rappd.tenants.file_watcher import watch_agent_files
 
-        self.spawn(watch(self))
+        workspace = self.host.workspace
+        folders = (workspace.agents, workspace.sources)
+        self.spawn(watch_agent_files(workspace.files, folders, self._refresh_agents))
+
+    async def _refresh_agents(self) -> None:
+        self.tell(await self.host.refresh())
 
     def _tell_of_links(self) -> None:
         """Homes of earlier versions may hold links that were followed then."""

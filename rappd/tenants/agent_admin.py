@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
@@ -12,13 +12,11 @@ from agents.storage.safe_fs import SafeTree
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
 from rappd.tenants.quarantined_files import QuarantinedFile, held_files, named
+from rappd.tenants.tenant_context import TenantContext
 from twins.errors import BadFileError
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
-
-if TYPE_CHECKING:
-    from rappd.tenants.tenant import Tenant
 
 YOURS = "yours"
 
@@ -26,7 +24,7 @@ YOURS = "yours"
 class AgentAdmin:
     """Agent files in, out, molted and restored. Each change is checked in a worker before it counts."""
 
-    def __init__(self, tenant: Tenant) -> None:
+    def __init__(self, tenant: TenantContext) -> None:
         self._tenant = tenant
         self._lock = asyncio.Lock()
 

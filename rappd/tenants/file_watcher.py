@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ from agents.storage.safe_open import UnsafeFileError
 
 if TYPE_CHECKING:
     from asyncinotify import Event, Inotify
-
-    from rappd.daemon.app import Daemon
 
 log = logging.getLogger(__name__)
 
@@ -29,32 +28,33 @@ _STORM_SECONDS = 0.06  # whoever saves for longer than this is not waited for
 _LITTER = (".tmp", ".pyc", "__pycache__")
 
 
-async def watch(house: Daemon) -> None:
-    """Refreshes the roster whenever a file below the host's folders changes. Ends by cancellation.
+OnChange = Callable[[], Awaitable[None]]
+
+
+async def watch_agent_files(files: SafeTree, folders: tuple[Path, ...], on_change: OnChange) -> None:
+    """Calls ``on_change`` whenever a file below ``folders`` changes. Ends by cancellation.
 
     After a change, and once after the watch begins, it looks again half a second later: a file may be
     saved while the watch over its folder is only being set up. Where the system tells of no changes
     (only Linux does), it looks every second.
     """
-    workspace = house.host.workspace
-    folders = (workspace.agents, workspace.sources)
     while True:
         try:
-            await _heed(house, folders)
+            await _watch_inotify(files, folders, on_change)
         except ModuleNotFoundError:  # there is nothing like it on this system
-            await _poll(house, folders)
+            await _poll(files, folders, on_change)
         except OSError as error:  # no inotify left, or the folder itself went away
             log.warning("watching agent files by looking every %g s: %s", POLL_SECONDS, error)
-            await _poll(house, folders)
+            await _poll(files, folders, on_change)
 
 
-async def _heed(house: Daemon, folders: tuple[Path, ...]) -> None:
+async def _watch_inotify(files: SafeTree, folders: tuple[Path, ...], on_change: OnChange) -> None:
     with await asyncio.to_thread(_watch_over) as found:
         wait = _LOOK_AGAIN_SECONDS
         while True:
-            await in_file_pool(_place, found, house.host.workspace.files, folders)
+            await in_file_pool(_place, found, files, folders)
             changed = await _changed(found, wait)
-            house.tell(await house.host.refresh())
+            await on_change()
             wait = _LOOK_AGAIN_SECONDS if changed else _LOOK_ANYWAY_SECONDS
 
 
@@ -108,10 +108,10 @@ def _concerns_agents(event: Event) -> bool:
     return event.name is None or not event.name.name.endswith(_LITTER)
 
 
-async def _poll(house: Daemon, folders: tuple[Path, ...]) -> None:
+async def _poll(files: SafeTree, folders: tuple[Path, ...], on_change: OnChange) -> None:
     for _ in range(_POLLS):
         await asyncio.sleep(POLL_SECONDS)
         for folder in folders:
             with suppress(UnsafeFileError):
-                await in_file_pool(house.host.workspace.files.make_folder, folder)
-        house.tell(await house.host.refresh())
+                await in_file_pool(files.make_folder, folder)
+        await on_change()

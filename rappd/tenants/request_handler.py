@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.brainstem.json_depth import too_deep
 from agents.brainstem.turn import Answer, Ask
@@ -16,10 +16,8 @@ from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import AgentFailedError, RefusedError, UsageProblemError
-from rappd.tenants.worker_callbacks import Reach
-
-if TYPE_CHECKING:
-    from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant_context import TenantContext
+from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +25,9 @@ log = logging.getLogger(__name__)
 class TenantRequestHandler:
     """Performs HELPs for one tenant, once its agents are described."""
 
-    def __init__(self, tenant: Tenant, gate: Dispatcher) -> None:
+    def __init__(self, tenant: TenantContext, callbacks: WorkerCallbackHandler, gate: Dispatcher) -> None:
         self._tenant = tenant
+        self._callbacks = callbacks
         self._gate = gate
 
     async def perform(self, passage: RequestContext) -> dict[str, Any]:
@@ -54,6 +53,7 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
+        peers = self._tenant.peers()
         answer = await self._tenant.brainstem.turn(
             Ask(
                 text,
@@ -63,7 +63,7 @@ class TenantRequestHandler:
                 lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
                 passage.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=self._tenant.peers.guests(passage) if self._tenant.peers and not remote else None,
+                guests=peers.guests(passage) if peers and not remote else None,
             )
         )
         if passage.usage is not None:
@@ -106,7 +106,8 @@ class TenantRequestHandler:
 
     def reaches_for(self, caller: Caller) -> bool:
         """Whether other machines may be asked for this caller."""
-        return self._tenant.peers is not None and self._tenant.peers.allows(caller)
+        peers = self._tenant.peers()
+        return peers is not None and peers.allows(caller)
 
     def may_begin_again(self, envelope: Envelope) -> bool:
         """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""
@@ -145,7 +146,7 @@ class TenantRequestHandler:
             user_guid=passage.envelope.sender,
             slush=slush,
             caller=(passage.caller.door, passage.caller.operator, passage.caller.peer),
-            on_callback=self._tenant.callbacks.for_agent(
+            on_callback=self._callbacks.for_agent(
                 agent,
                 operator=passage.caller.operator,
                 used=passage.used,
@@ -154,7 +155,7 @@ class TenantRequestHandler:
         )
 
     def _reach(self, passage: RequestContext) -> Reach | None:
-        others = self._tenant.peers
+        others = self._tenant.peers()
         if others is None:
             return None
         return lambda operation, arguments: others.perform(passage, operation, arguments)

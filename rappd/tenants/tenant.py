@@ -6,14 +6,13 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agents.brainstem.senses import Senses
 from agents.brainstem.soul import Soul
-from agents.brainstem.turn import Brainstem, RemoteTools
+from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change, is_structural
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
@@ -42,6 +41,7 @@ from rappd.tenants.tenant_config import (
     pool_config,
     trusted_plan,
 )
+from rappd.tenants.tenant_context import PeerGateway, Perform, TenantContext
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
 from twins.installer.code_origins import CodeOrigins
@@ -55,26 +55,8 @@ log = logging.getLogger(__name__)
 HOST = "brainstem"
 """What the host's tenant goes by; every other is a twin's key."""
 
-Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
-
 _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
-
-
-class PeerGateway(Protocol):
-    """Other machines, as turns of a tenant reach them."""
-
-    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
-        """``peers.list`` or ``peers.ask``. Raises ``ReportableError``."""
-        ...
-
-    def allows(self, caller: Caller) -> bool:
-        """Whether a caller may have other machines asked in this one's name."""
-        ...
-
-    def guests(self, passage: RequestContext) -> RemoteTools | None:
-        """Agents of other machines that the turn may use."""
-        ...
 
 
 class Tenant:
@@ -148,12 +130,30 @@ class Tenant:
             thinking=thinking,
             modes=self.settings,
         )
-        self.admin = AgentAdmin(self)
-        self.callbacks = WorkerCallbackHandler(self, thinking, settings)
-        self.requests = TenantRequestHandler(self, gate)
         self.ready = asyncio.Event()
         self.peers = others
         self.notices = unheard or PendingNotices()
+        context = TenantContext(
+            name=name,
+            id=self.id,
+            node=node,
+            workspace=workspace,
+            files=self.files,
+            held=held,
+            registry=self.registry,
+            runner=self.runner,
+            brainstem=self.brainstem,
+            notices=self.notices,
+            peers=lambda: self.peers,
+            refresh=self.refresh,
+            reload_variables=self.reload_variables,
+            describe=self.describe,
+            perform=self.perform,
+            is_of_buddies=self.is_of_buddies,
+        )
+        self.admin = AgentAdmin(context)
+        self.callbacks = WorkerCallbackHandler(context, thinking, settings)
+        self.requests = TenantRequestHandler(context, self.callbacks, gate)
         gate.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
 
     async def start(self) -> list[Change]:

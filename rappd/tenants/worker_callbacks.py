@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.contract.agent import Agent
 from agents.errors import AgentError
@@ -15,9 +15,7 @@ from agents.runtime.runner import OnCallback
 from agents.storage.file_pool import in_file_pool
 from envelopes.problem import ReportableError
 from rappd.settings.load import Settings
-
-if TYPE_CHECKING:
-    from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant_context import TenantContext
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +33,7 @@ class CallbackDeniedError(AgentError):
 class WorkerCallbackHandler:
     """Answers callbacks of one tenant's workers."""
 
-    def __init__(self, tenant: Tenant, thinking: ProviderSelector, settings: Settings) -> None:
+    def __init__(self, tenant: TenantContext, thinking: ProviderSelector, settings: Settings) -> None:
         self._thinking = thinking
         self._tenant = tenant
         self._model_calls = settings.number("agents.model_calls")

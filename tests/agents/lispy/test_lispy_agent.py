@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.contract.loading import describe
+from agents.contract.loaded_file import describe
 from agents.lispy.agent import BadLispyAgentError, LispyAgent, LispyRunError
 from agents.lispy.errors import BadValueError
 from agents.lispy.limits import Limits

@@ -1,0 +1,58 @@
+"""The parts of a tenant that its request handler, its callbacks and its agent administration work with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agents.brainstem.turn import Brainstem, RemoteTools
+from agents.contract.agent import Agent
+from agents.runtime.registry import AgentRegistry
+from agents.runtime.runner import AgentRunner
+from rappd.daemon.pending_notices import PendingNotices
+from rappd.dispatch.context import Caller, RequestContext
+from twins.installer.quarantine import QuarantineList
+from twins.workspace.agent_files import AgentFiles
+from twins.workspace.workspace import Workspace
+
+Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+class PeerGateway(Protocol):
+    """Other machines, as turns of a tenant reach them."""
+
+    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
+        """``peers.list`` or ``peers.ask``. Raises ``ReportableError``."""
+        ...
+
+    def allows(self, caller: Caller) -> bool:
+        """Whether a caller may have other machines asked in this one's name."""
+        ...
+
+    def guests(self, passage: RequestContext) -> RemoteTools | None:
+        """Agents of other machines that the turn may use."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantContext:
+    """Parts and actions of one tenant. ``peers`` is asked each time: other machines are connected later than the
+    tenant is made."""
+
+    name: str
+    id: str
+    node: str
+    workspace: Workspace
+    files: AgentFiles
+    held: QuarantineList
+    registry: AgentRegistry
+    runner: AgentRunner
+    brainstem: Brainstem
+    notices: PendingNotices
+    peers: Callable[[], PeerGateway | None]
+    refresh: Callable[[], Awaitable[object]]
+    reload_variables: Callable[[], Awaitable[None]]
+    describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    perform: Perform
+    is_of_buddies: Callable[[Agent], bool]
