@@ -12,7 +12,7 @@ from daemon_under_test import REPO
 LAYERS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 EXEMPT = {
     "agents/runtime/programs.py": "the module that starts programs",
-    "agents/workers/zombie_reaper.py": "runs in workers and looks for Popen objects of agents; starts nothing",
+    "agents/workers/worker_main.py": "runs in workers and looks for Popen objects of agents; starts nothing",
 }
 IN_WORKERS = ("agents/library/", "agents/rapps/")
 """Agents: they run in workers, in their sandbox."""

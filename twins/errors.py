@@ -1,4 +1,4 @@
-"""Errors of floor 3: a workspace, a twin, an egg."""
+"""Errors of this layer: a workspace, a twin, an egg."""
 
 from __future__ import annotations
 
@@ -109,3 +109,11 @@ class BadEncryptionKeyError(TwinError):
     code = "bad_sealing_key"
     status = 400
     exit_code = 5
+
+
+class BadFilterError(TwinError):
+    """A filter that does not say clearly which twins are meant; nothing was touched."""
+
+    code = "bad_filter"
+    status = 400
+    exit_code = 2

@@ -1,12 +1,16 @@
-"""The system text of a turn: soul, what agents add, the roster, and how to fill the slots."""
+"""The system text of a turn: the soul file, texts of agents, the list of agents, and slot instructions."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from agents.brainstem.senses import SenseOutput
 from agents.brainstem.slots import TWIN, VOICE
 from agents.contract.agent import Agent
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
 
 _VOICE_TEXT = f"""\
 ## Spoken form
@@ -52,3 +56,47 @@ def _roster(agents: Sequence[Agent], unavailable: Sequence[str]) -> str:
 def _first_sentence(text: str) -> str:
     line = text.strip().split("\n", 1)[0]
     return line.split(". ", 1)[0].rstrip(".")[:200]
+
+
+log = logging.getLogger(__name__)
+
+FALLBACK = "You are a helpful AI assistant."
+MAX_BYTES = 16 << 20
+
+
+class Soul:
+    """The soul's text, read again whenever its file changed."""
+
+    def __init__(self, path: Path, files: SafeTree | None = None) -> None:
+        """``files``: the tree that ``path`` is in."""
+        self.path = path
+        self._files = files or SafeTree(path.parent)
+        self._where = path if files else path.name
+        self._stamp: tuple[int, int, int] | None = None
+        self._text = FALLBACK
+        self._problem = ""
+
+    async def text(self) -> str:
+        """The text in force. A missing or unreadable file, or a link, gives the fallback, and is tried again."""
+        return await in_file_pool(self._read)
+
+    def _read(self) -> str:
+        try:
+            found = self._files.stat_file(self._where)
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if stamp != self._stamp:
+                content = self._files.read(self._where, MAX_BYTES)
+                text = content.decode("utf-8", "replace")
+                self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+                self._stamp = stamp
+            self._problem = ""
+        except FileNotFoundError:
+            self._stamp = None
+            return FALLBACK
+        except OSError as error:
+            self._stamp = None
+            if str(error) != self._problem:
+                self._problem = str(error)
+                log.warning("the soul is not used: %s", error)
+            return FALLBACK
+        return self._text

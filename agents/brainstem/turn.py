@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from agents.brainstem import prompt
 from agents.brainstem.json_depth import too_deep
+from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import SenseOutput, Senses
 from agents.brainstem.slots import MainStream
-from agents.brainstem.soul import Soul
 from agents.contract.agent import REACHING, Agent
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall
 from agents.providers.usage import Usage

@@ -1,8 +1,9 @@
-"""A provider in its place: what screens call it, how it fared last, when it may be closed."""
+"""A provider with its circuit breaker: its name on screens, its last result, and when it may be closed."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import msgspec
 
 from agents.errors import ModelUnavailableError
-from agents.providers.circuit_breaker import CircuitBreaker
 from agents.providers.provider import Provider
 
 _OWN_FAULT = (400, 404, 413, 422)  # the request's or the model's name: another request may well be answered
@@ -91,3 +91,41 @@ class ManagedProvider(msgspec.Struct, eq=False):
     def _close_if_idle(self) -> None:
         if self._left and not self._busy and not self._closing:
             self._closing.add(asyncio.create_task(self.provider.close()))
+
+
+class CircuitBreaker:
+    """Closed at first. A failure opens it for ``pause`` seconds; then one call at a time may try.
+
+    Who was let in says how it went: ``answered``, ``failed``, or ``dropped`` when nothing can be
+    said (cancelled, or the fault was the request's own).
+    """
+
+    def __init__(self, pause: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pause = pause
+        self._clock = clock
+        self._opens_at: float | None = None
+        self._trying = False
+
+    @property
+    def closed(self) -> bool:
+        return self._opens_at is None
+
+    def lets(self) -> bool:
+        """True when a call may go to the model now; counts as the trial when one is due."""
+        if self._opens_at is None:
+            return True
+        if self._trying or self._clock() < self._opens_at:
+            return False
+        self._trying = True
+        return True
+
+    def answered(self) -> None:
+        self._opens_at = None
+        self._trying = False
+
+    def failed(self) -> None:
+        self._opens_at = self._clock() + self._pause
+        self._trying = False
+
+    def dropped(self) -> None:
+        self._trying = False

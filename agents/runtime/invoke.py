@@ -1,13 +1,13 @@
-"""Calling an agent's perform with what it wants to know, and reading what it returns."""
+"""Calls an agent's perform with the arguments it wants, awaits it if need be, and reads its result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from agents.contract.perform_signature import PerformSignature, signature_of
-from agents.runtime.coroutine_support import settled
 from agents.slosh.context import Context
 from agents.slosh.invocation import slosh
 from agents.slosh.layers import MemoryReader
@@ -145,3 +145,30 @@ def _offer(instance: Any, context: Context) -> None:
             instance.context = context
         except (AttributeError, TypeError):  # slots, or frozen
             return
+
+
+def settled(value: Any) -> Any:
+    """``value``, or what it comes to when it is awaitable. Its exceptions are raised here.
+
+    Each awaitable gets an event loop of its own; where one is running in this thread already, in
+    another thread, for which this one stands still.
+    """
+    if type(value) is str or not hasattr(type(value), "__await__"):
+        return value
+    import asyncio
+
+    async def finish() -> Any:
+        return await value
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(finish())
+    return _elsewhere(lambda: asyncio.run(finish()))
+
+
+def _elsewhere(run: Callable[[], Any]) -> Any:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, thread_name_prefix="async-perform") as pool:
+        return pool.submit(copy_context().run, run).result()

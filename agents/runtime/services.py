@@ -18,7 +18,7 @@ import orjson
 from agents.contract.file_discovery import Stamp, stamp_of
 from agents.contract.loading import execute
 from agents.errors import AgentError
-from agents.runtime.coroutine_support import settled
+from agents.runtime.invoke import settled
 from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.coroutine_support import settled
-from agents.runtime.invoke import as_text, invoke
+from agents.runtime.invoke import as_text, invoke, settled
 from agents.slosh.slush import parsed, slush_out
 
 log = logging.getLogger(__name__)

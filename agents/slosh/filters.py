@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from agents.slosh.layer import Layer
-from agents.slosh.layer_names import FILTERED, published
+from agents.slosh.layer_names import FILTERED, Layer, published
 
 
 def hidden_layers(

@@ -9,12 +9,11 @@ from threading import get_ident
 from typing import Any
 
 from agents.slosh.context import MOST_BREADCRUMBS, Context, View
-from agents.slosh.feedback import Scores, decayed, scored, suppressed
-from agents.slosh.filters import hidden_layers, priority
-from agents.slosh.layer_names import FILTERED
+from agents.slosh.derived_layers import query_text
+from agents.slosh.filters import hidden_layers, priority, texts
+from agents.slosh.layer_names import FILTERED, published
 from agents.slosh.layers import Layers, MemoryReader
 from agents.slosh.privacy import privacy_of
-from agents.slosh.query_layer import query_text
 
 MOST_USERS = 64
 """The number of users whose feedback and breadcrumbs an agent keeps; the longest known goes first."""
@@ -160,3 +159,37 @@ def _kept_of(instance: Any) -> _Kept:
 
 _EVERYTHING = frozenset(FILTERED) | {"orientation", "breadcrumbs"}
 _current: ContextVar[Invocation | None] = ContextVar("agents.slosh.invocation", default=None)
+
+
+DECAY = 0.9
+FORGOTTEN_BELOW = 0.01
+SUPPRESSED_AT = -3.0
+
+Scores = dict[str, float]
+"""Signal path ("temporal.fiscal"): how useful it was, zero being unknown."""
+
+
+def decayed(scores: Scores) -> Scores:
+    """The scores one call later."""
+    faded = {path: score * DECAY for path, score in scores.items()}
+    return {path: score for path, score in faded.items() if abs(score) >= FORGOTTEN_BELOW}
+
+
+def scored(scores: Scores, feedback: Any) -> Scores:
+    """The scores after ``{useful_signals: [path], useless_signals: [path]}``."""
+    if not isinstance(feedback, Mapping):
+        return scores
+    new = dict(scores)
+    for key, step in (("useful_signals", 1.0), ("useless_signals", -1.0)):
+        for path in texts(feedback.get(key)):
+            new[path] = new.get(path, 0.0) + step
+    return new
+
+
+def suppressed(scores: Scores) -> frozenset[str]:
+    """The categories whose paths together were useless often enough."""
+    sums: dict[str, float] = {}
+    for path, score in scores.items():
+        category = published(path.partition(".")[0])
+        sums[category] = sums.get(category, 0.0) + score
+    return frozenset(name for name in FILTERED if sums.get(name, 0.0) <= SUPPRESSED_AT)

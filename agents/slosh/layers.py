@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from agents.slosh.behavior_layer import behavioral, priors
-from agents.slosh.guidance_layer import orientation
-from agents.slosh.layer import Layer
-from agents.slosh.memory_index import remembered
-from agents.slosh.memory_layer import memory_echoes
-from agents.slosh.query_layer import query_signals
-from agents.slosh.temporal_layer import temporal
+from agents.slosh.derived_layers import (
+    behavioral,
+    memory_echoes,
+    orientation,
+    priors,
+    query_signals,
+    remembered,
+    temporal,
+)
+from agents.slosh.layer_names import Layer
 
 MemoryReader = Callable[[str | None], Mapping[str, Any]]
 """Gives the memories of a user (None: whoever owns the workspace); must not raise."""

@@ -1,10 +1,13 @@
-"""Telling apart the two published ways of naming a file: one path, or a directory and a file name."""
+"""Compatibility of storage calls: two published ways to name a file, and error values in place of exceptions."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from agents.storage.paths import Parts, file_parts
+from agents.storage.paths import Parts, UnsafePathError, file_parts
 
 _DIRECTORY = ("directory_name", "directory", "dir_name")
 _FILE = ("file_name", "filename", "file_path", "path", "name")
@@ -45,3 +48,32 @@ def _taken(named: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 _NOT_GIVEN: Any = object()
+
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
+
+def otherwise(answer: Callable[[], A], doing: str) -> Callable[[Callable[P, R]], Callable[P, R | A]]:
+    """For methods that agents call: a refused path, or what the disk refuses, is logged and ``answer()``.
+
+    A file that is not there is not worth a line in the log.
+    """
+
+    def deciding(call: Callable[P, R]) -> Callable[P, R | A]:
+        @wraps(call)
+        def answered(*args: P.args, **kwargs: P.kwargs) -> R | A:
+            try:
+                return call(*args, **kwargs)
+            except FileNotFoundError:
+                return answer()
+            except (UnsafePathError, OSError, ValueError) as error:
+                log.warning("Storage could not %s: %s", doing, error)
+                return answer()
+
+        return answered
+
+    return deciding

@@ -20,6 +20,9 @@ from agents.storage.paths import Parts
 from agents.storage.safe_open import (
     TEMPORARY_PREFIX,
     UnsafeFileError,
+    files_in,
+    folders_in,
+    links_in,
     open_folder,
     open_made_folder,
     open_regular,
@@ -27,7 +30,6 @@ from agents.storage.safe_open import (
     read_regular_file,
     replace_file,
 )
-from agents.storage.safe_walk import files_in, folders_in, links_in
 
 MAX_BYTES = 16 << 20
 """The largest file that is read whole unless a caller says otherwise."""

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.storage import json_store
-from agents.storage.call_compat import file_and_content, file_named
-from agents.storage.error_values import otherwise
+from agents.storage.call_compat import file_and_content, file_named, otherwise
 from agents.storage.memory import (
     DEFAULT_MARKER_GUID,
     SHARED_FILE,

@@ -16,9 +16,8 @@ import orjson
 from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
 from agents.workers.call import Call, OnCallback, random_ids
 from agents.workers.config import PoolConfig
-from agents.workers.memfd import anonymous_file
 from agents.workers.process_tree import descendants
-from agents.workers.syscalls import LINUX
+from agents.workers.syscalls import LINUX, anonymous_file
 from agents.workers.worker_handle import WorkerHandle, raised
 from agents.workers.worker_quota import WorkerQuota
 from agents.workers.zygote_client import ZygoteClient

@@ -6,6 +6,8 @@ import ctypes
 import errno
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUSER = 0x1000_0000
@@ -165,3 +167,16 @@ def _check(answer: int, name: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
     return answer
+
+
+def anonymous_file(contents: bytes) -> int:
+    """A descriptor of a file that holds ``contents`` and vanishes with its last descriptor."""
+    if sys.platform == "linux":
+        fd = os.memfd_create("rappd", os.MFD_CLOEXEC)
+    else:
+        fd, path = tempfile.mkstemp(prefix="rappd")
+        Path(path).unlink()
+    left = memoryview(contents)
+    while left:
+        left = left[os.write(fd, left) :]
+    return fd

@@ -13,11 +13,9 @@ from typing import Any, Protocol
 import orjson
 
 from agents.errors import WorkerDiedError
-from agents.workers.call import Call
-from agents.workers.callback_dispatch import start_callback
+from agents.workers.call import Call, start_callback
 from agents.workers.config import PoolConfig
-from agents.workers.errors import AgentRaisedError
-from agents.workers.exit_status import describe_exit
+from agents.workers.errors import AgentRaisedError, describe_exit
 from agents.workers.frame_socket import FrameSocket
 from agents.workers.leftovers import LeftoverCheck
 from agents.workers.output import Output

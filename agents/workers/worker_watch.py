@@ -1,8 +1,9 @@
-"""Watch over running workers, by the process that forks them: memory, and read-only paths replaced."""
+"""Watches running workers, in the zygote: memory, and read-only paths that were replaced."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,8 +13,7 @@ from typing import Any
 from agents.storage.safe_open import open_made_folder, open_root
 from agents.workers.access import is_within
 from agents.workers.cgroup_limit import MemoryGroups
-from agents.workers.file_events import FileEvents
-from agents.workers.memory_use import memory_of
+from agents.workers.process_tree import descendants
 
 SECONDS = 0.25
 """Between two looks at every worker."""
@@ -150,3 +150,95 @@ def _make_file(folder: int, names: list[str], content: str) -> None:
             file.write(content.encode())
     finally:
         os.close(above)
+
+
+_MOVED_FROM, _MOVED_TO, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x40, 0x80, 0x200, 0x400, 0x800
+_ONLY_FOLDERS = 0x0100_0000
+_WANTED = _MOVED_FROM | _MOVED_TO | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
+_BYTES = 64 * 1024
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class FileEvents:
+    """Folders in which names are watched. Where the system has no more watches, ``fd`` tells less."""
+
+    def __init__(self) -> None:
+        started = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fd: int | None = started if started >= 0 else None
+
+    def watch(self, folders: Iterable[str]) -> None:
+        """Tell of names in these folders too. A folder that is watched already stays so."""
+        if self.fd is not None:
+            for folder in dict.fromkeys(folders):
+                _libc.inotify_add_watch(self.fd, os.fsencode(folder), _WANTED)
+
+    def clear(self) -> None:
+        """Take in what was told."""
+        if self.fd is not None:
+            try:
+                while os.read(self.fd, _BYTES):
+                    pass
+            except BlockingIOError:
+                return
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_BLOCK = 512  # bytes, the unit of st_blocks
+
+
+def memory_of(pid: int, limit: int) -> int:
+    """Bytes that ``pid`` and all processes below it take: their own memory, files without a name, and the
+    private /dev/shm. Memory that several of them share counts once; that is only measured when the sum
+    of all is over ``limit``."""
+    pids = [pid, *descendants(pid)]
+    unnamed = _unnamed_files(pids) + _private_shared_memory(pid)
+    resident = sum(map(_resident, pids))
+    if resident + unnamed <= limit:
+        return resident + unnamed
+    own, shared = 0, 0
+    for one in pids:
+        parts = _proportional(one)
+        own += parts.get("Pss_Anon", 0)
+        shared += parts.get("Pss_Shmem", 0)
+    return own + max(shared, unnamed)
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE
+    except OSError:
+        return 0  # it ended meanwhile
+
+
+def _unnamed_files(pids: Iterable[int]) -> int:
+    """Bytes in files made by ``memfd_create`` that these processes have open."""
+    found: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(entry.path).startswith("/memfd:"):
+                        told = os.stat(entry.path)
+                        found[told.st_dev, told.st_ino] = told.st_blocks * _BLOCK
+    return sum(found.values())
+
+
+def _private_shared_memory(pid: int) -> int:
+    path = f"/proc/{pid}/root/dev/shm"
+    try:
+        if os.stat(path).st_dev == os.stat("/dev/shm").st_dev:  # noqa: S108
+            return 0  # the machine's: others have files there
+        told = os.statvfs(path)
+    except OSError:
+        return 0
+    return (told.f_blocks - told.f_bfree) * told.f_frsize
+
+
+def _proportional(pid: int) -> dict[str, int]:
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+            name, _, rest = line.partition(":")
+            found[name] = int(rest.split()[0]) * 1024
+    return found

@@ -12,8 +12,8 @@ from typing import Any
 
 from rappd.errors import ConflictError, UsageProblemError
 from twins.cartridges import buddy_actions, buddy_state
-from twins.cartridges.buddy_effects import Action
 from twins.cartridges.buddy_schema import NAMELESS
+from twins.cartridges.buddy_state import Action
 from twins.cartridges.buddy_status_cache import buddy_status
 from twins.cartridges.buddy_store import KIND, BuddyStore, is_buddy
 from twins.cartridges.json_documents import Document

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
-from agents.brainstem.soul import Soul
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change, is_structural
 from agents.errors import AgentError

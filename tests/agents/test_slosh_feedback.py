@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.slosh.feedback import decayed, scored, suppressed
+from agents.slosh.invocation import decayed, scored, suppressed
 
 
 def test_scores_fade_and_are_forgotten() -> None:

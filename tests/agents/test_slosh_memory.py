@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.slosh.behavior_layer import behavioral, priors
-from agents.slosh.memory_index import Remembered, remembered
-from agents.slosh.memory_layer import memory_echoes
+from agents.slosh.derived_layers import Remembered, behavioral, memory_echoes, priors, remembered
 
 
 def memories(*entries: tuple[str, str]) -> list[Remembered]:

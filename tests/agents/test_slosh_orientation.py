@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.slosh.guidance_layer import orientation
+from agents.slosh.derived_layers import orientation
 
 CALM = {"is_urgent_period": False}
 WORDY = {"prefers_brief": False}

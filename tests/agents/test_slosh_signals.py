@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.slosh.query_layer import query_signals, query_text
+from agents.slosh.derived_layers import query_signals, query_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from agents.slosh.temporal_layer import temporal
+from agents.slosh.derived_layers import temporal
 
 
 @pytest.mark.parametrize(

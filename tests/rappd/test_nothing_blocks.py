@@ -66,7 +66,9 @@ def guarded() -> Iterator[None]:
         with blockbuster_ctx() as buster:
             for function in buster.functions.values():
                 function.can_block_in("agents/workers/process_tree.py", {"_parent", "_listed_children"})
-                function.can_block_in("agents/workers/memfd.py", {"anonymous_file"})  # no disk is behind it
+                function.can_block_in(
+                    "agents/workers/syscalls.py", {"anonymous_file"}
+                )  # no disk is behind it
                 function.can_block_in("agents/workers/leftovers.py", {"_has_ended"})  # nor behind /proc
                 function.can_block_in("agents/workers/request_queue.py", {"take_back"})  # it never waits
             yield

@@ -7,12 +7,21 @@ from typing import Any
 
 import msgspec
 
-from twins.cartridges.buddy_effects import EFFECTS, FOUND_SOMETHING, PULSE, Action, Effect
 from twins.cartridges.buddy_schema import NAMELESS, THRESHOLDS
-from twins.cartridges.buddy_state import at, bounded, grow, mood_name, tidy
+from twins.cartridges.buddy_state import (
+    EFFECTS,
+    FOUND_SOMETHING,
+    PULSE,
+    Action,
+    Effect,
+    at,
+    bounded,
+    grow,
+    mood_name,
+    tidy,
+)
 from twins.cartridges.field_specs import STAGES
-from twins.cartridges.json_documents import Document
-from twins.cartridges.timestamps import format_timestamp
+from twins.cartridges.json_documents import Document, format_timestamp
 
 LONG_CAP = 100
 

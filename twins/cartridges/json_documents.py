@@ -1,8 +1,9 @@
-"""A JSON cartridge as text: read without a doubt left, written so that people can read and compare it."""
+"""JSON cartridges as text: read strictly, written so that people can read and compare them; and their timestamps."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -84,3 +85,19 @@ def _damaged(name: str, why: str) -> BadCartridgeError:
     return BadCartridgeError(
         f"{name} is damaged ({why}); nothing was loaded.", do="Get it again, or mend it."
     )
+
+
+def format_timestamp(now: datetime) -> str:
+    """A moment as the published Buddy writes it, ``2026-04-12T14:33:00.000Z``."""
+    return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_timestamp(text: Any) -> datetime | None:
+    """The moment that ``text`` names; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None

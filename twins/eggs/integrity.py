@@ -14,14 +14,13 @@ that no reader can understand it differently from the one who signed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
-from twins.eggs.digests import are_digests
 from twins.errors import BadEggError
 
 SCHEMA: Final = "rappd-integrity/1.0"
@@ -138,3 +137,16 @@ def _canonical(said: dict[str, Any]) -> bytes:
 
 def _refused(why: str) -> BadEggError:
     return BadEggError(f"The egg's integrity layer {why}; nothing was written.", do="Get it again.")
+
+
+_DIGITS = 64
+
+
+def are_digests(found: Collection[object]) -> bool:
+    """True when each is 64 digits in small hexadecimal."""
+    try:
+        joined = "".join(found)  # type: ignore[arg-type]  # what is no text is refused here
+    except TypeError:
+        return False
+    alike = len(joined) == _DIGITS * len(found) and all(map(_DIGITS.__eq__, map(len, found)))  # type: ignore[arg-type]
+    return alike and joined.isascii() and not joined.encode().translate(None, b"0123456789abcdef")

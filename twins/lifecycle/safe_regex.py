@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from agents.runtime import programs
-from twins.lifecycle.errors import BadFilterError
+from twins.errors import BadFilterError
 
 MAX_PATTERN = 500
 _ANSWER_BYTES = 4096

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from twins.lifecycle.errors import BadFilterError
+from twins.errors import BadFilterError
 from twins.lifecycle.safe_regex import check_pattern, matching
 
 CLAUSES = ("kind", "name_prefix", "name_regex", "stopped_for_days", "exclude_kinds")

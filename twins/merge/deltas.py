@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, FieldSpec, check, is_count
-from twins.cartridges.json_documents import Document, canonical
-from twins.cartridges.timestamps import parse_timestamp
+from twins.cartridges.json_documents import Document, canonical, parse_timestamp
 from twins.zip.names import safe_component
 
 MAX_SNAPSHOTS = 200

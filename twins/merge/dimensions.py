@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twins.cartridges.json_documents import canonical, same
-from twins.cartridges.timestamps import parse_timestamp
+from twins.cartridges.json_documents import canonical, parse_timestamp, same
 from twins.eggs.frames import Frame
 from twins.errors import BadEggError
 

@@ -19,8 +19,7 @@ from enum import Enum
 from typing import Any
 
 from twins.cartridges.field_specs import is_number
-from twins.cartridges.json_documents import Document, canonical, same
-from twins.cartridges.timestamps import parse_timestamp
+from twins.cartridges.json_documents import Document, canonical, parse_timestamp, same
 from twins.errors import BadRappidError, TwinConflictError
 from twins.workspace.rappid import Rappid
 from twins.workspace.rappid import same as same_being

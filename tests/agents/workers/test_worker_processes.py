@@ -17,12 +17,12 @@ import pytest
 from agents.errors import WorkerDiedError, WorkerStartError
 from agents.workers.config import Limits
 from agents.workers.errors import AgentRaisedError
-from agents.workers.memfd import anonymous_file
 from agents.workers.privileges import first_in_line
 from agents.workers.process_tree import children, descendants, is_worker_process
 from agents.workers.protocol import packet_pair
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from agents.workers.supervisor import WorkerSupervisor
+from agents.workers.syscalls import anonymous_file
 from tests.agents.workers.trial_home import ROOM, Home, is_gone, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -192,7 +192,7 @@ time.sleep(0.1)
 async def test_ended_orphans_are_collected(supervisor: WorkerSupervisor, home: Home) -> None:
     """By the worker that adopted them, between requests, some time after they ended."""
     pool = supervisor.pool("a", home.plan(max_workers=1))
-    impatient = "import agents.workers.zombie_reaper as orphans; orphans.SECONDS = 0.05"
+    impatient = "import agents.workers.worker_main as orphans; orphans.SECONDS = 0.05"
     await pool.request("run", {"code": impatient}, timeout=20)
     await pool.request("run", {"code": _ENDED_ORPHAN}, timeout=20)
     (pid,) = pool.stats()["pids"]

@@ -19,8 +19,8 @@ from twins.eggs.egg_strings import decode, encode
 from twins.eggs.frames import chained, decoded, verified
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import table
+from twins.eggs.readers.hash_check import by_lines, by_object
 from twins.eggs.readers.member_paths import in_workspace
-from twins.eggs.readers.provenance import by_lines, by_object
 from twins.eggs.writers import exclusions, rapp1
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.eggs.writers.pack import pack

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
-from twins.lifecycle.errors import BadFilterError
+from twins.errors import BadFileError, BadFilterError, NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.state_index import State, list_archived, state_of

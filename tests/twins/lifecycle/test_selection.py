@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twins.lifecycle.errors import BadFilterError
+from twins.errors import BadFilterError
 from twins.lifecycle.safe_regex import MAX_PATTERN, matching
 from twins.lifecycle.selection import CLAUSES, MAX_DAYS, Selection
 

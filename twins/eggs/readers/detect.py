@@ -47,7 +47,7 @@ _IN_ZIP = {
     "rapp/1-egg": "rapp1:rapp1",
 }
 _SCALES = {
-    "agent": "agents_egg:agent",
+    "agent": "workspaces:agent",
     "twin": "workspaces:twin",
     "brainstem": "workspaces:brainstem",
     "neighborhood": "neighborhood_snapshot:neighborhood",
@@ -55,9 +55,9 @@ _SCALES = {
 _IN_JSON = {
     "brainstem-egg/2.3-session": "sessions:session",
     "rappterbox-cart/0.1": "sessions:old_session",
-    "brainstem-egg/2.3-neighborhood": "invitations:invitation",
+    "brainstem-egg/2.3-neighborhood": "references:invitation",
     "rapp/1-egg": "rapp1:rapp1",
-    "rapp-egg/1.0": "seeds:seeds",
+    "rapp-egg/1.0": "references:seeds",
     "rappter-egg/1.0": "cartridges:buddy_seed",
     "neighborhood-egg/1.0": "neighborhood_file:neighborhood_file",
 }
@@ -142,7 +142,7 @@ def _open_json(path: Path, size: int) -> ParsedEgg:
     digest = hashlib.sha256(octets).hexdigest()
     found = DetectedEgg(path.name, len(octets), digest, document, octets)
     room = _room_of_json(found)
-    if seeds and room != "seeds:seeds":
+    if seeds and room != "references:seeds":
         parse_object(octets, path.name)
     opened = _room(room)(found)
     opened.seal = signed_beside(found, path, opened.seal, by_hand=room != "rapp1:rapp1")

@@ -1,4 +1,4 @@
-"""True when an egg is whole: every hash that it carries, of whatever kind, compared in one reading."""
+"""Integrity of an egg: every hash that it carries, of whatever kind, compared in one reading."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twins.eggs.digests import are_digests
+from twins.eggs.integrity import are_digests
 from twins.eggs.parsed_egg import Seal
 from twins.eggs.readers.detected import DetectedEgg
-from twins.eggs.readers.provenance import file_hashes
 from twins.errors import BadEggError
 from twins.workspace.identity_file import read_regular
 from twins.zip.names import shown
@@ -20,6 +19,10 @@ from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 if TYPE_CHECKING:
     from twins.eggs.integrity import SignedManifest
+import json
+from typing import Any
+
+from twins.eggs.readers.detected import inside
 
 # As in twins.eggs.integrity, which loads what signatures need: many eggs have none.
 _LAYER, _SCHEMA, _BESIDE = "integrity.json", b"rappd-integrity/1.", ".sig"
@@ -161,3 +164,41 @@ def signed_beside(found: DetectedEgg, path: Path, seal: Seal, *, by_hand: bool) 
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(shown, names[:3])) + more
+
+
+def file_hashes(found: DetectedEgg) -> dict[str, Any]:
+    """Path to SHA-256 as the manifest's ``provenance`` lists them; empty without one.
+
+    ``manifest_hash`` must hold under one of its two published definitions: over the sorted lines
+    ``path TAB hash``, or over the object as Python prints it with sorted keys. Raises ``BadEggError``.
+    """
+    provenance = inside(found.manifest, "provenance")
+    if not provenance:
+        return {}
+    scheme = provenance.get("scheme", "sha256")
+    hashes = provenance.get("file_hashes")
+    if scheme != "sha256":
+        found.notes.append(f'Its hashes are of the scheme "{shown(str(scheme))}" and were not compared.')
+        return {}
+    if not isinstance(hashes, dict) or not set(map(type, hashes.values())) <= {str}:
+        raise found.damaged("its provenance lists no files")
+    said = provenance.get("manifest_hash")
+    if said is None:
+        found.notes.append("Its list of hashes has no hash of its own.")
+    elif said != by_lines(hashes) and said != by_object(hashes):
+        raise found.damaged("the hash of its list of files")
+    return hashes
+
+
+def by_lines(hashes: dict[str, str]) -> str:
+    """``manifest_hash`` as the published packer makes it."""
+    return _sha256("\n".join(sorted(map("\t".join, hashes.items()))).encode())
+
+
+def by_object(hashes: dict[str, str]) -> str:
+    """``manifest_hash`` as the published conformance test makes it."""
+    return _sha256(json.dumps(hashes, sort_keys=True).encode())
+
+
+def _sha256(octets: bytes) -> str:
+    return hashlib.sha256(octets).hexdigest()

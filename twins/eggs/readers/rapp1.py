@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
-from twins.eggs.readers import invitations, sessions
+from twins.eggs.readers import references, sessions
 from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
 from twins.eggs.readers.destinations import answering, data, somebody
 from twins.eggs.readers.detected import DetectedEgg, text
@@ -144,7 +144,7 @@ def _invite(found: DetectedEgg, manifest: Manifest) -> ParsedEgg:
         text((manifest.payload, "target_url"), most=_LONG),
     )
     name = _rappid(found, manifest.payload["target_rappid"]).slug
-    answer = invitations.tell(kind, name, target, url, "")
+    answer = references.tell(kind, name, target, url, "")
     return answering(found, RAPP1["invite"], Seal(None), answer, rappid=manifest.rappid, name=name)
 
 

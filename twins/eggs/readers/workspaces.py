@@ -5,13 +5,14 @@ All have the same files at the root, some below ``repo/``; what the family adds 
 
 from __future__ import annotations
 
-from twins.eggs.parsed_egg import Destination, Family, ParsedEgg
+from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Role
 from twins.eggs.readers.destinations import somebody
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import owner_of
-from twins.eggs.readers.member_paths import in_workspace_of
+from twins.eggs.readers.member_paths import Place, in_host, in_workspace_of
+from twins.eggs.readers.rapplications import in_brainstem, rapp_id
 
 
 def twin_2_1(found: DetectedEgg) -> ParsedEgg:
@@ -47,3 +48,15 @@ def _workspace(
     names = [name for name in names if name not in wholeness.wrapping]
     place = in_workspace_of(names)
     return somebody(found, family, who, names, place, wholeness.settle, destination=destination)
+
+
+def agent(found: DetectedEgg) -> ParsedEgg:
+    """Every ``*_agent.py`` by its last name into ``agents/``; memory under ``data/``. At least one agent."""
+    return in_brainstem(found, SCALES["agent"], rapp_id(found, "slug", "id"), _place, listed=False)
+
+
+def _place(name: str) -> Place | None:
+    last = name.rpartition("/")[2]
+    if not name.startswith("data/") and last.endswith("_agent.py") and last != "basic_agent.py":
+        return Role.AGENT, f"agents/{last}"
+    return in_host(name)

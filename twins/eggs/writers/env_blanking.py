@@ -1,4 +1,4 @@
-"""A ``.env`` without its secrets: keys stay, so that a person sees what to fill in; values go.
+"""A ``.env`` without its secrets: keys stay, values go; and its values, to be found in other files.
 
 A line survives only when it is understood. Whether a value may stay is decided by the whole key, however
 it is spelled (``TOKEN``, ``export X_TOKEN``, ``my token``, ``"apiKey"``), and by what the value looks like.
@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
+from io import StringIO
 
 from twins.eggs.writers.secret_scan import looks_secret
+from twins.fs.source_tree import SourceTree
+from twins.workspace.workspace import Workspace
 
 MAX_BYTES = 1 << 20
 _MAX_KEY = 80
@@ -170,3 +174,30 @@ def _open_quote(line: str) -> str:
 
 def _closing(text: str, quote: str) -> re.Match[str] | None:
     return re.search(rf"(?<!\\)(?:\\\\)*{quote}", text)
+
+
+_LEAST = 8
+_MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])")
+
+
+def known_values(workspace: Workspace) -> dict[bytes, str]:
+    """Value to what a finding calls it. Empty without a ``.env``; short and everyday values are left out."""
+    with ExitStack() as held:
+        content = held.enter_context(SourceTree(workspace.root)).read(".env", MAX_BYTES)
+    if not content:
+        return {}
+    from dotenv import dotenv_values  # most workspaces have no .env, and every packing would pay for it
+
+    try:
+        found = dotenv_values(stream=StringIO(content.decode("utf-8-sig")), interpolate=False)
+    except UnicodeDecodeError:
+        return {}
+    return {
+        value.encode(): f"copy of {key[:60]}"
+        for key, value in found.items()
+        if value and len(value) >= _LEAST and (looks_secret(value) or _is_chosen(key, value))
+    }
+
+
+def _is_chosen(key: str, value: str) -> bool:
+    return is_secret_key(key) and _MIXED.match(value) is not None

@@ -13,13 +13,12 @@ from twins.eggs import integrity
 from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import manifests, rapp1
 from twins.eggs.writers.contents import EggContents, IsHeld
-from twins.eggs.writers.env_values import known_values
+from twins.eggs.writers.env_blanking import known_values
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.eggs.writers.member_filter import MemberFilter, Progress
-from twins.eggs.writers.rapplications import Rapplication
+from twins.eggs.writers.rapplications import Rapplication, one_agent
 from twins.eggs.writers.secret_scan import SecretScan
-from twins.eggs.writers.single_agents import one_agent
 from twins.eggs.writers.unread_kinds import unread_kinds
 from twins.eggs.writers.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFileError, TwinConflictError

@@ -1,4 +1,4 @@
-"""One installed rapplication as the load of an egg: its agent, its page, what it remembers (RAPP v1 §18.8).
+"""One installed rapplication, or one agent, as the contents of an egg (RAPP v1 §18.8).
 
 Where the two published shapes have no place for a file of it, the file is named among what stays behind.
 """
@@ -18,12 +18,13 @@ from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.workspaces import MEMORY, SOUL, agents_of
-from twins.errors import BadFileError, NoSuchFileError
+from twins.errors import BadFileError, HostileEggError, NoSuchFileError
 from twins.fs.source_tree import SourceTree
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES, Identity, indented
 from twins.workspace.rappid import Rappid, label
 from twins.workspace.workspace import Workspace
+from twins.zip.names import safe_path
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACED = re.compile(r"(agents|services)/[A-Za-z0-9_][A-Za-z0-9_.-]{0,118}")
@@ -202,3 +203,25 @@ def _object(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadFileError(f"{where} is not a JSON object.", do="Install it again.")
     return found
+
+
+def one_agent(workspace: Workspace, filename: str, held: ExitStack) -> EggContents:
+    """A single agent file, at the root of its egg. ``filename`` is its path below the agents folder.
+
+    Raises ``NoSuchFileError``, for files that never travel too.
+    """
+    tree, folder = agents_of(workspace, held.enter_context(SourceTree(workspace.root)), held)
+    name = filename.rpartition("/")[2]
+    load = EggContents(name.removesuffix(".py"), facts={"agent_filename": name})
+    path = f"{folder}/{filename}".lstrip("/")
+    if not _may_travel(filename) or not load.put_file(name, tree, path, shown_as=f"agents/{filename}"):
+        raise NoSuchFileError(f'No agent file "{filename[:80]}".', do="rappd agents list")
+    return load
+
+
+def _may_travel(filename: str) -> bool:
+    try:
+        safe_path(filename)
+    except HostileEggError:
+        return False
+    return filename.endswith(SUFFIX) and not any(map(exclusions.in_code, filename.split("/")))
