@@ -128,7 +128,7 @@ def lies(home: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(home)): path.read_bytes()
         for path in sorted(home.rglob("*"))
-        if path.is_file() and not re.match(r"rappd\.(db|log|pid)", path.name)
+        if path.is_file() and not re.match(r"rappd\.(db|log|pid)|anchors\.db", path.name)
     }
 
 

@@ -50,9 +50,9 @@ class _Collector(Collector):
         requests = sum(pool["requests"] for pool in workers["pools"].values())
         yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
         yield _counter(
-            "rappd_templates_started",
+            "rappd_zygotes_started",
             "Starts of the process that workers are forked from.",
-            workers["templates_started"],
+            workers["zygotes_started"],
         )
         yield _gauge("rappd_uptime_seconds", "Seconds since the start.", time.time() - house.started_at)
 

@@ -10,7 +10,7 @@ import pytest
 import warm
 from daemon_under_test import RunningDaemon
 
-from rappd.cli.app import VERBS
+from rappd.cli.commands import COMMANDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forked on Linux alone")
 
@@ -24,7 +24,7 @@ COMMANDS = [
     ("config", "show", "--json"),
     ("config", "set", "door.peers"),
     ("egg", "inspect", "/nowhere.egg"),
-    *((verb, "--help") for verb in VERBS),
+    *((verb, "--help") for verb in COMMANDS),
 ]
 
 

@@ -92,7 +92,7 @@ def test_whoever_asks_is_answered_or_told_that_nobody_is_there(
                 daemon.stop()
             else:
                 daemon.kill()
-    nobody, ended = "NotRunningError: rappd isn't running here.", f"Gone: {ENDED}"
+    nobody, ended = "NotRunningError: rappd isn't running here.", f"ConnectionLostError: {ENDED}"
     stopped = {"Answered: Stopped.", "Answered: This machine is stopping."}
     assert set(callers.told["question"]) <= {"answered", nobody}, "a question is simply asked again"
     assert set(callers.told["order"]) <= {"answered", nobody, ended}

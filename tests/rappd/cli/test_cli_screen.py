@@ -43,7 +43,7 @@ def test_no_row_is_longer_than_the_terminal_or_has_two_lines(
     with pytest.MonkeyPatch.context() as patch:
         shown: list[str] = []
         patch.setattr(tables, "terminal_width", lambda: width)
-        patch.setattr(tables, "say", shown.append)
+        patch.setattr(tables, "print_out", shown.append)
         tables.table(["NAME", "WHAT", "FROM"], rows, shrink=1, prose=prose, marks=["good"] * len(rows))
     assert len(shown) == len(rows) + 1
     for line in shown:

@@ -200,7 +200,10 @@ def test_a_twin_keeps_itself_renames_itself_and_goes_back_after_it_has_answered(
     assert farm.says_to(key, "yes")["response"] == "Back to it."
     at = made["checkpoint"]["at"]
     assert f"is as it was at {at} as soon as it has answered." in farm.model.results()["Twin"]
-    farm.daemon.wait_for(lambda: (farm.folder(key) / "soul.md").read_text() != "# Spoiled\n")
+    soul = farm.folder(key) / "soul.md"
+    farm.daemon.wait_for(
+        lambda: soul.exists() and soul.read_text() != "# Spoiled\n"
+    )  # the folder is exchanged
     farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "awake")
     told = farm.runs(key, "Twin", action="checkpoints", rappid_uuid=key)
     assert f"{made['checkpoint']['id']} (while it is good)" in told and "before going back" in told
