@@ -1,27 +1,27 @@
 /** Starts the page: the operator's key, the daemon's state, the places, the keys, the turn left unfinished. */
 
-import { places } from "./places/places.js";
-import { Problem } from "./parts/api.js";
-import { banner } from "./parts/banner.js";
-import { allConversations, conversationWith } from "./parts/conversation.js";
-import { closeDetail } from "./parts/detail.js";
-import { desk } from "./parts/desk.js";
-import { prepareIcons } from "./parts/dom.js";
-import { acceptDrops } from "./parts/drops.js";
-import { agentsChanged } from "./parts/incoming.js";
-import { keep, kept } from "./parts/keep.js";
-import { startKeys } from "./parts/keys.js";
-import { localModel } from "./parts/local-model.js";
-import { startMachines } from "./parts/machines-news.js";
-import { followNews } from "./parts/news.js";
-import { draftOf, partner } from "./parts/partner.js";
-import { rail } from "./parts/rail.js";
-import { go, route } from "./parts/router.js";
-import { toast } from "./parts/toast.js";
-import { troubles } from "./parts/troubles.js";
-import { resume, stop } from "./parts/turn.js";
-import { twins } from "./parts/twins.js";
-import { hush, speaking } from "./parts/voice.js";
+import { places } from "./pages/pages.js";
+import { Problem } from "./lib/api.js";
+import { banner } from "./components/layout/banner.js";
+import { allConversations, conversationWith } from "./components/chat/conversation.js";
+import { closeDetail } from "./components/ui/detail-panel.js";
+import { desk } from "./lib/daemon-state.js";
+import { prepareIcons } from "./lib/dom.js";
+import { acceptDrops } from "./lib/drag-drop.js";
+import { agentsChanged } from "./components/agents/agent-import.js";
+import { keep, kept } from "./lib/storage.js";
+import { startKeys } from "./components/layout/keyboard-shortcuts.js";
+import { localModel } from "./components/settings/local-model-offer.js";
+import { startMachines } from "./components/machines/pairing-notice.js";
+import { followNews } from "./lib/event-stream.js";
+import { draftOf, partner } from "./components/chat/chat-target.js";
+import { rail } from "./components/layout/navigation.js";
+import { go, route } from "./lib/router.js";
+import { toast } from "./components/ui/toast.js";
+import { troubles } from "./components/agents/failed-files.js";
+import { resume, stop } from "./components/chat/turn-request.js";
+import { twins } from "./components/twins/twins.js";
+import { hush, speaking } from "./components/chat/voice.js";
 
 const ICONS = [
   "talk",

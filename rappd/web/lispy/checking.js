@@ -26,7 +26,7 @@ import {
   UNLESS,
   WHEN,
 } from "./frames.js";
-import { merging } from "./higher.js";
+import { merging } from "./higher-order.js";
 import { isNamed, Name } from "./values.js";
 
 const SPECIAL = new Set([IF, COND, DEFINE, SET, LET, LET_STAR, AND, OR, WHEN, UNLESS, PIPE, DOTIMES]);

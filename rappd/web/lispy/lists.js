@@ -2,7 +2,7 @@
 
 import { compare, length } from "./characters.js";
 import { wrong } from "./errors.js";
-import { floorDivide } from "./numerals.js";
+import { floorDivide } from "./number-format.js";
 import { shortly } from "./printer.js";
 import { ANY, isNumber, Pair } from "./values.js";
 

@@ -4,19 +4,19 @@
  */
 
 import { BadValue, Fault } from "./errors.js";
-import { advance } from "./evaluating.js";
-import { inSequence } from "./forms.js";
-import { freeze, imageText } from "./freezing.js";
-import { inspect } from "./inspecting.js";
+import { advance } from "./evaluator.js";
+import { inSequence } from "./special-forms.js";
+import { freeze, imageText } from "./serialize.js";
+import { inspect } from "./inspect.js";
 import { CEILING, limitsOf } from "./limits.js";
 import { printed, TooLong } from "./printer.js";
 import { BEGINS } from "./profiles.js";
 import { read } from "./reader.js";
 import { APPLY, DONE, EVALUATE, FAILED, FORM_NEXT, State } from "./state.js";
 import { startingGlobals } from "./table.js";
-import { thaw } from "./thawing.js";
+import { thaw } from "./deserialize.js";
 import { isProcedure } from "./values.js";
-import { toWire } from "./wire.js";
+import { toWire } from "./value-codec.js";
 
 const MOST_SHOWN = 1 << 20;
 

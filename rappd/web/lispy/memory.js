@@ -2,7 +2,7 @@
 
 import { length } from "./characters.js";
 import { passed } from "./errors.js";
-import { bitLength, SMALL } from "./numerals.js";
+import { bitLength, SMALL } from "./number-format.js";
 import { Closure, Combined, Name, Pair, Scope } from "./values.js";
 
 export const FRAME_CELLS = 8;

@@ -18,7 +18,7 @@ from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_pla
 
 import rappd
 
-BLANK = "web/base.css"
+BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
 CHROMIUM = shutil.which("chromium")
 WEB = Path(rappd.__file__).parent / "web"

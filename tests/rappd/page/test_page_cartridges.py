@@ -65,7 +65,7 @@ def page(tab: Page, fake_daemon: RunningDaemon) -> Iterator[Page]:
     tab.on("pageerror", fail)
     yield tab
     origin = f"http://127.0.0.1:{fake_daemon.port}"
-    tab.goto(f"{origin}/web/base.css")  # nothing runs there
+    tab.goto(f"{origin}/web/css/base.css")  # nothing runs there
     tab.evaluate("sessionStorage.clear()")
     protocol = tab.context.new_cdp_session(tab)
     protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})

@@ -183,7 +183,7 @@ async def test_the_stream_reader_takes_any_pieces(site: Any) -> None:
     async with site.opened() as page:
         same = await page.evaluate(
             r"""async () => {
-                const { sse } = await import("/web/parts/sse.js");
+                const { sse } = await import("/web/lib/sse.js");
                 const bytes = new TextEncoder().encode(": hi\r\nid: 1\r\ndata: é\r\ndata:  b\r\n\r\nid: 2\ndata: c\n\nid: 3\ndata: cut");
                 const wanted = JSON.stringify([{id: "1", event: "message", data: "é\n b"}, {id: "2", event: "message", data: "c"}]);
                 for (let size = 1; size <= bytes.length; size += 1) {

@@ -1,0 +1,182 @@
+/** One agent: its name, one sentence, where it came from, and what can be done with it. */
+
+import { download, remove } from "../../lib/api.js";
+import { openHere } from "../cartridges/cartridge-opening.js";
+import { desk } from "../../lib/daemon-state.js";
+import { h } from "../../lib/dom.js";
+import { agentsChanged, undo } from "./agent-import.js";
+import { inline } from "../ui/problem.js";
+import { go } from "../../lib/router.js";
+import { openSource } from "./source-dialog.js";
+import { toast } from "../ui/toast.js";
+import { routesOf } from "../twins/twins.js";
+
+const UNDO_SECONDS = 10;
+const ORIGINS = { yours: "yours", shipped: "came with rappd" };
+
+/** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
+export function agentCard(file, card, { tryIt, key = "" }) {
+  const trouble = h("div", {});
+  const held = card.quarantined && !card.cartridge;
+  const kind = held
+    ? "card agent quarantined"
+    : card.shadowed_by
+      ? "card agent shadowed"
+      : "card agent";
+  const plain = card.quarantined || card.shadowed_by || key;
+  const title = h(
+    "h3",
+    {},
+    plain
+      ? card.name || file.filename
+      : h("a", { href: `#/agents/${encodeURIComponent(card.name)}` }, card.name),
+  );
+  return h(
+    "li",
+    { class: kind, "data-file": file.filename },
+    h(
+      "div",
+      { class: "card-words" },
+      title,
+      sentence(file, card),
+      h("p", { class: "soft" }, origin(file, card)),
+      trouble,
+    ),
+    h(
+      "div",
+      { class: "card-actions" },
+      card.cartridge
+        ? cartridgeActions(file, card, trouble, key)
+        : held
+          ? quarantinedActions(file, card, trouble, key)
+          : readyActions(file, card, trouble, tryIt, key),
+    ),
+  );
+}
+
+/** "came with rappd · time_agent.py" */
+export function origin(file, card) {
+  const from = ORIGINS[card.origin] ?? card.origin?.replace(/^source /, "from ");
+  const others = file.agents.filter((name) => name !== card.name);
+  const company = others.length ? `also holds ${others.join(", ")}` : "";
+  return [from, file.filename, company].filter(Boolean).join(" · ");
+}
+
+/** Removes the agent's file; for ten seconds that can be undone. */
+export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
+  const answer = await remove(`${routesOf(key)}/agents/${encodeURIComponent(file.filename)}`);
+  const names = file.agents.length ? file.agents.join(" and ") : file.filename;
+  agentsChanged.dispatchEvent(new Event("change"));
+  toast(`${names} removed.`, {
+    actions: answer.undo ? [{ label: "Undo", run: () => undo(answer.undo, file.filename, key) }] : [],
+    seconds: UNDO_SECONDS,
+    focus: byKeyboard,
+  });
+}
+
+function sentence(file, card) {
+  if (card.cartridge) return h("p", {}, "A program that runs by itself; it gives no agent.");
+  if (card.quarantined) {
+    const where = card.line ? `${file.filename} line ${card.line}: ` : "";
+    return h(
+      "p",
+      { class: "reason" },
+      h("span", { class: "sign warn" }, "! "),
+      `Kept, not run. ${where}${card.reason || "Not approved yet."}`,
+    );
+  }
+  if (card.reason) {
+    const where = card.line ? `${file.filename} line ${card.line}: ` : "";
+    return [
+      h("p", {}, firstSentence(card.description)),
+      h(
+        "p",
+        { class: "reason" },
+        h("span", { class: "sign warn" }, "! "),
+        `${where}${card.reason}. The version before it works on.`,
+      ),
+    ];
+  }
+  if (card.shadowed_by)
+    return h("p", { class: "reason" }, `Not used: ${card.shadowed_by} holds an agent of the same name.`);
+  return h("p", {}, firstSentence(card.description));
+}
+
+function readyActions(file, card, trouble, tryIt, key) {
+  return [
+    !card.shadowed_by &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "secondary",
+          onclick: () => tryIt(card.try || `${card.name}?`, key),
+          "aria-label": `Try ${card.name}`,
+        },
+        "Try",
+      ),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
+  ];
+}
+
+function quarantinedActions(file, card, trouble, key) {
+  return [
+    desk.operator &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble, key) },
+        "Read and approve",
+      ),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
+  ];
+}
+
+function cartridgeActions(file, card, trouble, key) {
+  const run = async () => (await inline(trouble, () => openHere(file.filename, key))) && go("twins", "cartridges");
+  return [
+    desk.operator &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: run, "aria-label": `Open ${file.filename}` },
+        "Open",
+      ),
+    exportButton(file, trouble, key),
+    removeButton(file, card, trouble, key),
+  ];
+}
+
+function exportButton(file, trouble, key) {
+  const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;
+  const run = () => inline(trouble, () => download(path, file.filename));
+  return (
+    desk.operator &&
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: run, "aria-label": `Export ${file.filename}` },
+      "Export",
+    )
+  );
+}
+
+/** What came with rappd stays, and what comes from a source is switched off there. */
+function removeButton(file, card, trouble, key) {
+  const run = (event) => inline(trouble, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));
+  return (
+    desk.operator &&
+    (card.origin ?? "yours") === "yours" &&
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: run, "aria-label": `Remove ${file.filename}` },
+      "Remove",
+    )
+  );
+}
+
+function firstSentence(text) {
+  const line = String(text ?? "")
+    .trim()
+    .split("\n")[0];
+  return /^.*?[.?!](?=\s|$)/.exec(line)?.[0] ?? line;
+}

@@ -1,0 +1,65 @@
+/** Everything about one agent: the full description, what it takes, its source. */
+
+import { get } from "../../lib/api.js";
+import { origin } from "./agent-card.js";
+import { desk } from "../../lib/daemon-state.js";
+import { h } from "../../lib/dom.js";
+import { inline } from "../ui/problem.js";
+import { openSheet } from "../ui/dialog.js";
+import { listing } from "./source-dialog.js";
+
+/** The content of the detail panel. */
+export function agentDetail(file, card) {
+  const trouble = h("div", {});
+  const read = () =>
+    inline(trouble, async () => {
+      const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
+      openSheet({
+        title: file.filename,
+        wide: true,
+        build: () => h("div", { class: "sheet-body" }, listing(source)),
+      });
+    });
+  return h(
+    "div",
+    { class: "detail-body" },
+    h("p", { class: "told" }, card.description || "It says nothing about itself."),
+    h("h3", {}, "Takes"),
+    parameters(card.parameters),
+    card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
+    h("h3", {}, "From"),
+    h("p", { class: "soft" }, origin(file, card)),
+    desk.operator && h("button", { type: "button", class: "secondary", onclick: read }, "Read its source"),
+    trouble,
+  );
+}
+
+function parameters(schema) {
+  const required = new Set(schema?.required ?? []);
+  const all = Object.entries(schema?.properties ?? {});
+  if (!all.length) return h("p", { class: "soft" }, "Nothing.");
+  return h(
+    "dl",
+    { class: "takes" },
+    all.map(([name, property]) => [
+      h(
+        "dt",
+        {},
+        h("code", {}, name),
+        h(
+          "span",
+          { class: "soft" },
+          [typeName(property), required.has(name) && "needed"].filter(Boolean).join(", "),
+        ),
+      ),
+      h(
+        "dd",
+        {},
+        property.description ?? "",
+        property.enum && h("span", { class: "soft" }, ` One of: ${property.enum.join(", ")}.`),
+      ),
+    ]),
+  );
+}
+
+const typeName = ({ type }) => (Array.isArray(type) ? type.join(" or ") : (type ?? ""));

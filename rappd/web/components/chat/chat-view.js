@@ -1,0 +1,166 @@
+/** A conversation on the screen: with whom, what was said, and where one writes. */
+
+import { get } from "../../lib/api.js";
+import { composer } from "./composer.js";
+import { conversationWith } from "./conversation.js";
+import { desk } from "../../lib/daemon-state.js";
+import { fill, h, icon } from "../../lib/dom.js";
+import { followEnd } from "../../lib/autoscroll.js";
+import { agentsChanged } from "../agents/agent-import.js";
+import { messageView } from "./turn-view.js";
+import { toast } from "../ui/toast.js";
+import { troublesView } from "../agents/failed-files.js";
+import { send } from "./turn-request.js";
+import { routesOf, twins } from "../twins/twins.js";
+
+const ALWAYS = ["what can you do?", "what time is it?", "what do you remember about me?"];
+
+/** Fills `main` with the conversation with a partner. `close()` when another one comes. */
+export function dialogue(main, key) {
+  const conversation = conversationWith(key);
+  const heading = h("h1", { class: "unseen", tabindex: -1 });
+  const head = h("header", { class: "talk-head" });
+  const list = h("ol", { class: "turns" });
+  const empty = h("div", { class: "empty-talk" });
+  const scroller = h(
+    "div",
+    { class: "talk-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
+    h("div", { class: "talk-column" }, empty, list),
+  );
+  const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
+  const end = followEnd(scroller, pill);
+  const troubles = troublesView();
+  const writing = composer(conversation, { sent: () => end.toEnd() });
+  const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
+  writing.element.append(anew);
+  let views = new Map();
+  let tries = [];
+
+  const again = (text) => send(conversation, text) && end.toEnd();
+  const add = (turn) => {
+    const view = messageView(turn, { name: conversation.name, again, grew: () => end.grew() });
+    views.set(turn.id, view);
+    list.append(view.element);
+  };
+  const drawAll = () => {
+    views = new Map();
+    fill(list);
+    conversation.turns.forEach(add);
+    drawRest();
+    end.toEnd();
+  };
+  const drawRest = () => {
+    const none = conversation.turns.length === 0;
+    empty.hidden = !none;
+    anew.hidden = none || Boolean(conversation.current);
+    if (none) fill(empty, threeThings(conversation, tries, again));
+  };
+  const drawHead = () => {
+    fill(heading, key ? `Talk with ${conversation.name}` : "Talk");
+    fill(head, key && withWhom(conversation.name, key));
+  };
+  const added = ({ detail }) => (add(detail), drawRest());
+  const changed = ({ detail }) => {
+    views.get(detail.id)?.update();
+    drawRest();
+    if (desk.operator && detail.state === "done") twins.touch(); // a turn may have changed who lives here
+  };
+  const learn = async () => {
+    try {
+      tries = examples((await get(`${routesOf(key)}/agents`)).files ?? []);
+    } catch (found) {
+      if (found.code === undefined) throw found; // the three that always work stay
+    }
+    drawRest();
+  };
+
+  function renew() {
+    const back = conversation.renew();
+    writing.focus();
+    toast("New conversation.", { actions: [{ label: "Undo", run: back }] });
+  }
+
+  conversation.addEventListener("added", added);
+  conversation.addEventListener("changed", changed);
+  conversation.addEventListener("replaced", drawAll);
+  twins.addEventListener("change", drawHead);
+  desk.addEventListener("change", drawHead);
+  agentsChanged.addEventListener("change", learn);
+  fill(
+    main,
+    h(
+      "section",
+      { class: "talk" },
+      h("div", {}, heading, head),
+      scroller,
+      h(
+        "div",
+        { class: "talk-foot" },
+        h("div", { class: "talk-column" }, pill, troubles.element, writing.element),
+      ),
+    ),
+  );
+  drawHead();
+  drawAll();
+  learn();
+
+  return {
+    write: writing.focus,
+    put: writing.put,
+    close() {
+      conversation.removeEventListener("added", added);
+      conversation.removeEventListener("changed", changed);
+      conversation.removeEventListener("replaced", drawAll);
+      twins.removeEventListener("change", drawHead);
+      desk.removeEventListener("change", drawHead);
+      agentsChanged.removeEventListener("change", learn);
+      troubles.close();
+      writing.close();
+      end.close();
+    },
+  };
+}
+
+/** What to try first: of your own agents, then of the shipped ones, then what always works. */
+function examples(files) {
+  const cards = files
+    .flatMap(({ cards = [] }) => cards)
+    .filter((card) => card.try && !card.quarantined && !card.shadowed_by);
+  cards.sort((one, other) => Number(other.origin === "yours") - Number(one.origin === "yours"));
+  return cards.map((card) => card.try);
+}
+
+function withWhom(name, key) {
+  return h(
+    "div",
+    { class: "talk-column" },
+    h(
+      "p",
+      {},
+      h("a", { href: `#/twins/twin/${encodeURIComponent(key)}` }, name),
+      h("span", { class: "soft" }, " is a twin that lives here."),
+    ),
+    h(
+      "a",
+      { class: "button quiet small", href: "#/talk" },
+      icon("chevron", "icon back"),
+      `Back to ${desk.name}`,
+    ),
+  );
+}
+
+function threeThings({ key, name }, tries, again) {
+  const three = [...new Set([ALWAYS[0], ...tries, ...ALWAYS])].slice(0, 3);
+  return [
+    h("p", { class: "greeting" }, key ? `This is ${name}.` : `${name} is awake.`),
+    h("p", { class: "soft" }, "Three things to try:"),
+    h(
+      "ul",
+      { class: "tries" },
+      three.map((text) =>
+        h("li", {}, h("button", { type: "button", class: "try", onclick: () => again(text) }, text)),
+      ),
+    ),
+    desk.operator && h("p", { class: "soft" }, "Or drop an agent file here."),
+  ];
+}

@@ -1,0 +1,50 @@
+/** The legacy door: a line while it is open, saying to whom, with what closes it. The command line opens it. */
+
+import { get, remove } from "../../lib/api.js";
+import { some } from "../../lib/format.js";
+import { fill, h } from "../../lib/dom.js";
+import { tame } from "./labels.js";
+import { inline } from "../ui/problem.js";
+import { toast } from "../ui/toast.js";
+
+/** An element that is empty while the door is closed. `look()` asks anew. */
+export function legacyLine() {
+  const element = h("div", { class: "legacy" });
+  const trouble = h("div", {});
+  let drawn = "";
+  const draw = ({ open = false, addresses = [], listening = [] } = {}) => {
+    const text = JSON.stringify([open, addresses, listening]);
+    if (text === drawn) return;
+    drawn = text;
+    fill(
+      element,
+      open && [
+        h(
+          "p",
+          {},
+          h("span", { class: "sign warn" }, "! "),
+          `The legacy door is open to ${some(addresses.map(tame), 6)}. What passes it is not protected.`,
+        ),
+        h(
+          "button",
+          { type: "button", class: "secondary", "aria-label": "Close the legacy door", onclick: close },
+          "Close",
+        ),
+        trouble,
+      ],
+    );
+  };
+  const close = () =>
+    inline(trouble, async () => {
+      draw((await remove("/legacy")).legacy);
+      toast("The legacy door is closed.");
+    });
+  const look = async () => {
+    try {
+      draw((await get("/legacy")).legacy);
+    } catch (found) {
+      if (found.code === undefined) throw found; // the list says what is wrong
+    }
+  };
+  return { element, look };
+}

@@ -1,0 +1,20 @@
+/** Says wherever one is on the page that another machine asks to be paired. */
+
+import { hostOf, nameOf } from "./labels.js";
+import { machines } from "./machines.js";
+import { openPairing } from "../pairing/pairing-dialog.js";
+import { toast } from "../ui/toast.js";
+
+const SECONDS = 20;
+
+/** Begins to look, and to tell. */
+export function startMachines() {
+  machines.addEventListener("asks", ({ detail }) => {
+    if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;
+    toast(`${nameOf(detail)} (${hostOf(detail)}) is asking to pair.`, {
+      actions: [{ label: "Look", run: () => openPairing(detail) }],
+      seconds: SECONDS,
+    });
+  });
+  machines.start();
+}

@@ -1,0 +1,60 @@
+/** What waits for other machines, as the operator's page knows it. */
+
+import { get } from "../../lib/api.js";
+import { desk } from "../../lib/daemon-state.js";
+import { news } from "../../lib/event-stream.js";
+import { waits } from "./labels.js";
+
+const NEWS_MS = 400;
+
+class Outbox extends EventTarget {
+  /** Rows of `GET /outbox`: what waits, then what lately came of it; the latest first. */
+  rows = [];
+  #text = "";
+  #soon = 0;
+  #shown = 0;
+
+  /** Asks anew. Says `change` when something is different. Raises `Problem`. */
+  async look() {
+    const { outbox = [] } = await get("/outbox");
+    const rows = [...outbox].reverse().sort((one, other) => Number(waits(other)) - Number(waits(one)));
+    const text = JSON.stringify(rows);
+    if (text !== this.#text) {
+      this.#text = text;
+      this.rows = rows;
+      this.dispatchEvent(new Event("change"));
+    }
+    return this;
+  }
+
+  /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
+  show() {
+    if (!this.#shown++) for (const what of ["event", "machines"]) news.addEventListener(what, this.#touch);
+    this.touch();
+    return () => {
+      if (!--this.#shown)
+        for (const what of ["event", "machines"]) news.removeEventListener(what, this.#touch);
+    };
+  }
+
+  /** Asks anew without waiting. */
+  touch() {
+    if (desk.operator) this.look().catch(calm);
+  }
+
+  /** Those that wait still. */
+  get waiting() {
+    return this.rows.filter(waits);
+  }
+
+  #touch = () => {
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => this.touch(), NEWS_MS);
+  };
+}
+
+export const outbox = new Outbox();
+
+function calm(found) {
+  if (found.code === undefined) throw found;
+}

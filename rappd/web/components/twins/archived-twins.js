@@ -1,0 +1,172 @@
+/** Twins › Archived: who is set aside and can come back, and who was ended for good. */
+
+import { get, post } from "../../lib/api.js";
+import { aging } from "../../lib/stale-list.js";
+import { bytes, count, onDay, some } from "../../lib/format.js";
+import { forgetConversation } from "../chat/conversation.js";
+import { h } from "../../lib/dom.js";
+import { inline } from "../ui/problem.js";
+import { openSheet } from "../ui/dialog.js";
+import { toast } from "../ui/toast.js";
+import { orTrouble } from "../agents/failed-files.js";
+import { routesOf, twins } from "./twins.js";
+
+/** Fills `place`; `close()` when done. */
+export function setAsideView(place) {
+  const list = aging(place, {
+    name: "set aside",
+    load: async () => {
+      const [{ archived = [] }, { purged = [] }] = await Promise.all([
+        get("/twins?state=archived"),
+        get("/twins?state=purged"),
+      ]);
+      return { archived: archived.toReversed(), purged: purged.toReversed() };
+    },
+    draw: ({ archived, purged }) => [
+      h("h2", {}, "Archived"),
+      archived.length
+        ? h(
+            "ul",
+            { class: "cards" },
+            archived.map((record) => archivedCard(record)),
+          )
+        : h("p", { class: "soft" }, "No twin is archived. One that is keeps everything and runs nothing."),
+      h("h2", {}, "Ended for good"),
+      purged.length
+        ? h("ul", { class: "rows" }, purged.map(purgedRow))
+        : h("p", { class: "soft" }, "No twin was ended."),
+    ],
+  });
+  twins.addEventListener("change", list.refresh);
+  return {
+    close() {
+      twins.removeEventListener("change", list.refresh);
+      list.close();
+    },
+  };
+
+  function archivedCard(record) {
+    const { name, kind, archived_at: at, archived_by: by, archived_reason: reason, note } = record;
+    const trouble = h("div", {});
+    return h(
+      "li",
+      { class: "card twin" },
+      h(
+        "div",
+        { class: "card-words" },
+        h("h3", {}, name),
+        h("p", {}, extent(record)),
+        h(
+          "p",
+          { class: "soft" },
+          [kind, `archived ${onDay(at)}`, by !== "operator" && `by ${by}`, reason]
+            .filter(Boolean)
+            .join(" · "),
+        ),
+        note && h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note),
+        trouble,
+      ),
+      h(
+        "div",
+        { class: "card-actions" },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "secondary",
+            "aria-label": `Bring ${name} back`,
+            onclick: () => inline(trouble, () => bringBack(record, list.refresh)),
+          },
+          "Bring back",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            "aria-label": `End ${name} for good`,
+            onclick: () => openEnding(record, list.refresh),
+          },
+          "End for good",
+        ),
+      ),
+    );
+  }
+}
+
+/** Brings an archived twin back. Raises `Problem`. */
+export async function bringBack({ hash, name }, refresh) {
+  await post(`${routesOf(hash)}/unarchive`);
+  refresh();
+  twins.touch();
+  const again = async () => {
+    await post(`${routesOf(hash)}/archive`);
+    refresh();
+    twins.touch();
+  };
+  toast(`${name} is back, asleep.`, { actions: [{ label: "Undo", run: () => orTrouble(again) }] });
+}
+
+/** Names what would be lost before it is. */
+function openEnding(record, refresh) {
+  const { hash, name, last_known: known = {} } = record;
+  const trouble = h("div", {});
+  openSheet({
+    title: `End ${name} for good?`,
+    build: (close) => {
+      const end = async () => {
+        const done = await inline(trouble, () => post(`${routesOf(hash)}/purge`, { confirm: true }));
+        if (!done) return;
+        forgetConversation(hash);
+        refresh();
+        twins.touch();
+        close();
+        toast(`${name} is gone.`);
+      };
+      return h(
+        "div",
+        { class: "sheet-body" },
+        h("p", {}, "This is lost and cannot be had back:"),
+        h(
+          "ul",
+          { class: "losses" },
+          h("li", {}, `${name}'s soul, and every soul before it`),
+          h("li", {}, "its memories, and its checkpoints"),
+          known.agents?.length > 0 && h("li", {}, `its agents: ${some(known.agents, 5)}`),
+          h("li", {}, extent(record)),
+        ),
+        h(
+          "p",
+          { class: "soft" },
+          "What stays: one line in the list of the ended, and its threads in Activity. Eggs that were packed of it hatch elsewhere, never here again.",
+        ),
+        trouble,
+        h(
+          "div",
+          { class: "sheet-actions" },
+          h("button", { type: "button", class: "secondary", onclick: close }, "Keep it"),
+          h("button", { type: "button", class: "secondary ends", onclick: end }, "End for good"),
+        ),
+      );
+    },
+  });
+}
+
+/** "142 files, 3.1 MB in all" */
+function extent({ last_known: known = {} }) {
+  const { workspace_files: files, workspace_bytes: size } = known;
+  const parts = [
+    Number.isInteger(files) && count(files, "file"),
+    Number.isInteger(size) && `${bytes(size)} in all`,
+  ];
+  return parts.filter(Boolean).join(", ") || "all its files";
+}
+
+function purgedRow({ name, hash, kind, purged_at: at, purged_reason: reason, note }) {
+  const about = [kind, at && `ended ${onDay(at)}`, reason, note].filter(Boolean).join(" · ");
+  return h(
+    "li",
+    { class: "line-row" },
+    h("div", {}, h("p", {}, name || hash.slice(0, 8)), h("p", { class: "soft" }, about)),
+  );
+}

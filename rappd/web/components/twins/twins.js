@@ -1,0 +1,69 @@
+/** The twins that live on this machine, as the operator's page knows them. */
+
+import { get } from "../../lib/api.js";
+import { desk } from "../../lib/daemon-state.js";
+
+const FRESH_MS = 1000;
+
+/** Where a twin's own routes begin; "" for the brainstem's. */
+export const routesOf = (key) => (key ? `/twins/${encodeURIComponent(key)}` : "");
+
+class Twins extends EventTarget {
+  rows = [];
+  unreadable = [];
+  known = false;
+  #at = -Infinity; // by the clock of the page, which begins at 0
+  #text = "";
+
+  /** Keeps the list as long as the page lives: it is asked for when the right to see it comes. */
+  start() {
+    const learn = () => (desk.operator ? this.look().catch(calm) : this.#take({ twins: [] }, false));
+    desk.addEventListener("operator", learn);
+    desk.addEventListener("back", () => desk.operator && learn());
+    learn();
+  }
+
+  /** Asks anew. Says `change` when something is different. Raises `Problem`. */
+  async look() {
+    this.#take(await get("/twins"), true);
+    return this;
+  }
+
+  /** What is known, asked anew unless that was done a moment ago. */
+  list() {
+    return performance.now() - this.#at < FRESH_MS ? this : this.look();
+  }
+
+  /** Asks anew without waiting; whoever shows the list is told. */
+  touch() {
+    this.look().catch(calm);
+  }
+
+  /** The row of a key, or undefined. */
+  row(key) {
+    return this.rows.find((row) => row.key === key);
+  }
+
+  /** A twin's name, with the start of its key where others have the same name. */
+  toldApart(key) {
+    const { name } = this.row(key) ?? {};
+    const alone = this.rows.filter((row) => row.name === name).length < 2;
+    return alone ? name : `${name} ${key.slice(0, 4)}`;
+  }
+
+  #take({ twins = [], unreadable = [] }, known) {
+    this.#at = known ? performance.now() : -Infinity;
+    const text = JSON.stringify([twins, unreadable, known]);
+    if (text === this.#text) return;
+    this.#text = text;
+    Object.assign(this, { rows: twins, unreadable, known });
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+export const twins = new Twins();
+
+/** Whoever shows a list says what went wrong with it; the rest of the page goes on with what is known. */
+function calm(found) {
+  if (found.code === undefined) throw found;
+}

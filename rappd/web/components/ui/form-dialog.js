@@ -1,0 +1,71 @@
+/** A sheet that asks for a few words and then does something with them. */
+
+import { fill, h } from "../../lib/dom.js";
+import { inline } from "./problem.js";
+import { openSheet } from "./dialog.js";
+
+let count = 0;
+
+/**
+ * Opens a sheet. `fields` are made by `field`; `run()` does it, and its problem is told in the sheet;
+ * when it worked the sheet closes. `before` and `after` stand around the fields. `wide` for much text.
+ */
+export function askSheet({ title, verb, fields, run, before = null, after = null, wide = false }) {
+  const trouble = h("div", {});
+  const button = h("button", { type: "submit", class: "primary" }, verb);
+  const build = (close) => {
+    const form = h(
+      "form",
+      { class: "sheet-body" },
+      before,
+      fields.map(({ element }) => element),
+      after,
+      trouble,
+      h(
+        "div",
+        { class: "sheet-actions" },
+        h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
+        button,
+      ),
+    );
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (button.disabled) return;
+      button.disabled = true;
+      const done = await inline(trouble, run);
+      button.disabled = false;
+      if (done) close();
+    });
+    return form;
+  };
+  const dialog = openSheet({ title, build, wide });
+  fields[0]?.input.focus();
+  fields[0]?.input.select?.();
+  return dialog;
+}
+
+/** A labelled input; `tag` may be "textarea" or "select". `options` for a select; `help` is read with it. */
+export function field(label, { tag = "input", value = "", help = "", options = [], ...more } = {}) {
+  const id = `field-${++count}`;
+  const input = h(tag, {
+    id,
+    ...(tag === "input" && { type: "text", autocomplete: "off", spellcheck: "false" }),
+    "aria-describedby": help ? `${id}-help` : null,
+    ...more,
+  });
+  fill(
+    input,
+    options.map((one) => h("option", { value: one }, one)),
+  );
+  if (value || tag !== "select") input.value = value;
+  return {
+    input,
+    element: h(
+      "div",
+      { class: "field" },
+      h("label", { for: id }, label),
+      input,
+      help && h("p", { class: "soft", id: `${id}-help` }, help),
+    ),
+  };
+}

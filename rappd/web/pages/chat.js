@@ -1,0 +1,29 @@
+/** Talk: with the brainstem, or with a twin (`#/talk/<key>`). */
+
+import { dialogue } from "../components/chat/chat-view.js";
+import { importFiles } from "../components/agents/agent-import.js";
+import { partner } from "../components/chat/chat-target.js";
+
+/** The rest of the address that leads back to whom one talked to last. */
+export const rest = () => partner.rest;
+
+export function mount(main, { tryIt }) {
+  let key = null;
+  let shown = null;
+  return {
+    go([now = ""]) {
+      if (now === key) return;
+      shown?.close();
+      key = now;
+      partner.turnTo(key);
+      shown = dialogue(main, key);
+    },
+    drops: () => ({
+      words: "Drop to add the agent",
+      take: (files) => importFiles(files, tryIt, key),
+    }),
+    write: () => shown.write(),
+    put: (text) => shown.put(text),
+    close: () => shown?.close(),
+  };
+}

@@ -1,0 +1,102 @@
+/** Settings: what thinks, voice, sources, keys, and this page itself. */
+
+import { desk } from "../lib/daemon-state.js";
+import { fill, h } from "../lib/dom.js";
+import { openKeys, singleKeysSwitch } from "../components/layout/keyboard-shortcuts.js";
+import { localModel } from "../components/settings/local-model-offer.js";
+import { modeSwitch, voiceNote } from "../components/chat/mode-switches.js";
+import { operatorLine } from "../components/layout/operator-notice.js";
+import { inline } from "../components/ui/problem.js";
+import { allSettings } from "../components/settings/setting-rows.js";
+import { sources } from "../components/agents/agent-sources.js";
+import { modelChoice, signIn } from "../components/settings/model-settings.js";
+
+export function mount(main, { places }) {
+  const body = h("div", {});
+  const column = h(
+    "div",
+    { class: "column" },
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")),
+    body,
+  );
+  fill(main, h("section", { class: "page" }, column));
+  let open = [];
+
+  const draw = () => {
+    const { operator } = desk;
+    for (const part of open) part.close?.();
+    open = operator
+      ? [
+          modelChoice(),
+          localModel(h("div", {}), { always: true }),
+          signIn(),
+          modeSwitch("voice"),
+          modeSwitch("twin"),
+          sources(),
+          allSettings(),
+        ]
+      : [];
+    fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
+  };
+  desk.addEventListener("operator", draw);
+  draw();
+  return {
+    go: () => undefined,
+    close() {
+      desk.removeEventListener("operator", draw);
+      for (const part of open) part.close?.();
+    },
+  };
+}
+
+function whole([model, local, login, voice, twin, repos, all]) {
+  return [
+    h("section", { class: "group" }, h("h2", {}, "Thinking"), model.element, local.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
+    h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
+    h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
+  ];
+}
+
+function thinkingNow() {
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "Thinking"),
+    h("p", {}, desk.thinking || "Unknown yet."),
+    operatorLine("change settings"),
+  );
+}
+
+function thisPage(operator, places) {
+  const trouble = h("div", {});
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "This page"),
+    singleKeysSwitch(),
+    h(
+      "div",
+      { class: "setting" },
+      h("div", {}, h("p", {}, "Keys")),
+      h("button", { type: "button", class: "secondary", onclick: () => openKeys(places) }, "Show keys"),
+    ),
+    operator &&
+      h(
+        "div",
+        { class: "setting" },
+        h(
+          "div",
+          {},
+          h("p", {}, "This browser may change things here"),
+          h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks."),
+        ),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) },
+          "End it",
+        ),
+      ),
+    trouble,
+  );
+}
