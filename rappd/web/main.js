@@ -1,12 +1,12 @@
-/** Starts the page: the operator's key, the daemon's state, the places, the keys, the turn left unfinished. */
+/** Starts the page: the operator's key, the daemon's state, the pages, the keys, the turn left unfinished. */
 
-import { places } from "./pages/pages.js";
+import { loadAll, loaded, pages } from "./pages/pages.js";
 import { Problem } from "./lib/api.js";
 import { banner } from "./components/layout/banner.js";
 import { allConversations, conversationWith } from "./components/chat/conversation.js";
 import { closeDetail } from "./components/ui/detail-panel.js";
 import { desk } from "./lib/daemon-state.js";
-import { prepareIcons } from "./lib/dom.js";
+import { fill, h } from "./lib/dom.js";
 import { acceptDrops } from "./lib/drag-drop.js";
 import { agentsChanged } from "./components/agents/agent-import.js";
 import { keep, kept } from "./lib/storage.js";
@@ -17,33 +17,20 @@ import { followNews } from "./lib/event-stream.js";
 import { draftOf, partner } from "./components/chat/chat-target.js";
 import { rail } from "./components/layout/navigation.js";
 import { go, route } from "./lib/router.js";
+import { problemView } from "./components/ui/problem.js";
 import { toast } from "./components/ui/toast.js";
 import { troubles } from "./components/agents/failed-files.js";
 import { resume, stop } from "./components/chat/turn-request.js";
 import { twins } from "./components/twins/twins.js";
 import { hush, speaking } from "./components/chat/voice.js";
 
-const ICONS = [
-  "talk",
-  "agents",
-  "twins",
-  "machines",
-  "activity",
-  "settings",
-  "mark",
-  "microphone",
-  "close",
-  "chevron",
-  "file",
-  "down",
-  "more",
-];
+const QUIET_MS = 1000; // after which modules of other pages no longer delay the first one
 const main = document.getElementById("main");
-let shown = null; // {place, view}
+let wanted = null; // {page, rest}, as the address says
+let shown = null; // {page, view}
 
-prepareIcons(ICONS);
 const keyWorked = await useKey();
-const frame = rail(document.getElementById("rail"), places);
+const frame = rail(document.getElementById("rail"), pages);
 banner(document.getElementById("banner"));
 localModel(document.getElementById("offer"));
 await desk.start();
@@ -53,19 +40,21 @@ if (!keyWorked && !desk.operator && desk.awake) {
     todo: `for a new one: \`${desk.command}\``,
   });
 }
-route(places, show);
+route(pages, show);
 takeUp();
 desk.addEventListener("back", takeUp);
+desk.addEventListener("back", () => shown?.page === wanted.page || show(wanted.page, wanted.rest));
 agentsChanged.addEventListener("change", () => desk.look());
 twins.start();
 startMachines();
 acceptDrops((target) =>
-  document.querySelector("dialog[open]") ? null : (shown.view.drops?.(target) ?? null),
+  document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
-startKeys(places, { write, escape, place: visit });
+startKeys(pages, { write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 followNews(tryIt);
+setTimeout(loadAll, QUIET_MS);
 
 /** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
 async function useKey() {
@@ -88,14 +77,26 @@ function takeUp() {
   resume();
 }
 
-function show(place, rest, arrived) {
+/** Shows a page, after its module was fetched. While that fails, says so; the daemon's return tries again. */
+async function show(page, rest) {
+  wanted = { page, rest };
+  frame.mark(page.id);
+  try {
+    if (!page.mount) await loaded(page);
+  } catch {
+    if (wanted.page === page) unavailable(page);
+  }
+  if (page.mount && wanted.page === page) display(page, wanted.rest);
+}
+
+function display(page, rest) {
   const first = shown === null;
+  const arrived = shown?.page !== page;
   if (arrived) {
     shown?.view.close();
-    main.className = `at-${place.id}`;
-    shown = { place, view: place.mount(main, { tryIt, places }) };
-    frame.mark(place.id);
-    document.title = `${place.title} · ${desk.name}`;
+    main.className = `at-${page.id}`;
+    shown = { page, view: page.mount(main, { tryIt, pages }) };
+    document.title = `${page.title} · ${desk.name}`;
     main.scrollTop = 0;
   }
   shown.view.go(rest, arrived);
@@ -104,20 +105,28 @@ function show(place, rest, arrived) {
     main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
+function unavailable(page) {
+  shown?.view.close();
+  shown = null;
+  const problem = { error: `${page.title} could not be loaded: ${desk.name} isn't answering.`, todo: "" };
+  const heading = h("h1", { tabindex: -1 }, page.title);
+  fill(main, h("section", { class: "page" }, h("div", { class: "column" }, heading, problemView(problem))));
+}
+
 function skip(event) {
   event.preventDefault();
-  if (shown.view.write) shown.view.write();
+  if (shown?.view.write) shown.view.write();
   else main.focus();
 }
 
-/** Goes to a place, Talk with whom one talked to last. */
+/** Goes to a page, Chat with whom one talked to last. */
 function visit(id) {
-  const place = places.find((known) => known.id === id);
-  go(id, ...(place.rest?.() ?? []));
+  const page = pages.find((known) => known.id === id);
+  go(id, ...(page.rest?.() ?? []));
 }
 
 function write() {
-  if (shown.place.id !== "talk") visit("talk");
+  if (shown?.page.id !== "chat") visit("chat");
   setTimeout(() => shown.view.write?.());
 }
 
@@ -127,9 +136,9 @@ function tryIt(text, key = "") {
   keep(draftOf(key), text);
   if (before && before !== text)
     toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
-  if (shown.place.id === "talk" && partner.key === key) shown.view.put(text);
+  if (shown?.page.id === "chat" && partner.key === key) shown.view.put(text);
   partner.turnTo(key);
-  visit("talk");
+  visit("chat");
   setTimeout(() => shown.view.write?.());
 }
 

@@ -69,7 +69,7 @@ def test_chat_drop_a_file_and_use_it_a_moment_later(
         page.get_by_role("button", name="Add a file").click()
     chooser.value.set_files(file)
     expect(page.get_by_text("Weather is ready.").first).to_be_visible()
-    page.get_by_role("link", name="Talk").click()
+    page.get_by_role("link", name="Chat").click()
     _ask(page, "will it rain?")
     expect(page.locator("main")).to_contain_text("Rain from four")
     call = page.locator("details", has_text="Weather").last

@@ -87,7 +87,7 @@ def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
     _open(page, daemon)
     _new_twin(page, "Rose")
     expect(page.locator("nav a[href='#/twins'].place")).to_contain_text("1 twin")
-    page.get_by_role("link", name="Talk with Rose").click()
+    page.get_by_role("link", name="Chat with Rose").click()
     page.get_by_placeholder("Ask Rose…").fill("hello")
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_have_text("fake-llm: hello")

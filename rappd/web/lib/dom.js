@@ -1,8 +1,8 @@
 /** Elements without markup strings: nothing here parses HTML, so nothing here can be injected into. */
 
-const ICONS = new URL("../icons/", import.meta.url);
+const ICONS = new URL("../icons/icons.svg", import.meta.url);
 const SVG = "http://www.w3.org/2000/svg";
-const drawings = new Map(); // name → promise of the file's root element
+let icons = null; // promise of the document with all icons
 
 /**
  * Makes an element. `attributes` whose value is a function are listeners (`onclick`), `true` sets an
@@ -19,21 +19,18 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A drawing from `icons/`, in the colour of the text around it. */
+/** An icon of `icons/icons.svg` in the colour of the text around it. */
 export function icon(name, className = "icon") {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", className);
   svg.setAttribute("aria-hidden", "true");
   svg.setAttribute("viewBox", "0 0 24 24");
-  drawing(name).then(
-    (source) => svg.append(...source.cloneNode(true).childNodes),
-    () => drawings.delete(name), // the words beside it do; the next one asks again
+  fetchIcons().then(
+    (all) => svg.append(...all.getElementById(name).cloneNode(true).childNodes),
+    () => (icons = null), // the words beside it do; the next icon asks again
   );
   return svg;
 }
-
-/** Fetches drawings before they are needed: later the daemon may be away. */
-export const prepareIcons = (names) => names.forEach((name) => icon(name));
 
 /** A sentence whose `backticked` parts are commands: an array of strings and `<code>` elements. */
 export function words(text) {
@@ -51,22 +48,17 @@ export function fill(element, ...children) {
   return element;
 }
 
-function drawing(name) {
-  if (!drawings.has(name)) drawings.set(name, fetchDrawing(new URL(`${name}.svg`, ICONS)));
-  return drawings.get(name);
-}
-
-/** By XMLHttpRequest, because it alone gives a parsed document without a string in between. */
-function fetchDrawing(address) {
-  return new Promise((resolve, reject) => {
+/** Fetches all icons once, by XMLHttpRequest: it alone gives a parsed document without a string in between. */
+function fetchIcons() {
+  icons ??= new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.responseType = "document";
-    request.onload = () =>
-      request.responseXML ? resolve(request.responseXML.documentElement) : reject(request.status);
+    request.onload = () => (request.responseXML ? resolve(request.responseXML) : reject(request.status));
     request.onerror = reject;
-    request.open("GET", address);
+    request.open("GET", ICONS);
     request.send();
   });
+  return icons;
 }
 
 function present(children) {

@@ -1,20 +1,16 @@
-/** Which place is shown: `#/agents/Weather` is the place "agents" with the rest `["Weather"]`. */
+/** The page in the address: `#/agents/Weather` is the page "agents" with the rest `["Weather"]`. */
 
-/** Calls `show(place, rest, arrived)` now and at each change; `arrived` is false for a change within a place. */
-export function route(places, show) {
-  let shown = null;
+/** Calls `show(page, rest)` now and at each change of the address. */
+export function route(pages, show) {
   const look = () => {
     const [id, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
-    const place = places.find((known) => known.id === id) ?? places[0];
-    const arrived = place !== shown;
-    shown = place;
-    show(place, rest, arrived);
+    show(pages.find((known) => known.id === id) ?? pages[0], rest);
   };
   addEventListener("hashchange", look);
   look();
 }
 
-/** Goes to a place. */
+/** Goes to a page. */
 export function go(id, ...rest) {
   location.hash = `#/${[id, ...rest].map(encodeURIComponent).join("/")}`;
 }

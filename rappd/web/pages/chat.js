@@ -1,4 +1,4 @@
-/** Talk: with the brainstem, or with a twin (`#/talk/<key>`). */
+/** Chat: with the brainstem, or with a twin (`#/chat/<key>`). */
 
 import { dialogue } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";

@@ -11,7 +11,7 @@ import { allSettings } from "../components/settings/setting-rows.js";
 import { sources } from "../components/agents/agent-sources.js";
 import { modelChoice, signIn } from "../components/settings/model-settings.js";
 
-export function mount(main, { places }) {
+export function mount(main, { pages }) {
   const body = h("div", {});
   const column = h(
     "div",
@@ -36,7 +36,7 @@ export function mount(main, { places }) {
           allSettings(),
         ]
       : [];
-    fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, places));
+    fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, pages));
   };
   desk.addEventListener("operator", draw);
   draw();
@@ -68,7 +68,7 @@ function thinkingNow() {
   );
 }
 
-function thisPage(operator, places) {
+function thisPage(operator, pages) {
   const trouble = h("div", {});
   return h(
     "section",
@@ -79,7 +79,7 @@ function thisPage(operator, places) {
       "div",
       { class: "setting" },
       h("div", {}, h("p", {}, "Keys")),
-      h("button", { type: "button", class: "secondary", onclick: () => openKeys(places) }, "Show keys"),
+      h("button", { type: "button", class: "secondary", onclick: () => openKeys(pages) }, "Show keys"),
     ),
     operator &&
       h(

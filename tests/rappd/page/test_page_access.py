@@ -10,8 +10,8 @@ from playwright.async_api import expect
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 EVERYWHERE = (
-    "talk",
-    "talk/rose-7e18",
+    "chat",
+    "chat/rose-7e18",
     "agents",
     "agents/Clock",
     "twins",
@@ -63,7 +63,9 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
             ("w", "Twins"),
             ("y", "Activity"),
             ("s", "Settings"),
-            ("t", "Talk"),
+            ("c", "Chat"),
+            ("s", "Settings"),
+            ("t", "Chat"),
         ):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
@@ -85,7 +87,7 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("g")
         await page.keyboard.press("a")
         await expect(page.locator("dialog")).to_have_count(0)
-        await expect(page.locator("main h1")).to_have_text("Talk")
+        await expect(page.locator("main h1")).to_have_text("Chat")
 
 
 async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:

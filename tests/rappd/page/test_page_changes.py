@@ -24,7 +24,7 @@ async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
         await page.click("nav >> text=Settings")
         await expect(page.locator("main h1")).to_have_text("Settings")
         await drop(page, "elsewhere_agent.py")
-        await page.click("nav >> text=Talk")
+        await page.click("nav >> text=Chat")
         await expect(page.locator(".troubles")).to_contain_text("bad_agent.py")
     assert len(site.desk.requests("/agents/import")) == 2
 

@@ -89,7 +89,9 @@ async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -
         await page.get_by_role("button", name="Pair by code").click()
         rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
         sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
-        await page.evaluate("import('/web/components/machines/machines.js').then(({ machines }) => machines.touch())")
+        await page.evaluate(
+            "import('/web/components/machines/machines.js').then(({ machines }) => machines.touch())"
+        )
         await expect(page.locator(".no-twins .ways")).to_contain_text("A VPN (tun0) hides this machine.")
         await expect(page.locator(".no-twins .hindrance")).to_contain_text("The door for other machines")
         await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()

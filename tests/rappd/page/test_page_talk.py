@@ -1,4 +1,4 @@
-"""Talk in Chromium: asking, stopping, losing the line, reading back, voice."""
+"""Chat in Chromium: asking, stopping, losing the line, reading back, voice."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_while_the_daemon_is_away_nothing_is_lost(site: Any) -> None:
     async with site.opened("#/agents") as page:
         await expect(page.locator("[data-file]")).to_have_count(3)
         await site.close()
-        await page.click("text=Talk")
+        await page.click("text=Chat")
         await page.fill("#write", "unfinished")
         await expect(page.locator("#banner")).to_have_text(
             "desk isn't answering. Trying again; your text is kept."
@@ -106,7 +106,7 @@ async def test_while_the_daemon_is_away_nothing_is_lost(site: Any) -> None:
         await site.open()
         await expect(page.locator("#banner")).to_have_text("")
         await expect(page.locator(".old")).to_have_count(0)
-        await page.click("text=Talk")
+        await page.click("text=Chat")
         await expect(page.locator(".answer")).to_have_text("fine")
         await expect(page.locator("#write")).to_have_value("a draft")
     assert len(site.desk.turns) == 1

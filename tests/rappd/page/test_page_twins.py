@@ -99,8 +99,8 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
         born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
         site.desk.scripted["POST /twins"] = [(200, born)]
         await page.get_by_role("button", name="Make it").click()
-        await page.click(".toast >> text=Talk")
-        await expect(page).to_have_url(re.compile("#/talk/rose-7e18$"))
+        await page.click(".toast >> text=Chat")
+        await expect(page).to_have_url(re.compile("#/chat/rose-7e18$"))
     assert bodies(site, "/twins")[-1] == {"name": "Rose", "kind": "project", "soul": ""}
 
 
@@ -399,7 +399,7 @@ async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> No
         await site.ask(page, "to the desk")
         await expect(page.locator(".answer")).to_have_text("fine")
         await page.click("nav >> text=Twins")
-        await page.get_by_role("link", name="Talk with Rose").click()
+        await page.get_by_role("link", name="Chat with Rose").click()
         await expect(page.locator("#write")).to_have_attribute("placeholder", "Ask Rose…")
         await expect(page.locator(".answer")).to_have_count(0)
         await site.ask(page, "to rose")
@@ -425,7 +425,7 @@ async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> No
 
 async def test_an_answer_of_a_twin_goes_on_after_a_reload_elsewhere(site: Any) -> None:
     site.desk.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
-    async with site.opened("#/talk/rose-7e18") as page:
+    async with site.opened("#/chat/rose-7e18") as page:
         await site.ask(page, "long")
         await expect(page.locator(".answer")).to_have_text("half")
         await page.click("nav >> text=Settings")

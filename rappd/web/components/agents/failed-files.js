@@ -1,4 +1,4 @@
-/** Files that failed to become agents: shown on Talk and Agents until mended or dismissed. */
+/** Files that failed to become agents: shown on Chat and Agents until mended or dismissed. */
 
 import { fill, h } from "../../lib/dom.js";
 import { problemView } from "../ui/problem.js";

@@ -7,12 +7,12 @@ import { go } from "../../lib/router.js";
 import { openSheet } from "../ui/dialog.js";
 import { twins } from "../twins/twins.js";
 
-/** Opens it; choosing leads to Talk. */
+/** Opens it; choosing leads to Chat. */
 export function openPartners() {
   const others = twins.rows.map(({ key }) => key);
   const known = new Set(["", ...others, partner.key]);
   openSheet({
-    title: "Talk with",
+    title: "Chat with",
     build: (close) =>
       h(
         "ul",
@@ -25,7 +25,7 @@ export function openPartners() {
 function choice(key, close) {
   const choose = () => {
     close();
-    go("talk", ...(key ? [key] : []));
+    go("chat", ...(key ? [key] : []));
   };
   const row = twins.row(key);
   return h(

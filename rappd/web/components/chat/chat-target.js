@@ -24,7 +24,7 @@ class Partner extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** The rest of Talk's address. */
+  /** The rest of Chat's address. */
   get rest() {
     return this.key ? [this.key] : [];
   }

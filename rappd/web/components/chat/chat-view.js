@@ -56,7 +56,7 @@ export function dialogue(main, key) {
     if (none) fill(empty, threeThings(conversation, tries, again));
   };
   const drawHead = () => {
-    fill(heading, key ? `Talk with ${conversation.name}` : "Talk");
+    fill(heading, key ? `Chat with ${conversation.name}` : "Chat");
     fill(head, key && withWhom(conversation.name, key));
   };
   const added = ({ detail }) => (add(detail), drawRest());
@@ -142,7 +142,7 @@ function withWhom(name, key) {
     ),
     h(
       "a",
-      { class: "button quiet small", href: "#/talk" },
+      { class: "button quiet small", href: "#/chat" },
       icon("chevron", "icon back"),
       `Back to ${desk.name}`,
     ),

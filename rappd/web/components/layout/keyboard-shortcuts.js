@@ -13,8 +13,8 @@ export const singleKeys = {
   set: (on) => keep("single-keys", on),
 };
 
-/** Listens. `actions` are `write()`, `escape()` and `place(id)`. */
-export function startKeys(places, actions) {
+/** Listens. `actions` are `write()`, `escape()` and `visit(id)`. */
+export function startKeys(pages, actions) {
   let chord = 0;
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -27,26 +27,26 @@ export function startKeys(places, actions) {
     const afterG = performance.now() - chord < CHORD_MS && chord > 0;
     chord = 0;
     if (afterG) {
-      const place = places.find(({ key }) => key === event.key);
-      if (place) actions.place(place.id);
+      const page = pages.find(({ key, alias }) => event.key === key || event.key === alias);
+      if (page) actions.visit(page.id);
       else return;
     } else if (event.key === "g") chord = performance.now();
     else if (event.key === "/") actions.write();
-    else if (event.key === "?") openKeys(places);
+    else if (event.key === "?") openKeys(pages);
     else return;
     event.preventDefault();
   });
 }
 
 /** The list of keys. */
-export function openKeys(places) {
+export function openKeys(pages) {
   const rows = [
     ["Enter", "send"],
     ["Shift+Enter", "new line"],
     ["Esc", "stop, or close"],
     ["/", "write"],
     ["?", "this list"],
-    ...places.map(({ key, title }) => [`g ${key}`, title]),
+    ...pages.map(({ key, title }) => [`g ${key}`, title]),
   ];
   openSheet({
     title: "Keys",

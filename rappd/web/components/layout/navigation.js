@@ -1,4 +1,4 @@
-/** The rail (bar and tabs on a phone): who this is, whether it is awake, and the places. */
+/** The rail (bar and tabs on a phone): who this is, whether it is awake, and the pages. */
 
 import { desk } from "../../lib/daemon-state.js";
 import { fill, h, icon, unseen } from "../../lib/dom.js";
@@ -9,26 +9,26 @@ import { nameOf, partner } from "../chat/chat-target.js";
 import { openPartners } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins.js";
 
-/** Fills the rail; `mark(id)` says which place is shown. */
-export function rail(element, places) {
+/** Fills the rail; `mark(id)` says which page is shown. */
+export function rail(element, pages) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });
   const pick = h("button", { type: "button", class: "quiet name pick", onclick: openPartners, hidden: true });
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
-  for (const place of places) {
+  for (const page of pages) {
     const count = h("span", { class: "count" });
     const link = h(
       "a",
-      { href: `#/${place.id}`, class: place.rare ? "place rare" : "place" },
-      icon(place.icon),
-      h("span", {}, place.title),
+      { href: `#/${page.id}`, class: page.rare ? "place rare" : "place" },
+      icon(page.icon),
+      h("span", {}, page.title),
       count,
     );
-    links.set(place.id, { link, count, place });
+    links.set(page.id, { link, count, page });
   }
-  const rare = places.filter((place) => place.rare);
-  const more = menuButton("More", "More places", () =>
+  const rare = pages.filter((page) => page.rare);
+  const more = menuButton("More", "More pages", () =>
     rare.map(({ id, title }) => ({ label: title, href: `#/${id}` })),
   );
   more.classList.add("more");
@@ -48,7 +48,7 @@ export function rail(element, places) {
       thinking,
       h(
         "button",
-        { type: "button", class: "quiet", onclick: () => openKeys(places), "aria-label": "Keys" },
+        { type: "button", class: "quiet", onclick: () => openKeys(pages), "aria-label": "Keys" },
         h("kbd", {}, "?"),
         " Keys",
       ),
@@ -69,12 +69,12 @@ export function rail(element, places) {
       desk.awake ? " awake" : " not answering",
     );
     fill(thinking, desk.thinking && ["Thinking: ", desk.thinking]);
-    for (const { count, place } of links.values()) {
-      const number = desk.health && place.count?.(desk.health);
-      fill(count, number ? [String(number), unseen(` ${number === 1 ? place.counted.slice(0, -1) : place.counted}`)] : null);
+    for (const { count, page } of links.values()) {
+      const number = desk.health && page.count?.(desk.health);
+      fill(count, number ? [String(number), unseen(` ${number === 1 ? page.counted.slice(0, -1) : page.counted}`)] : null);
     }
-    for (const { link, place } of links.values())
-      if (place.rest) link.href = `#/${[place.id, ...place.rest()].map(encodeURIComponent).join("/")}`;
+    for (const { link, page } of links.values())
+      if (page.rest) link.href = `#/${[page.id, ...page.rest()].map(encodeURIComponent).join("/")}`;
   };
   for (const source of [desk, twins, machines, partner]) source.addEventListener("change", draw);
   draw();
@@ -82,7 +82,7 @@ export function rail(element, places) {
     mark(id) {
       more.classList.toggle(
         "current",
-        rare.some((place) => place.id === id),
+        rare.some((page) => page.id === id),
       );
       for (const [known, { link }] of links) {
         if (known === id) link.setAttribute("aria-current", "page");

@@ -2,7 +2,6 @@
 
 import { hostOf, nameOf } from "./labels.js";
 import { machines } from "./machines.js";
-import { openPairing } from "../pairing/pairing-dialog.js";
 import { toast } from "../ui/toast.js";
 
 const SECONDS = 20;
@@ -12,9 +11,14 @@ export function startMachines() {
   machines.addEventListener("asks", ({ detail }) => {
     if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;
     toast(`${nameOf(detail)} (${hostOf(detail)}) is asking to pair.`, {
-      actions: [{ label: "Look", run: () => openPairing(detail) }],
+      actions: [{ label: "Look", run: () => look(detail) }],
       seconds: SECONDS,
     });
   });
   machines.start();
+}
+
+async function look(asking) {
+  const { openPairing } = await import("../pairing/pairing-dialog.js");
+  openPairing(asking);
 }

@@ -96,7 +96,7 @@ function choices(cards, given) {
     }));
   const known = [
     { scope: EGGS, title: "Send eggs", meaning: "They wait until you open them." },
-    { scope: TURN, title: `Talk with ${desk.name}`, meaning: "Its turns use the agents that are ticked." },
+    { scope: TURN, title: `Chat with ${desk.name}`, meaning: "Its turns use the agents that are ticked." },
     ...agents,
   ];
   const others = given.filter((scope) => scope !== ALL && !known.some((one) => one.scope === scope));

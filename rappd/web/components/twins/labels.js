@@ -25,4 +25,4 @@ export function facts(row) {
 
 /** Where a twin's own page is. */
 export const pageOf = (key) => `#/twins/twin/${encodeURIComponent(key)}`;
-export const talkTo = (key) => `#/talk/${encodeURIComponent(key)}`;
+export const talkTo = (key) => `#/chat/${encodeURIComponent(key)}`;

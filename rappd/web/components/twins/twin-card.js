@@ -52,15 +52,15 @@ export function twinCard(row) {
   return { element, update, close: egg.close };
 }
 
-/** Talk, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `trouble`. */
+/** Chat, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `trouble`. */
 export function twinActions(row, trouble) {
   const { key } = row();
   const name = twins.toldApart(key) ?? row().name;
   return [
     h(
       "a",
-      { class: "button secondary", href: talkTo(key), "aria-label": `Talk with ${name}`, draggable: "false" },
-      "Talk",
+      { class: "button secondary", href: talkTo(key), "aria-label": `Chat with ${name}`, draggable: "false" },
+      "Chat",
     ),
     h(
       "button",

@@ -67,5 +67,5 @@ async function rename(key, name) {
 function born({ key, message, namesakes }) {
   twins.touch();
   const others = namesakes ? ` ${namesakes === 1 ? "Another one has" : "Others have"} the same name.` : "";
-  toast(`${message}${others}`, { actions: [{ label: "Talk", run: () => go("talk", key) }] });
+  toast(`${message}${others}`, { actions: [{ label: "Chat", run: () => go("chat", key) }] });
 }
