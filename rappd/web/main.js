@@ -83,7 +83,8 @@ async function show(page, rest) {
   frame.mark(page.id);
   try {
     if (!page.mount) await loaded(page);
-  } catch {
+  } catch (found) {
+    if (!(found instanceof TypeError)) throw found; // what `import()` raises where the daemon is away
     if (wanted.page === page) unavailable(page);
   }
   if (page.mount && wanted.page === page) display(page, wanted.rest);
