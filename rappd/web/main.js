@@ -5,24 +5,24 @@ import { Problem } from "./lib/api.js";
 import { banner } from "./components/layout/banner.js";
 import { allConversations, conversationWith } from "./components/chat/conversation.js";
 import { closeDetail } from "./components/ui/detail-panel.js";
-import { desk } from "./lib/daemon-state.js";
+import { daemon } from "./lib/daemon-state.js";
 import { fill, h } from "./lib/dom.js";
 import { acceptDrops } from "./lib/drag-drop.js";
 import { agentsChanged } from "./components/agents/agent-import.js";
-import { keep, kept } from "./lib/storage.js";
-import { startKeys } from "./components/layout/keyboard-shortcuts.js";
-import { localModel } from "./components/settings/local-model-offer.js";
-import { startMachines } from "./components/machines/pairing-notice.js";
-import { followNews } from "./lib/event-stream.js";
-import { draftOf, partner } from "./components/chat/chat-target.js";
-import { rail } from "./components/layout/navigation.js";
+import { store, stored } from "./lib/storage.js";
+import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
+import { localModelOffer } from "./components/settings/local-model-offer.js";
+import { startPairingNotices } from "./components/machines/pairing-notice.js";
+import { followDaemonEvents } from "./lib/event-stream.js";
+import { draftOf, chatTarget } from "./components/chat/chat-target.js";
+import { navigation } from "./components/layout/navigation.js";
 import { go, route } from "./lib/router.js";
 import { problemView } from "./components/ui/problem.js";
 import { toast } from "./components/ui/toast.js";
-import { troubles } from "./components/agents/failed-files.js";
+import { failedFiles } from "./components/agents/failed-files.js";
 import { resume, stop } from "./components/chat/turn-request.js";
 import { twins } from "./components/twins/twins.js";
-import { hush, speaking } from "./components/chat/voice.js";
+import { stopSpeaking, speaking } from "./components/chat/voice.js";
 
 const QUIET_MS = 1000; // after which modules of other pages no longer delay the first one
 const main = document.getElementById("main");
@@ -30,30 +30,30 @@ let wanted = null; // {page, rest}, as the address says
 let shown = null; // {page, view}
 
 const keyWorked = await useKey();
-const frame = rail(document.getElementById("rail"), pages);
+const frame = navigation(document.getElementById("navigation"), pages);
 banner(document.getElementById("banner"));
-localModel(document.getElementById("offer"));
-await desk.start();
-if (!keyWorked && !desk.operator && desk.awake) {
-  troubles.add({
+localModelOffer(document.getElementById("offer"));
+await daemon.start();
+if (!keyWorked && !daemon.operator && daemon.awake) {
+  failedFiles.add({
     error: "That link was used before, or is too old. You can still talk.",
-    todo: `for a new one: \`${desk.command}\``,
+    todo: `for a new one: \`${daemon.command}\``,
   });
 }
 route(pages, show);
 takeUp();
-desk.addEventListener("back", takeUp);
-desk.addEventListener("back", () => shown?.page === wanted.page || show(wanted.page, wanted.rest));
-agentsChanged.addEventListener("change", () => desk.look());
+daemon.addEventListener("back", takeUp);
+daemon.addEventListener("back", () => shown?.page === wanted.page || show(wanted.page, wanted.rest));
+agentsChanged.addEventListener("change", () => daemon.look());
 twins.start();
-startMachines();
+startPairingNotices();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
-startKeys(pages, { write, escape, visit });
+startShortcuts(pages, { write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
-followNews(tryIt);
+followDaemonEvents(tryIt);
 setTimeout(loadAll, QUIET_MS);
 
 /** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
@@ -62,7 +62,7 @@ async function useKey() {
   if (!key) return true;
   history.replaceState(null, "", location.pathname);
   try {
-    await desk.open(decodeURIComponent(key));
+    await daemon.open(decodeURIComponent(key));
     return true;
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
@@ -72,8 +72,8 @@ async function useKey() {
 
 /** Takes up what a reload or a restart left unfinished, once it is sure whom it was said to. */
 function takeUp() {
-  if (!desk.health) return;
-  for (const conversation of allConversations()) conversation.adopt(desk.health.node);
+  if (!daemon.health) return;
+  for (const conversation of allConversations()) conversation.adopt(daemon.health.node);
   resume();
 }
 
@@ -97,7 +97,7 @@ function display(page, rest) {
     shown?.view.close();
     main.className = `at-${page.id}`;
     shown = { page, view: page.mount(main, { tryIt, pages }) };
-    document.title = `${page.title} · ${desk.name}`;
+    document.title = `${page.title} · ${daemon.name}`;
     main.scrollTop = 0;
   }
   shown.view.go(rest, arrived);
@@ -109,7 +109,7 @@ function display(page, rest) {
 function unavailable(page) {
   shown?.view.close();
   shown = null;
-  const problem = { error: `${page.title} could not be loaded: ${desk.name} isn't answering.`, todo: "" };
+  const problem = { error: `${page.title} could not be loaded: ${daemon.name} isn't answering.`, todo: "" };
   const heading = h("h1", { tabindex: -1 }, page.title);
   fill(main, h("section", { class: "page" }, h("div", { class: "column" }, heading, problemView(problem))));
 }
@@ -133,12 +133,12 @@ function write() {
 
 /** Puts an example where one writes to the brainstem, or the twin `key`; what stood there can be had back. */
 function tryIt(text, key = "") {
-  const before = kept(draftOf(key), "");
-  keep(draftOf(key), text);
+  const before = stored(draftOf(key), "");
+  store(draftOf(key), text);
   if (before && before !== text)
     toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
-  if (shown?.page.id === "chat" && partner.key === key) shown.view.put(text);
-  partner.turnTo(key);
+  if (shown?.page.id === "chat" && chatTarget.key === key) shown.view.put(text);
+  chatTarget.turnTo(key);
   visit("chat");
   setTimeout(() => shown.view.write?.());
 }
@@ -146,10 +146,10 @@ function tryIt(text, key = "") {
 function escape() {
   if (closeDetail()) return true;
   if (speaking()) {
-    hush();
+    stopSpeaking();
     return true;
   }
-  const conversation = conversationWith(partner.key);
+  const conversation = conversationWith(chatTarget.key);
   if (conversation.current) {
     stop(conversation);
     return true;

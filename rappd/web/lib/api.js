@@ -1,10 +1,10 @@
 /** Requests to the daemon that served this page, and the one shape of everything that goes wrong. */
 
-import { keep, kept } from "./storage.js";
+import { store, stored } from "./storage.js";
 import { sse } from "./sse.js";
 
 /** Says `answered` or `lost` after each request, so that the banner need not ask. */
-export const line = new EventTarget();
+export const connection = new EventTarget();
 
 /** What the daemon refused, or that it cannot be reached (`code` "away"). */
 export class Problem extends Error {
@@ -26,8 +26,8 @@ export class Problem extends Error {
 
 /** The half of the operator's session that only this page's origin holds; a cookie is the other half. */
 export const proof = {
-  get: () => kept("proof", ""),
-  set: (value) => keep("proof", value || null),
+  get: () => stored("proof", ""),
+  set: (value) => store("proof", value || null),
 };
 
 /** `fetch` with the operator's proof. Raises `Problem` when the daemon cannot be reached. */
@@ -43,7 +43,7 @@ export async function send(path, { method = "GET", json, form, headers = {}, sig
     if (found.name === "AbortError") throw found;
     throw lost();
   }
-  line.dispatchEvent(new Event("answered"));
+  connection.dispatchEvent(new Event("answered"));
   return response;
 }
 
@@ -69,7 +69,7 @@ export function upload(path, file, { moved = () => undefined, signal } = {}) {
     request.addEventListener("error", () => reject(lost()));
     request.addEventListener("abort", () => reject(new DOMException("Cancelled.", "AbortError")));
     request.addEventListener("load", () => {
-      line.dispatchEvent(new Event("answered"));
+      connection.dispatchEvent(new Event("answered"));
       const body = parsed(request);
       if (request.status < 400 && !body.error) resolve(body);
       else reject(refused(body, request.status));
@@ -90,7 +90,7 @@ export async function download(path, filename) {
  * A POST whose answer takes a while; `moved(done, whole)` tells how far it is, in bytes, as the daemon counts
  * them. Raises as `ask` does.
  */
-export async function postTelling(path, json, moved) {
+export async function postWithProgress(path, json, moved) {
   const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
   if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) return answerOf(response);
   for await (const { data } of eventsOf(response)) {
@@ -123,13 +123,13 @@ async function* eventsOf(response) {
 }
 
 function lost() {
-  line.dispatchEvent(new Event("lost"));
+  connection.dispatchEvent(new Event("lost"));
   return new Problem({ error: "The computer isn't answering.", do: "`rappd start`", code: "away" });
 }
 
 function refused(body, status) {
   const problem = new Problem(body, status);
-  if (problem.code === "not_operator") line.dispatchEvent(new Event("not-operator"));
+  if (problem.code === "not_operator") connection.dispatchEvent(new Event("not-operator"));
   return problem;
 }
 

@@ -6,7 +6,7 @@ const NEAR_PX = 80;
  * Follows the end of `scroller` while the reader is within 80 px of it; else shows `pill`.
  * `grew()` after content was added, `toEnd()` to go there, `close()` when done.
  */
-export function followEnd(scroller, pill) {
+export function autoscroll(scroller, pill) {
   let near = true;
   const distance = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
   const look = () => {

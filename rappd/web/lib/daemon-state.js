@@ -1,14 +1,14 @@
 /** What is known of the daemon: its name, whether it answers, whether this page may change things. */
 
-import { ask, line, post, proof, remove } from "./api.js";
-import { keep, kept } from "./storage.js";
+import { ask, connection, post, proof, remove } from "./api.js";
+import { store, stored } from "./storage.js";
 
 const CALM_MS = 15_000;
 const ANXIOUS_MS = 2_000;
 const LOOK_MS = 4_000;
 
-class Desk extends EventTarget {
-  name = kept("name", "desk");
+class DaemonState extends EventTarget {
+  name = stored("name", "desk");
   health = null;
   awake = true;
   operator = false;
@@ -17,9 +17,9 @@ class Desk extends EventTarget {
 
   /** The first look; resolves when the daemon answered or plainly does not. */
   async start() {
-    line.addEventListener("lost", () => (this.#set({ awake: false }), this.#lookLater()));
-    line.addEventListener("answered", () => this.awake || this.look());
-    line.addEventListener("not-operator", () => this.#set({ operator: false }));
+    connection.addEventListener("lost", () => (this.#set({ awake: false }), this.#lookLater()));
+    connection.addEventListener("answered", () => this.awake || this.look());
+    connection.addEventListener("not-operator", () => this.#set({ operator: false }));
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
     await this.look();
   }
@@ -41,7 +41,7 @@ class Desk extends EventTarget {
       const [health, session] = await Promise.all(
         ["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })),
       );
-      keep("name", health.name || this.name);
+      store("name", health.name || this.name);
       this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
     } catch (found) {
       if (found.code === undefined) throw found;
@@ -94,4 +94,4 @@ class Desk extends EventTarget {
   }
 }
 
-export const desk = new Desk();
+export const daemon = new DaemonState();

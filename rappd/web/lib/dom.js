@@ -33,14 +33,14 @@ export function icon(name, className = "icon") {
 }
 
 /** A sentence whose `backticked` parts are commands: an array of strings and `<code>` elements. */
-export function words(text) {
+export function withCode(text) {
   return String(text ?? "")
     .split(/`([^`]+)`/)
     .map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
 /** Text that only screen readers get. */
-export const unseen = (text) => h("span", { class: "unseen" }, text);
+export const visuallyHidden = (text) => h("span", { class: "visually-hidden" }, text);
 
 /** Replaces what is inside `element`. */
 export function fill(element, ...children) {

@@ -4,28 +4,28 @@ import { fill, h, icon } from "./dom.js";
 
 /**
  * `wanted(target)` gives what a drop on that element would do, `{words, take(files)}`, or null. While a file
- * hovers over a page that wants it, a veil says the words; elsewhere a drop does nothing.
+ * hovers over a page that wants it, a overlay says the words; elsewhere a drop does nothing.
  */
 export function acceptDrops(wanted) {
   const words = h("span", {});
-  const veil = h("div", { class: "veil", hidden: true }, h("p", {}, icon("file"), words));
-  document.body.append(veil);
+  const overlay = h("div", { class: "drop-overlay", hidden: true }, h("p", {}, icon("file"), words));
+  document.body.append(overlay);
   const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
   const over = (event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
     const here = wanted(event.target);
     event.dataTransfer.dropEffect = here ? "copy" : "none";
-    veil.hidden = !here;
+    overlay.hidden = !here;
     if (here) fill(words, here.words);
   };
   addEventListener("dragenter", over);
   addEventListener("dragover", over);
-  addEventListener("dragleave", (event) => event.relatedTarget === null && (veil.hidden = true));
+  addEventListener("dragleave", (event) => event.relatedTarget === null && (overlay.hidden = true));
   addEventListener("drop", (event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
-    veil.hidden = true;
+    overlay.hidden = true;
     wanted(event.target)?.take([...event.dataTransfer.files]);
   });
 }

@@ -1,28 +1,28 @@
 /** What happens on the daemon while the page is open: activity, and agents that came or failed, what was promised and failed. */
 
 import { follow, get } from "./api.js";
-import { desk } from "./daemon-state.js";
+import { daemon } from "./daemon-state.js";
 import { agentsChanged } from "../components/agents/agent-import.js";
 import { toast } from "../components/ui/toast.js";
-import { troubles } from "../components/agents/failed-files.js";
+import { failedFiles } from "../components/agents/failed-files.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
 
 /** Told to this: `event`, with the activity event as `detail`; `machines`, when another machine came, went or asks. */
-export const news = new EventTarget();
+export const daemonEvents = new EventTarget();
 
 /**
  * Follows the daemon's news (`tryIt(words)` starts a try) while the page is seen and has the operator's session. A hidden tab lets
  * go: browsers allow six connections to one place, and a tab in the background needs none.
  */
-export async function followNews(tryIt) {
+export async function followDaemonEvents(tryIt) {
   let lastId = "";
   for (let attempt = 0; ; attempt += 1) {
-    await until(() => desk.operator && desk.awake && !document.hidden);
+    await until(() => daemon.operator && daemon.awake && !document.hidden);
     const control = new AbortController();
-    const leave = () => (document.hidden || !desk.operator) && control.abort();
+    const leave = () => (document.hidden || !daemon.operator) && control.abort();
     document.addEventListener("visibilitychange", leave);
-    desk.addEventListener("change", leave);
+    daemon.addEventListener("change", leave);
     try {
       const headers = lastId ? { "Last-Event-ID": lastId } : {};
       for await (const { id, data } of follow("/activity/stream", { headers, signal: control.signal })) {
@@ -34,19 +34,19 @@ export async function followNews(tryIt) {
       if (found.name !== "AbortError" && found.code === undefined) throw found;
     } finally {
       document.removeEventListener("visibilitychange", leave);
-      desk.removeEventListener("change", leave);
+      daemon.removeEventListener("change", leave);
     }
     await new Promise((resolve) => setTimeout(resolve, WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)]));
   }
 }
 
 function take(data, tryIt) {
-  if (data.type === "event") news.dispatchEvent(new CustomEvent("event", { detail: data }));
-  if (data.type === "machines") news.dispatchEvent(new Event("machines"));
-  if (data.type === "failed") troubles.add({ error: data.message, todo: data.do });
+  if (data.type === "event") daemonEvents.dispatchEvent(new CustomEvent("event", { detail: data }));
+  if (data.type === "machines") daemonEvents.dispatchEvent(new Event("machines"));
+  if (data.type === "failed") failedFiles.add({ error: data.message, todo: data.do });
   if (data.type !== "agents") return;
   if (data.ok === false)
-    troubles.add({
+    failedFiles.add({
       error: data.message.replace(/^✗\s*/, ""),
       todo: data.do ?? "fix and save; it reloads by itself",
       file: data.file,
@@ -59,9 +59,9 @@ function take(data, tryIt) {
 }
 
 async function mend(message) {
-  if (!troubles.list.length) return;
+  if (!failedFiles.list.length) return;
   try {
-    troubles.mended(message, (await get("/agents")).files);
+    failedFiles.mended(message, (await get("/agents")).files);
   } catch (found) {
     if (found.code === undefined) throw found; // the trouble stays until it is dismissed
   }
@@ -71,11 +71,11 @@ function until(condition) {
   return new Promise((resolve) => {
     const look = () => {
       if (!condition()) return;
-      desk.removeEventListener("change", look);
+      daemon.removeEventListener("change", look);
       document.removeEventListener("visibilitychange", look);
       resolve();
     };
-    desk.addEventListener("change", look);
+    daemon.addEventListener("change", look);
     document.addEventListener("visibilitychange", look);
     look();
   });

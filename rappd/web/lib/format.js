@@ -19,7 +19,7 @@ export function day(when, now = new Date()) {
 }
 
 /** "14:02" today, "20 Nov" before */
-export function shortly(when, now = new Date()) {
+export function timeOrDay(when, now = new Date()) {
   const then = moment(when);
   return midnight(then) === midnight(now) ? clock(then) : SHORT_DAY.format(then);
 }
@@ -33,7 +33,7 @@ export function onDay(when, now = new Date()) {
 }
 
 /** "2 ms", "0.8 s", "12 s", "2 min 5 s" */
-export function lasting(seconds) {
+export function duration(seconds) {
   if (seconds < 0.1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
@@ -75,10 +75,10 @@ export function ago(moment, now = Date.now() / 1000) {
 }
 
 /** "a twin", "an organism" */
-export const a = (word) => `${/^[aeio]/i.test(word) ? "an" : "a"} ${word}`;
+export const withArticle = (word) => `${/^[aeio]/i.test(word) ? "an" : "a"} ${word}`;
 
 /** "soul.md, bonds.json and 3 more" */
-export function some(names, most = 3) {
+export function joinNames(names, most = 3) {
   const more = names.length - most;
   return more > 0 ? `${names.slice(0, most).join(", ")} and ${more} more` : names.join(", ");
 }

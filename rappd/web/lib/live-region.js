@@ -3,7 +3,7 @@
 let waiting = 0;
 
 /** Announces `text`. The region is emptied first, so that equal texts are read again. */
-export function say(text) {
+export function announce(text) {
   const region = document.getElementById("live");
   clearTimeout(waiting);
   region.textContent = "";

@@ -1,7 +1,7 @@
 /** A list fetched from the daemon: fresh, or dimmed "as of 14:02" while the daemon doesn't answer. */
 
 import { clock } from "./format.js";
-import { desk } from "./daemon-state.js";
+import { daemon } from "./daemon-state.js";
 import { fill, h } from "./dom.js";
 import { problemView } from "../components/ui/problem.js";
 
@@ -12,8 +12,8 @@ const seen = new Map(); // name → {data, at}: what was last known, also after 
  * again; so does the daemon's return. While it cannot load, the last known list stays, dimmed.
  * `close()` when done.
  */
-export function aging(place, { name, load, draw }) {
-  const body = h("div", { class: "aging-list" });
+export function staleList(place, { name, load, draw }) {
+  const body = h("div", { class: "stale-list" });
   const note = h("p", { class: "soft as-of", hidden: true });
   fill(place, note, body);
   let closed = false;
@@ -55,23 +55,23 @@ export function aging(place, { name, load, draw }) {
       if (again && !closed) refresh();
     }
   };
-  const changed = () => desk.awake || dim();
-  desk.addEventListener("back", refresh);
-  desk.addEventListener("change", changed);
-  desk.addEventListener("operator", redraw);
+  const changed = () => daemon.awake || dim();
+  daemon.addEventListener("back", refresh);
+  daemon.addEventListener("change", changed);
+  daemon.addEventListener("operator", redraw);
   // Not at once: what `draw` needs may be made just after this list.
   queueMicrotask(() => {
     redraw();
-    if (!desk.awake) dim();
+    if (!daemon.awake) dim();
     refresh();
   });
   return {
     refresh,
     close() {
       closed = true;
-      desk.removeEventListener("back", refresh);
-      desk.removeEventListener("change", changed);
-      desk.removeEventListener("operator", redraw);
+      daemon.removeEventListener("back", refresh);
+      daemon.removeEventListener("change", changed);
+      daemon.removeEventListener("operator", redraw);
     },
   };
 }

@@ -4,7 +4,7 @@ const PREFIX = "rappd.";
 const memory = new Map();
 
 /** The kept value (anything JSON holds), or `otherwise`. */
-export function kept(name, otherwise = null) {
+export function stored(name, otherwise = null) {
   try {
     const text = localStorage.getItem(PREFIX + name) ?? memory.get(name);
     return text === undefined || text === null ? otherwise : JSON.parse(text);
@@ -14,7 +14,7 @@ export function kept(name, otherwise = null) {
 }
 
 /** Keeps a value; `null` forgets it. False when the browser's storage is full or blocked. */
-export function keep(name, value) {
+export function store(name, value) {
   const text = JSON.stringify(value);
   try {
     if (value === null) localStorage.removeItem(PREFIX + name);
@@ -29,7 +29,7 @@ export function keep(name, value) {
 }
 
 /** The names of what is kept that begin with `start`. */
-export function keptNames(start) {
+export function storedNames(start) {
   const names = [...memory.keys()];
   try {
     for (let at = 0; at < localStorage.length; at += 1) {
@@ -43,7 +43,7 @@ export function keptNames(start) {
 }
 
 /** Calls `listener(value)` when another tab changes `name`. */
-export function onKeptElsewhere(name, listener) {
+export function onStoredElsewhere(name, listener) {
   addEventListener("storage", (event) => {
     if (event.key === PREFIX + name) listener(event.newValue === null ? null : JSON.parse(event.newValue));
   });

@@ -1,15 +1,15 @@
 /** Activity: calls as they happen, threads, and the log. */
 
 import { download, get } from "../lib/api.js";
-import { aging } from "../lib/stale-list.js";
-import { clock, day, moment, shortly } from "../lib/format.js";
-import { desk } from "../lib/daemon-state.js";
-import { fill, h, icon, unseen } from "../lib/dom.js";
+import { staleList } from "../lib/stale-list.js";
+import { clock, day, moment, timeOrDay } from "../lib/format.js";
+import { daemon } from "../lib/daemon-state.js";
+import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
 import { machines } from "../components/machines/machines.js";
-import { news } from "../lib/event-stream.js";
-import { operatorLine } from "../components/layout/operator-notice.js";
-import { underWay } from "../components/outbox/calls-in-progress.js";
-import { inline } from "../components/ui/problem.js";
+import { daemonEvents } from "../lib/event-stream.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { callsInProgress } from "../components/outbox/calls-in-progress.js";
+import { attemptIn } from "../components/ui/problem.js";
 
 const VERBS = { HELP: "asked", DONE: "answered", ERROR: "refused", HELLO: "greeted" };
 const VIEWS = [
@@ -52,13 +52,13 @@ export function mount(main) {
         ),
       ),
     );
-    if (!desk.operator) return fill(body, operatorLine("see what was said and done"));
+    if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
     else if (view === "thread" && id) open = thread(body, id);
     else if (view === "log") open = log(body);
     else open = calls(body);
   };
-  desk.addEventListener("operator", draw);
+  daemon.addEventListener("operator", draw);
   return {
     go(now) {
       if (rest && rest.join() === now.join()) return;
@@ -67,7 +67,7 @@ export function mount(main) {
     },
     close() {
       open?.close();
-      desk.removeEventListener("operator", draw);
+      daemon.removeEventListener("operator", draw);
     },
   };
 }
@@ -76,8 +76,8 @@ function calls(body) {
   const now = h("div", {});
   const place = h("div", {});
   fill(body, now, place);
-  const going = underWay(now);
-  const list = aging(place, {
+  const going = callsInProgress(now);
+  const list = staleList(place, {
     name: "activity",
     load: async () => (await get("/activity")).events,
     draw: (loaded) => {
@@ -88,10 +88,10 @@ function calls(body) {
     },
   });
   const arrived = () => list.refresh();
-  news.addEventListener("event", arrived);
+  daemonEvents.addEventListener("event", arrived);
   return {
     close() {
-      news.removeEventListener("event", arrived);
+      daemonEvents.removeEventListener("event", arrived);
       going.close();
       list.close();
     },
@@ -121,8 +121,8 @@ function eventRow(event, linked) {
     { class: "row" },
     h("time", { datetime: moment(event.at).toISOString() }, clock(event.at)),
     event.ok === false
-      ? h("span", { class: "sign bad" }, "✗", unseen(" failed"))
-      : h("span", { class: "sign good" }, "✓", unseen(" done")),
+      ? h("span", { class: "sign bad" }, "✗", visuallyHidden(" failed"))
+      : h("span", { class: "sign good" }, "✓", visuallyHidden(" done")),
     h(
       "div",
       { class: "row-words" },
@@ -134,7 +134,7 @@ function eventRow(event, linked) {
         { class: "soft" },
         `${who(event.from)} `,
         h("span", { "aria-hidden": "true" }, "→"),
-        unseen("to"),
+        visuallyHidden("to"),
         ` ${who(event.to)}`,
         event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`,
       ),
@@ -147,16 +147,16 @@ function who(id) {
   if (id === NOBODY_SPECIAL) return "you";
   const [, name, key] = /^(.+)_([0-9a-f]{4})[0-9a-f]*$/.exec(id) ?? [];
   if (!name) return id;
-  if (!desk.health?.node?.endsWith(`_${key}`)) {
+  if (!daemon.health?.node?.endsWith(`_${key}`)) {
     const peer = machines.paired.find((row) => row.short === key);
     if (!peer) return `${name}_${key}`;
     return name === "brainstem" ? peer.name : `${name} on ${peer.name}`;
   }
-  return name === "brainstem" ? desk.name : name;
+  return name === "brainstem" ? daemon.name : name;
 }
 
 function threads(body) {
-  return aging(body, {
+  return staleList(body, {
     name: "threads",
     load: async () => (await get("/threads")).threads,
     draw: (all) =>
@@ -168,7 +168,7 @@ function threads(body) {
               h(
                 "li",
                 { class: "row" },
-                h("time", { datetime: moment(updated).toISOString() }, shortly(updated)),
+                h("time", { datetime: moment(updated).toISOString() }, timeOrDay(updated)),
                 h(
                   "div",
                   { class: "row-words" },
@@ -188,9 +188,9 @@ function threads(body) {
 
 function thread(body, id) {
   const place = h("div", {});
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const save = (format, ending) => () =>
-    inline(trouble, () =>
+    attemptIn(errorPlace, () =>
       download(
         `/threads/${encodeURIComponent(id)}/export?format=${format}`,
         `thread-${id.slice(0, 8)}.${ending}`,
@@ -206,10 +206,10 @@ function thread(body, id) {
       h("button", { type: "button", class: "quiet", onclick: save("markdown", "md") }, "Export Markdown"),
       h("button", { type: "button", class: "quiet", onclick: save("jsonl", "jsonl") }, "Export JSONL"),
     ),
-    trouble,
+    errorPlace,
     place,
   );
-  return aging(place, {
+  return staleList(place, {
     name: `thread ${id}`,
     load: () => get(`/threads/${encodeURIComponent(id)}`),
     draw: ({ events }) =>
@@ -222,7 +222,7 @@ function thread(body, id) {
 }
 
 function log(body) {
-  return aging(body, {
+  return staleList(body, {
     name: "log",
     load: async () => (await get("/log")).lines,
     draw: (lines) =>

@@ -3,21 +3,21 @@
 import { get } from "../lib/api.js";
 import { agentCard } from "../components/agents/agent-card.js";
 import { agentDetail } from "../components/agents/agent-detail.js";
-import { aging } from "../lib/stale-list.js";
-import { desk } from "../lib/daemon-state.js";
+import { staleList } from "../lib/stale-list.js";
+import { daemon } from "../lib/daemon-state.js";
 import { hideDetail, showDetail } from "../components/ui/detail-panel.js";
 import { fill, h } from "../lib/dom.js";
 import { agentsChanged, chooseFile, importFiles } from "../components/agents/agent-import.js";
-import { operatorLine } from "../components/layout/operator-notice.js";
-import { rappCard, rappPage } from "../components/agents/rapplication-card.js";
-import { heldFiles, heldList } from "../components/agents/quarantined-files.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { rapplicationCard, rapplicationPage } from "../components/agents/rapplication-card.js";
+import { quarantinedFiles, quarantinedList } from "../components/agents/quarantined-files.js";
 import { go } from "../lib/router.js";
-import { troublesView } from "../components/agents/failed-files.js";
+import { failedFilesView } from "../components/agents/failed-files.js";
 
 export function mount(main, { tryIt }) {
   const place = h("div", {});
   const controls = h("div", { class: "controls" });
-  const troubles = troublesView();
+  const troubles = failedFilesView();
   const aside = h("aside", { class: "detail", "aria-label": "Details", hidden: true });
   const column = h(
     "div",
@@ -33,11 +33,11 @@ export function mount(main, { tryIt }) {
   let rest = [];
   let shown = "";
 
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "agents",
     load: async () => {
       const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
-      const held = await heldFiles(agents.files);
+      const held = await quarantinedFiles(agents.files);
       return { files: agents.files, rapps: rapps.rapps ?? [], held };
     },
     draw: (data) => {
@@ -50,7 +50,7 @@ export function mount(main, { tryIt }) {
   const drawControls = () =>
     fill(
       controls,
-      desk.operator ? chooseFile("Add a file", tryIt) : operatorLine("add, remove or approve agents"),
+      daemon.operator ? chooseFile("Add a file", tryIt) : operatorNotice("add, remove or approve agents"),
     );
   const showRest = () => {
     if (!known) return;
@@ -63,13 +63,13 @@ export function mount(main, { tryIt }) {
     if (!file || isRapp) hideDetail();
     if (now === shown) return;
     shown = now;
-    fill(framed, rapp?.ui ? rappPage(rapp) : null);
+    fill(framed, rapp?.ui ? rapplicationPage(rapp) : null);
     if (!file || isRapp) return;
     showDetail(aside, { title: card.name, content: agentDetail(file, card), closed: () => go("agents") });
   };
 
   agentsChanged.addEventListener("change", list.refresh);
-  desk.addEventListener("operator", drawControls);
+  daemon.addEventListener("operator", drawControls);
   drawControls();
   return {
     go(now) {
@@ -80,7 +80,7 @@ export function mount(main, { tryIt }) {
     close() {
       hideDetail();
       agentsChanged.removeEventListener("change", list.refresh);
-      desk.removeEventListener("operator", drawControls);
+      daemon.removeEventListener("operator", drawControls);
       troubles.close();
       list.close();
     },
@@ -103,14 +103,17 @@ function lists({ files, rapps, held = [] }, tryIt) {
     quarantined > 0 && [
       h("h2", {}, `Quarantined, ${quarantined}`),
       waiting.length > 0 && cards(waiting),
-      heldList(held),
+      quarantinedList(held),
     ],
     quarantined > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
     rest.length > 0 && cards(rest),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     every.length === 0 &&
       h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
-    rapps.length > 0 && [h("h2", {}, "Rapplications"), h("ul", { class: "cards" }, rapps.map(rappCard))],
+    rapps.length > 0 && [
+      h("h2", {}, "Rapplications"),
+      h("ul", { class: "cards" }, rapps.map(rapplicationCard)),
+    ],
   ];
 }
 

@@ -1,11 +1,11 @@
 /** Chat: with the brainstem, or with a twin (`#/chat/<key>`). */
 
-import { dialogue } from "../components/chat/chat-view.js";
+import { chatView } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";
-import { partner } from "../components/chat/chat-target.js";
+import { chatTarget } from "../components/chat/chat-target.js";
 
 /** The rest of the address that leads back to whom one talked to last. */
-export const rest = () => partner.rest;
+export const rest = () => chatTarget.rest;
 
 export function mount(main, { tryIt }) {
   let key = null;
@@ -15,8 +15,8 @@ export function mount(main, { tryIt }) {
       if (now === key) return;
       shown?.close();
       key = now;
-      partner.turnTo(key);
-      shown = dialogue(main, key);
+      chatTarget.turnTo(key);
+      shown = chatView(main, key);
     },
     drops: () => ({
       words: "Drop to add the agent",

@@ -1,13 +1,13 @@
 /** Machines: other computers on the network, trusting them, asking them, and what waits for them. */
 
-import { desk } from "../lib/daemon-state.js";
+import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { machinesView } from "../components/machines/machines-view.js";
-import { operatorLine } from "../components/layout/operator-notice.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
 import { outbox } from "../components/outbox/outbox.js";
 import { outboxView } from "../components/outbox/outbox-view.js";
 import { peerPage } from "../components/peers/peer-page.js";
-import { troublesView } from "../components/agents/failed-files.js";
+import { failedFilesView } from "../components/agents/failed-files.js";
 
 const VIEWS = [
   ["", "All"],
@@ -17,7 +17,7 @@ const VIEWS = [
 export function mount(main) {
   const body = h("div", {});
   const views = h("nav", { class: "views", "aria-label": "Machines" });
-  const troubles = troublesView();
+  const troubles = failedFilesView();
   const column = h(
     "div",
     { class: "column" },
@@ -58,14 +58,14 @@ export function mount(main) {
     ends = null;
     const [view = "", key] = rest ?? [];
     drawViews();
-    if (!desk.operator) return fill(body, operatorLine("see and pair other machines"));
+    if (!daemon.operator) return fill(body, operatorNotice("see and pair other machines"));
     ends = outbox.show();
     if (view === "outbox") open = outboxView(body);
     else if (view === "peer" && key) open = peerPage(body, key);
     else open = machinesView(body);
   };
   outbox.addEventListener("change", drawViews);
-  desk.addEventListener("operator", draw);
+  daemon.addEventListener("operator", draw);
   return {
     go(now) {
       if (rest && rest.join() === now.join()) return;
@@ -80,7 +80,7 @@ export function mount(main) {
       open?.close();
       ends?.();
       outbox.removeEventListener("change", drawViews);
-      desk.removeEventListener("operator", draw);
+      daemon.removeEventListener("operator", draw);
       troubles.close();
     },
   };

@@ -1,15 +1,15 @@
 /** Settings: what thinks, voice, sources, keys, and this page itself. */
 
-import { desk } from "../lib/daemon-state.js";
+import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
-import { openKeys, singleKeysSwitch } from "../components/layout/keyboard-shortcuts.js";
-import { localModel } from "../components/settings/local-model-offer.js";
+import { openShortcuts, shortcutsSwitch } from "../components/layout/keyboard-shortcuts.js";
+import { localModelOffer } from "../components/settings/local-model-offer.js";
 import { modeSwitch, voiceNote } from "../components/chat/mode-switches.js";
-import { operatorLine } from "../components/layout/operator-notice.js";
-import { inline } from "../components/ui/problem.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { attemptIn } from "../components/ui/problem.js";
 import { allSettings } from "../components/settings/setting-rows.js";
 import { sources } from "../components/agents/agent-sources.js";
-import { modelChoice, signIn } from "../components/settings/model-settings.js";
+import { modelSettings, signIn } from "../components/settings/model-settings.js";
 
 export function mount(main, { pages }) {
   const body = h("div", {});
@@ -23,12 +23,12 @@ export function mount(main, { pages }) {
   let open = [];
 
   const draw = () => {
-    const { operator } = desk;
+    const { operator } = daemon;
     for (const part of open) part.close?.();
     open = operator
       ? [
-          modelChoice(),
-          localModel(h("div", {}), { always: true }),
+          modelSettings(),
+          localModelOffer(h("div", {}), { always: true }),
           signIn(),
           modeSwitch("voice"),
           modeSwitch("twin"),
@@ -38,12 +38,12 @@ export function mount(main, { pages }) {
       : [];
     fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, pages));
   };
-  desk.addEventListener("operator", draw);
+  daemon.addEventListener("operator", draw);
   draw();
   return {
     go: () => undefined,
     close() {
-      desk.removeEventListener("operator", draw);
+      daemon.removeEventListener("operator", draw);
       for (const part of open) part.close?.();
     },
   };
@@ -63,23 +63,23 @@ function thinkingNow() {
     "section",
     { class: "group" },
     h("h2", {}, "Thinking"),
-    h("p", {}, desk.thinking || "Unknown yet."),
-    operatorLine("change settings"),
+    h("p", {}, daemon.thinking || "Unknown yet."),
+    operatorNotice("change settings"),
   );
 }
 
 function thisPage(operator, pages) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   return h(
     "section",
     { class: "group" },
     h("h2", {}, "This page"),
-    singleKeysSwitch(),
+    shortcutsSwitch(),
     h(
       "div",
       { class: "setting" },
       h("div", {}, h("p", {}, "Keys")),
-      h("button", { type: "button", class: "secondary", onclick: () => openKeys(pages) }, "Show keys"),
+      h("button", { type: "button", class: "secondary", onclick: () => openShortcuts(pages) }, "Show keys"),
     ),
     operator &&
       h(
@@ -93,10 +93,10 @@ function thisPage(operator, pages) {
         ),
         h(
           "button",
-          { type: "button", class: "secondary", onclick: () => inline(trouble, () => desk.close()) },
+          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, () => daemon.close()) },
           "End it",
         ),
       ),
-    trouble,
+    errorPlace,
   );
 }

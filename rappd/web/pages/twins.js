@@ -1,18 +1,18 @@
 /** Twins: who lives here besides the brainstem; eggs, lineage, cartridges, and who is set aside. */
 
-import { aging } from "../lib/stale-list.js";
+import { staleList } from "../lib/stale-list.js";
 import { cartridgesView } from "../components/cartridges/cartridges-view.js";
 import { openEggs } from "../components/eggs/egg-import.js";
 import { eggsView } from "../components/eggs/eggs-view.js";
 import { get } from "../lib/api.js";
-import { desk } from "../lib/daemon-state.js";
+import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { importFiles } from "../components/agents/agent-import.js";
 import { families, lineage } from "../components/twins/lineage.js";
-import { news } from "../lib/event-stream.js";
-import { operatorLine } from "../components/layout/operator-notice.js";
-import { setAsideView } from "../components/twins/archived-twins.js";
-import { troublesView } from "../components/agents/failed-files.js";
+import { daemonEvents } from "../lib/event-stream.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { archivedTwins } from "../components/twins/archived-twins.js";
+import { failedFilesView } from "../components/agents/failed-files.js";
 import { twinPage } from "../components/twins/twin-page.js";
 import { twinsView } from "../components/twins/twins-view.js";
 import { twins } from "../components/twins/twins.js";
@@ -29,7 +29,7 @@ const NEWS_MS = 800;
 export function mount(main, { tryIt }) {
   const body = h("div", {});
   const views = h("nav", { class: "views", "aria-label": "Twins" });
-  const troubles = troublesView();
+  const troubles = failedFilesView();
   const column = h(
     "div",
     { class: "column" },
@@ -59,11 +59,11 @@ export function mount(main, { tryIt }) {
         ),
       ),
     );
-    if (!desk.operator) return fill(body, operatorLine("see your twins and open eggs"));
+    if (!daemon.operator) return fill(body, operatorNotice("see your twins and open eggs"));
     if (view === "lineage") open = lineageView(body);
     else if (view === "eggs") open = eggsView(body);
     else if (view === "cartridges") open = cartridgesView(body);
-    else if (view === "archived") open = setAsideView(body);
+    else if (view === "archived") open = archivedTwins(body);
     else if (view === "twin" && key) open = twinPage(body, key, tryIt);
     else open = twinsView(body);
   };
@@ -72,8 +72,8 @@ export function mount(main, { tryIt }) {
     clearTimeout(soon);
     soon = setTimeout(() => twins.touch(), NEWS_MS);
   };
-  news.addEventListener("event", happened);
-  desk.addEventListener("operator", draw);
+  daemonEvents.addEventListener("event", happened);
+  daemon.addEventListener("operator", draw);
   return {
     go(now) {
       if (rest && rest.join() === now.join()) return;
@@ -83,12 +83,12 @@ export function mount(main, { tryIt }) {
       main.scrollTop = 0;
       if (moved) main.querySelector("h1").focus({ preventScroll: true });
     },
-    drops: (target) => (desk.operator ? (open?.drops?.(target) ?? dropHere(rest, tryIt)) : null),
+    drops: (target) => (daemon.operator ? (open?.drops?.(target) ?? dropHere(rest, tryIt)) : null),
     close() {
       clearTimeout(soon);
       open?.close();
-      news.removeEventListener("event", happened);
-      desk.removeEventListener("operator", draw);
+      daemonEvents.removeEventListener("event", happened);
+      daemon.removeEventListener("operator", draw);
       troubles.close();
     },
   };
@@ -111,7 +111,7 @@ function dropHere([view, key], tryIt) {
 
 function lineageView(place) {
   let family = null;
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "lineage",
     load: async () => (await get("/twins/lineage")).lineage ?? [],
     draw: (members) => {

@@ -118,12 +118,12 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
             assert await page.evaluate(NAMELESS) == [], place
             if await page.locator("dialog").count():
                 await page.keyboard.press("Escape")
-        tabs = await page.locator("nav[aria-label=Places]").bounding_box()
+        tabs = await page.locator("nav[aria-label=Pages]").bounding_box()
         assert tabs is not None
         assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, dialog, .sheet-body")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
     "input[type=text], input[type=search], .choice-line")]

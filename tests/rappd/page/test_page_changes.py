@@ -18,14 +18,14 @@ async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
         await expect(page.locator("#write")).to_have_value("will it rain?")
         await page.click("nav >> text=Agents")
         await drop(page, "bad_agent.py")
-        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py line 12: expected ':'")
-        await expect(page.locator(".troubles")).to_contain_text("fix and save")
+        await expect(page.locator(".failed-files")).to_contain_text("bad_agent.py line 12: expected ':'")
+        await expect(page.locator(".failed-files")).to_contain_text("fix and save")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.click("nav >> text=Settings")
         await expect(page.locator("main h1")).to_have_text("Settings")
         await drop(page, "elsewhere_agent.py")
         await page.click("nav >> text=Chat")
-        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py")
+        await expect(page.locator(".failed-files")).to_contain_text("bad_agent.py")
     assert len(site.desk.requests("/agents/import")) == 2
 
 
@@ -36,7 +36,7 @@ async def test_news_of_a_file_that_broke_stays_inline(site: Any) -> None:
         {"type": "agents", "ok": True, "message": "Rain is ready."},
     ]
     async with site.opened() as page:
-        await expect(page.locator(".troubles .problem")).to_contain_text("The 13:40 version works on.")
+        await expect(page.locator(".failed-files .problem")).to_contain_text("The 13:40 version works on.")
         await expect(page.locator(".toast")).to_have_text("Rain is ready.")
 
 
@@ -44,7 +44,7 @@ async def test_what_was_promised_and_failed_stays_until_it_is_dismissed(site: An
     what = "The rollback of r1 was not done after Rose had answered: soul.md changed since."
     site.desk.news = [{"type": "failed", "ok": False, "message": what, "do": "rappd egg rollback r1"}]
     async with site.opened() as page:
-        trouble = page.locator(".troubles .problem")
+        trouble = page.locator(".failed-files .problem")
         await expect(trouble).to_contain_text(what)
         await expect(trouble.locator(".todo")).to_contain_text("rappd egg rollback r1")
         await expect(page.locator(".toast")).to_have_count(0)

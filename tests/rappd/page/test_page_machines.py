@@ -169,7 +169,7 @@ async def test_the_legacy_door_says_to_whom_it_is_open(site: Any) -> None:
 
 async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
     async with site.opened(viewport={"width": 320, "height": 700}) as page:
-        await page.get_by_role("button", name="More places").click()
+        await page.get_by_role("button", name="More pages").click()
         await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Enter")
         await expect(page.locator("main h1")).to_have_text("Settings")
@@ -181,7 +181,7 @@ async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
         await page.keyboard.press("g")
         await page.keyboard.press("m")
         await expect(page.locator("main h1")).to_have_text("Machines")
-        await expect(page.get_by_role("button", name="More places")).to_be_hidden()
+        await expect(page.get_by_role("button", name="More pages")).to_be_hidden()
 
 
 async def test_only_the_operator_sees_machines(site: Any) -> None:
@@ -246,7 +246,7 @@ async def fits(page: Page, where: str) -> None:
     assert await page.evaluate("document.getAnimations({subtree: true}).length") == 0, where
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .page, dialog, .sheet-body")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .page, dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
     "input[type=text], input[type=search], .choice-line")]

@@ -151,7 +151,7 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         await page.get_by_role("button", name="Drop read the rain gauge").click()
         await expect(queued).to_have_count(0)
         await page.evaluate("location.hash = '#/activity'")
-        await expect(page.locator(".under-way")).to_contain_text(["long one"])
+        await expect(page.locator(".in-progress")).to_contain_text(["long one"])
     assert len(site.desk.requests("/outbox/81aa/retry")) == 1
 
 

@@ -118,7 +118,7 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
         site.HOLD,
         site.ending("line\n\n" * 90),
     ]
-    top = "document.querySelector('.talk-scroll').scrollTop"
+    top = "document.querySelector('.chat-scroll').scrollTop"
     async with site.opened() as page:
         await site.ask(page, "more")
         await expect(page.locator(".answer p")).to_have_count(60)

@@ -466,7 +466,7 @@ async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) 
 
 
 async def test_a_buddy_is_fed_and_answers(site: Any) -> None:
-    grown = {"name": "Pip", "stage": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
+    grown = {"name": "Pip", "content": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
     answer = {"name": "Pip", "buddy": grown, "message": "Pip ate.", "found": []}
     site.desk.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
     async with site.opened("#/twins") as page:
@@ -501,14 +501,14 @@ async def test_sheets_fit_a_small_phone(site: Any) -> None:
             else:
                 await page.get_by_role("button", name="More for Rose").click()
                 await page.get_by_role("menuitem", name="Soul").click()
-            await expect(page.locator("dialog .sheet-actions")).to_be_in_viewport()
+            await expect(page.locator("dialog .dialog-actions")).to_be_in_viewport()
             assert await page.evaluate(WIDE) == 0, opening
             assert await page.evaluate(LOW) == [], opening
             await page.keyboard.press("Escape")
             await expect(page.locator("dialog")).to_have_count(0)
 
 
-WIDE = """[...document.querySelectorAll("dialog, .sheet-body")]
+WIDE = """[...document.querySelectorAll("dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1).length"""
 LOW = """[...document.querySelectorAll("dialog :is(button, summary, input[type=text], select, .choice-line)")]
     .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""

@@ -2,10 +2,10 @@
 
 import { download, remove } from "../../lib/api.js";
 import { openHere } from "../cartridges/cartridge-opening.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { agentsChanged, undo } from "./agent-import.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { openSource } from "./source-dialog.js";
 import { toast } from "../ui/toast.js";
@@ -16,13 +16,9 @@ const ORIGINS = { yours: "yours", shipped: "came with rappd" };
 
 /** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
 export function agentCard(file, card, { tryIt, key = "" }) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const held = card.quarantined && !card.cartridge;
-  const kind = held
-    ? "card agent quarantined"
-    : card.shadowed_by
-      ? "card agent shadowed"
-      : "card agent";
+  const kind = held ? "card agent quarantined" : card.shadowed_by ? "card agent shadowed" : "card agent";
   const plain = card.quarantined || card.shadowed_by || key;
   const title = h(
     "h3",
@@ -40,16 +36,16 @@ export function agentCard(file, card, { tryIt, key = "" }) {
       title,
       sentence(file, card),
       h("p", { class: "soft" }, origin(file, card)),
-      trouble,
+      errorPlace,
     ),
     h(
       "div",
       { class: "card-actions" },
       card.cartridge
-        ? cartridgeActions(file, card, trouble, key)
+        ? cartridgeActions(file, card, errorPlace, key)
         : held
-          ? quarantinedActions(file, card, trouble, key)
-          : readyActions(file, card, trouble, tryIt, key),
+          ? quarantinedActions(file, card, errorPlace, key)
+          : readyActions(file, card, errorPlace, tryIt, key),
     ),
   );
 }
@@ -102,7 +98,7 @@ function sentence(file, card) {
   return h("p", {}, firstSentence(card.description));
 }
 
-function readyActions(file, card, trouble, tryIt, key) {
+function readyActions(file, card, errorPlace, tryIt, key) {
   return [
     !card.shadowed_by &&
       h(
@@ -115,43 +111,44 @@ function readyActions(file, card, trouble, tryIt, key) {
         },
         "Try",
       ),
-    exportButton(file, trouble, key),
-    removeButton(file, card, trouble, key),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
   ];
 }
 
-function quarantinedActions(file, card, trouble, key) {
+function quarantinedActions(file, card, errorPlace, key) {
   return [
-    desk.operator &&
+    daemon.operator &&
       h(
         "button",
-        { type: "button", class: "secondary", onclick: () => openSource(file, card, trouble, key) },
+        { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
         "Read and approve",
       ),
-    exportButton(file, trouble, key),
-    removeButton(file, card, trouble, key),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
   ];
 }
 
-function cartridgeActions(file, card, trouble, key) {
-  const run = async () => (await inline(trouble, () => openHere(file.filename, key))) && go("twins", "cartridges");
+function cartridgeActions(file, card, errorPlace, key) {
+  const run = async () =>
+    (await attemptIn(errorPlace, () => openHere(file.filename, key))) && go("twins", "cartridges");
   return [
-    desk.operator &&
+    daemon.operator &&
       h(
         "button",
         { type: "button", class: "secondary", onclick: run, "aria-label": `Open ${file.filename}` },
         "Open",
       ),
-    exportButton(file, trouble, key),
-    removeButton(file, card, trouble, key),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
   ];
 }
 
-function exportButton(file, trouble, key) {
+function exportButton(file, errorPlace, key) {
   const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;
-  const run = () => inline(trouble, () => download(path, file.filename));
+  const run = () => attemptIn(errorPlace, () => download(path, file.filename));
   return (
-    desk.operator &&
+    daemon.operator &&
     h(
       "button",
       { type: "button", class: "quiet", onclick: run, "aria-label": `Export ${file.filename}` },
@@ -161,10 +158,11 @@ function exportButton(file, trouble, key) {
 }
 
 /** What came with rappd stays, and what comes from a source is switched off there. */
-function removeButton(file, card, trouble, key) {
-  const run = (event) => inline(trouble, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));
+function removeButton(file, card, errorPlace, key) {
+  const run = (event) =>
+    attemptIn(errorPlace, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));
   return (
-    desk.operator &&
+    daemon.operator &&
     (card.origin ?? "yours") === "yours" &&
     h(
       "button",

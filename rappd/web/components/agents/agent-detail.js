@@ -2,22 +2,22 @@
 
 import { get } from "../../lib/api.js";
 import { origin } from "./agent-card.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { openSheet } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
 import { listing } from "./source-dialog.js";
 
 /** The content of the detail panel. */
 export function agentDetail(file, card) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const read = () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
-      openSheet({
+      openDialog({
         title: file.filename,
         wide: true,
-        build: () => h("div", { class: "sheet-body" }, listing(source)),
+        build: () => h("div", { class: "dialog-body" }, listing(source)),
       });
     });
   return h(
@@ -29,8 +29,8 @@ export function agentDetail(file, card) {
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
-    desk.operator && h("button", { type: "button", class: "secondary", onclick: read }, "Read its source"),
-    trouble,
+    daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "Read its source"),
+    errorPlace,
   );
 }
 

@@ -1,11 +1,11 @@
 /** Agent files on their way in: dropped or chosen, then imported one by one. */
 
 import { Problem, ask, post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
-import { say } from "../../lib/live-region.js";
+import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
-import { troubles } from "./failed-files.js";
+import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins.js";
 
 /** Told to this as `change` whenever the agents may have changed. */
@@ -16,10 +16,10 @@ export const agentsChanged = new EventTarget();
  * page. `tryIt(words)` starts a try.
  */
 export async function importFiles(files, tryIt, key = "") {
-  if (!desk.operator) {
-    troubles.add({
+  if (!daemon.operator) {
+    failedFiles.add({
       error: "Adding agents needs the operator's link.",
-      todo: `\`${desk.command}\``,
+      todo: `\`${daemon.command}\``,
       file: "",
     });
     return;
@@ -38,7 +38,7 @@ export async function importFiles(files, tryIt, key = "") {
       form.append("file", file, file.name);
       const answer = await ask(`${routesOf(key)}/agents/import`, { method: "POST", form });
       if (answer.status === "quarantined")
-        troubles.add({
+        failedFiles.add({
           error: answer.message,
           todo: "Read it, then approve it or mend it.",
           file: answer.file,
@@ -47,7 +47,7 @@ export async function importFiles(files, tryIt, key = "") {
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
       found.file ??= file.name;
-      troubles.add(found);
+      failedFiles.add(found);
     }
   }
   agentsChanged.dispatchEvent(new Event("change"));
@@ -57,11 +57,11 @@ export async function importFiles(files, tryIt, key = "") {
 export async function undo(token, file, key = "") {
   try {
     await post(`${routesOf(key)}/agents/undo`, { undo: token });
-    say("Undone.");
+    announce("Undone.");
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
     found.file ??= file;
-    troubles.add(found);
+    failedFiles.add(found);
   }
   agentsChanged.dispatchEvent(new Event("change"));
 }
@@ -82,7 +82,7 @@ export function chooseFile(label, tryIt, key = "") {
 }
 
 function imported(file, answer, tryIt, key) {
-  troubles.clear(answer.file ?? file.name);
+  failedFiles.clear(answer.file ?? file.name);
   const actions = [];
   if (answer.try) actions.push({ label: "Try", run: () => tryIt(answer.try, key) });
   if (answer.undo) actions.push({ label: "Undo", run: () => undo(answer.undo, file.name, key) });

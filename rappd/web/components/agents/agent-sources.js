@@ -1,18 +1,18 @@
 /** Sources: repositories that agents come from. */
 
 import { get, post } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { h } from "../../lib/dom.js";
 import { agentsChanged } from "./agent-import.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 /** The list of sources with the field that connects one. */
 export function sources() {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const place = h("div", {});
   const opened = new Set();
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "sources",
     load: async () => (await get("/repos")).repos,
     draw: (repos) => repos.map((repo) => sourceView(repo, opened, list)),
@@ -34,17 +34,19 @@ export function sources() {
     event.preventDefault();
     const url = field.value.trim();
     if (!url) return;
-    if (await inline(trouble, () => post("/repos/connect", { url }))) {
+    if (await attemptIn(errorPlace, () => post("/repos/connect", { url }))) {
       field.value = "";
-      toast(`${url} connected.`, { actions: [{ label: "Undo", run: () => disconnect(url, trouble, list) }] });
+      toast(`${url} connected.`, {
+        actions: [{ label: "Undo", run: () => disconnect(url, errorPlace, list) }],
+      });
     }
     list.refresh();
   });
-  return { element: h("div", {}, place, form, trouble), close: list.close };
+  return { element: h("div", {}, place, form, errorPlace), close: list.close };
 }
 
 function sourceView(repo, opened, list) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const name = repo.repo || repo.url;
   const element = h(
     "details",
@@ -58,30 +60,30 @@ function sourceView(repo, opened, list) {
     h(
       "div",
       { class: "source-inside" },
-      repo.agents.map((agent) => agentSwitch(repo, agent, trouble, list)),
+      repo.agents.map((agent) => agentSwitch(repo, agent, errorPlace, list)),
       h(
         "button",
         {
           type: "button",
           class: "quiet",
-          onclick: () => disconnect(repo.url, trouble, list, name),
+          onclick: () => disconnect(repo.url, errorPlace, list, name),
           "aria-label": `Disconnect ${name}`,
         },
         "Disconnect",
       ),
-      trouble,
+      errorPlace,
     ),
   );
   element.addEventListener("toggle", () => (element.open ? opened.add(repo.url) : opened.delete(repo.url)));
   return element;
 }
 
-function agentSwitch(repo, agent, trouble, list) {
+function agentSwitch(repo, agent, errorPlace, list) {
   const field = h("input", { type: "checkbox", role: "switch", id: `source-${repo.url}-${agent.id}` });
   field.checked = Boolean(agent.enabled);
   field.addEventListener("change", async () => {
     const enable = field.checked;
-    const worked = await inline(trouble, () =>
+    const worked = await attemptIn(errorPlace, () =>
       post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }),
     );
     if (worked) list.refresh();
@@ -96,14 +98,17 @@ function agentSwitch(repo, agent, trouble, list) {
   );
 }
 
-async function disconnect(url, trouble, list, name = url) {
-  const worked = await inline(trouble, () => post("/repos/disconnect", { url }));
+async function disconnect(url, errorPlace, list, name = url) {
+  const worked = await attemptIn(errorPlace, () => post("/repos/disconnect", { url }));
   if (!worked) return;
   list.refresh();
   agentsChanged.dispatchEvent(new Event("change"));
   toast(`${name} disconnected.`, {
     actions: [
-      { label: "Undo", run: () => inline(trouble, () => post("/repos/connect", { url })).then(list.refresh) },
+      {
+        label: "Undo",
+        run: () => attemptIn(errorPlace, () => post("/repos/connect", { url })).then(list.refresh),
+      },
     ],
   });
 }

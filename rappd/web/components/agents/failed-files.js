@@ -5,7 +5,7 @@ import { problemView } from "../ui/problem.js";
 
 const FILE = /[\w.-]+\.py\b/;
 
-class Troubles extends EventTarget {
+class FailedFiles extends EventTarget {
   #byFile = new Map();
 
   /** Adds one; a newer trouble with the same file replaces the older. */
@@ -34,29 +34,29 @@ class Troubles extends EventTarget {
   }
 }
 
-export const troubles = new Troubles();
+export const failedFiles = new FailedFiles();
 
 /** Does what nobody waits for; what goes wrong with it stays on the page. */
-export async function orTrouble(work) {
+export async function orShowFailure(work) {
   try {
     await work();
   } catch (found) {
     if (found.code === undefined) throw found;
-    troubles.add(found);
+    failedFiles.add(found);
   }
 }
 
 /** An element that always shows the present troubles, and what ends its doing so. */
-export function troublesView() {
-  const place = h("div", { class: "troubles", role: "alert" });
+export function failedFilesView() {
+  const place = h("div", { class: "failed-files", role: "alert" });
   const draw = () =>
     fill(
       place,
-      troubles.list.map(([file, problem]) =>
-        problemView(problem, { quiet: true, dismiss: () => troubles.clear(file) }),
+      failedFiles.list.map(([file, problem]) =>
+        problemView(problem, { quiet: true, dismiss: () => failedFiles.clear(file) }),
       ),
     );
   draw();
-  troubles.addEventListener("change", draw);
-  return { element: place, close: () => troubles.removeEventListener("change", draw) };
+  failedFiles.addEventListener("change", draw);
+  return { element: place, close: () => failedFiles.removeEventListener("change", draw) };
 }

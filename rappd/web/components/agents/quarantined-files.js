@@ -1,14 +1,14 @@
 /** Quarantined files that give no agent, and so have no card of their own: services, senses, a `.env`. */
 
 import { get, Problem } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { openSource } from "./source-dialog.js";
 import { routesOf } from "../twins/twins.js";
 
 /** The quarantined files of the brainstem, or of the twin `key`, that `files` does not list. */
-export async function heldFiles(files, key = "") {
-  if (!desk.operator) return [];
+export async function quarantinedFiles(files, key = "") {
+  if (!daemon.operator) return [];
   try {
     const { held = [] } = await get(`${routesOf(key)}/agents/held`);
     const listed = new Set(files.map(({ filename }) => `agents/${filename}`));
@@ -20,14 +20,21 @@ export async function heldFiles(files, key = "") {
 }
 
 /** A list of such files, each with its reason and the way to approve it; null for none. */
-export function heldList(held, key = "") {
-  return held.length > 0 && h("ul", { class: "cards" }, held.map((one) => heldCard(one, key)));
+export function quarantinedList(held, key = "") {
+  return (
+    held.length > 0 &&
+    h(
+      "ul",
+      { class: "cards" },
+      held.map((one) => heldCard(one, key)),
+    )
+  );
 }
 
 function heldCard({ path, why, origin }, key) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const env = path === ".env";
-  const open = () => openSource({ filename: path }, { reason: why, env }, trouble, key);
+  const open = () => openSource({ filename: path }, { reason: why, env }, errorPlace, key);
   return h(
     "li",
     { class: "card agent quarantined", "data-file": path },
@@ -42,7 +49,7 @@ function heldCard({ path, why, origin }, key) {
         `Kept, not ${env ? "used" : "run"}. ${why}`,
       ),
       h("p", { class: "soft" }, `came in ${origin}`),
-      trouble,
+      errorPlace,
     ),
     h(
       "div",

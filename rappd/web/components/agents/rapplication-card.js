@@ -1,17 +1,17 @@
 /** Rapplications: agents that bring a page of their own, which opens in a sandbox. */
 
 import { post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { agentsChanged } from "./agent-import.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 /** The card of one rapplication. */
-export function rappCard(rapp) {
-  const trouble = h("div", {});
+export function rapplicationCard(rapp) {
+  const errorPlace = h("div", {});
   const change = (verb, said, back) => async () => {
-    const worked = await inline(trouble, () => post(`/rapps/${verb}`, { id: rapp.id }));
+    const worked = await attemptIn(errorPlace, () => post(`/rapps/${verb}`, { id: rapp.id }));
     if (!worked) return;
     agentsChanged.dispatchEvent(new Event("change"));
     toast(`${rapp.name} ${said}.`, {
@@ -22,14 +22,14 @@ export function rappCard(rapp) {
   return h(
     "li",
     { class: "card agent" },
-    h("div", { class: "card-words" }, h("h3", {}, rapp.name), h("p", {}, rapp.description), trouble),
+    h("div", { class: "card-words" }, h("h3", {}, rapp.name), h("p", {}, rapp.description), errorPlace),
     h(
       "div",
       { class: "card-actions" },
       rapp.installed &&
         rapp.ui &&
         h("a", { class: "button secondary", href: path, "aria-label": `Open ${rapp.name}` }, "Open"),
-      desk.operator &&
+      daemon.operator &&
         !rapp.installed &&
         h(
           "button",
@@ -41,7 +41,7 @@ export function rappCard(rapp) {
           },
           "Install",
         ),
-      desk.operator &&
+      daemon.operator &&
         rapp.installed &&
         h(
           "button",
@@ -58,7 +58,7 @@ export function rappCard(rapp) {
 }
 
 /** The page of a rapplication in its sandbox. */
-export function rappPage(rapp) {
+export function rapplicationPage(rapp) {
   return h(
     "section",
     { class: "rapp-page" },

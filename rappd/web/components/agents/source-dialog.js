@@ -1,19 +1,19 @@
 /** "Read and approve": the source of a quarantined file, then the decision. */
 
 import { get, post } from "../../lib/api.js";
-import { h, words } from "../../lib/dom.js";
+import { h, withCode } from "../../lib/dom.js";
 import { agentsChanged } from "./agent-import.js";
-import { inline } from "../ui/problem.js";
-import { openSheet } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { troubles } from "./failed-files.js";
+import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins.js";
 
-/** Fetches the source and opens the sheet; failures to fetch go into `trouble`, on the card. */
-export function openSource(file, card, trouble, key = "") {
-  return inline(trouble, async () => {
+/** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
+export function openSource(file, card, errorPlace, key = "") {
+  return attemptIn(errorPlace, async () => {
     const { source } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
-    openSheet({
+    openDialog({
       title: file.filename,
       wide: true,
       build: (close) => content(file, card, source, close, key),
@@ -22,28 +22,28 @@ export function openSource(file, card, trouble, key = "") {
 }
 
 function content(file, card, source, close, key) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const approve = h("button", { type: "button", class: "primary" }, "Approve");
   approve.addEventListener("click", async () => {
     approve.disabled = true;
     let answer = {};
-    const done = await inline(trouble, async () => {
+    const done = await attemptIn(errorPlace, async () => {
       answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename });
     });
     approve.disabled = false;
     if (!done) return;
-    troubles.clear(file.filename);
+    failedFiles.clear(file.filename);
     agentsChanged.dispatchEvent(new Event("change"));
     close();
     toast(answer.message || `${file.filename} is approved.`);
   });
   return h(
     "div",
-    { class: "sheet-body" },
+    { class: "dialog-body" },
     h(
       "p",
       {},
-      words(
+      withCode(
         card.env
           ? "This file is kept, not used. Once approved, every agent here gets its variables."
           : "This file is kept, not run. Once approved it runs whenever it is asked.",
@@ -57,10 +57,10 @@ function content(file, card, source, close, key) {
         card.line ? `Line ${card.line}: ${card.reason}` : card.reason,
       ),
     listing(source, card.line),
-    trouble,
+    errorPlace,
     h(
       "div",
-      { class: "sheet-actions" },
+      { class: "dialog-actions" },
       h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
       approve,
     ),

@@ -2,8 +2,8 @@
 
 import { post } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
 import { routesOf, twins } from "../twins/twins.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -24,13 +24,13 @@ export function buddyLine(row, { whole = false } = {}) {
   const words = h("p", {});
   const meters = h("div", { class: "meters" });
   const told = h("p", {});
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const does = (action, more = {}) =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       const answer = await post(`${routesOf(row.key)}/buddy`, { action, ...more });
       const recalled = (answer.found ?? []).map((one) => `“${one.text ?? one}”`);
       fill(told, [answer.message, ...recalled].join(" "));
-      say(told.textContent);
+      announce(told.textContent);
       update({ ...row, name: answer.name, buddy: answer.buddy });
       twins.touch();
     });
@@ -54,7 +54,7 @@ export function buddyLine(row, { whole = false } = {}) {
     ),
     whole && remembering(does),
     told,
-    trouble,
+    errorPlace,
   );
   let drawn = "";
   function update(newer) {
@@ -85,16 +85,16 @@ function remembering(does) {
     "aria-label": "What to remember or recall",
     placeholder: "Remember that…",
   });
-  const say = (action) => async () => {
+  const announce = (action) => async () => {
     const worked = await does(action, { text: input.value });
     if (worked && action === "remember") input.value = "";
   };
   return h(
     "form",
-    { class: "field-row remembering", onsubmit: (event) => (event.preventDefault(), say("remember")()) },
+    { class: "field-row remembering", onsubmit: (event) => (event.preventDefault(), announce("remember")()) },
     input,
     h("button", { type: "submit", class: "secondary" }, "Remember"),
-    h("button", { type: "button", class: "quiet", onclick: say("recall") }, "Recall"),
+    h("button", { type: "button", class: "quiet", onclick: announce("recall") }, "Recall"),
   );
 }
 

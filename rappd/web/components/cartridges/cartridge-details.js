@@ -1,7 +1,7 @@
 /** What a cartridge is and says of itself, and its program's text. */
 
 import { runs, signed } from "./labels.js";
-import { count, onDay, some } from "../../lib/format.js";
+import { count, onDay, joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { entryOf } from "../../lib/cartridges/file.js";
 
@@ -22,7 +22,7 @@ export function cartridgeHead(cartridge) {
       said(meta.get("description")),
       h("p", { class: "soft" }, about),
       tools.length > 0 &&
-        h("p", { class: "soft" }, `Carries ${count(tools.length, "tool")}: ${some(tools, 5)}`),
+        h("p", { class: "soft" }, `Carries ${count(tools.length, "tool")}: ${joinNames(tools, 5)}`),
       h("p", {}, signed(cartridge.signer)),
       [...new Set([...cartridge.said, ...cartridge.notes])].map((note) =>
         h("p", {}, h("span", { class: "sign warn" }, "! "), note),

@@ -4,8 +4,8 @@ import { parse } from "../../lib/cartridges/json.js";
 import { BadCartridge } from "../../lib/cartridges/problem.js";
 import { count } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
 
 const KINDS = [
   ["words", "Words"],
@@ -14,8 +14,8 @@ const KINDS = [
 ];
 
 /** `draw()` shows what it waits for now; `focus()` goes where one answers. */
-export function cartridgeGiving(cartridge) {
-  const trouble = h("div", {});
+export function cartridgeInputs(cartridge) {
+  const errorPlace = h("div", {});
   const input = h("input", { type: "text", id: "cartridge-answer", autocomplete: "off" });
   const kind = h(
     "select",
@@ -36,17 +36,17 @@ export function cartridgeGiving(cartridge) {
       h("button", { type: "submit", class: "secondary" }, "Give"),
     ),
     waiting,
-    trouble,
+    errorPlace,
   );
   const title = h("summary", {});
   const element = h("details", { class: "fold cartridge-giving" }, title, form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    await inline(trouble, async () => {
+    await attemptIn(errorPlace, async () => {
       const value = valueOf(input.value, kind.value);
       input.value = "";
       cartridge.give(value);
-      if (!cartridge.underWay) say("It is kept for when the program asks.");
+      if (!cartridge.underWay) announce("It is kept for when the program asks.");
     });
   });
   const draw = () => {

@@ -3,7 +3,7 @@
 import { Problem, get, post } from "../../lib/api.js";
 import { Cartridge } from "./cartridge.js";
 import { withSignatures } from "../eggs/egg-upload.js";
-import { keep, kept, keptNames } from "../../lib/storage.js";
+import { store, stored, storedNames } from "../../lib/storage.js";
 
 const KEPT = "cartridge ";
 const SIGNATURE = ".sig";
@@ -36,8 +36,8 @@ class Opened extends EventTarget {
     clearTimeout(this.#soon);
     this.#soon = 0;
     const { name, file } = cartridge;
-    cartridge.kept = keep(this.#place, { name, file, at: Date.now(), text: cartridge.saved().text });
-    if (!cartridge.kept) keep(this.#place, null);
+    cartridge.kept = store(this.#place, { name, file, at: Date.now(), text: cartridge.saved().text });
+    if (!cartridge.kept) store(this.#place, null);
   }
 }
 
@@ -64,18 +64,18 @@ export async function openHere(name, twin) {
 
 /** Goes on with one that this browser kept. */
 export function openKept(place) {
-  const { file, text } = kept(place);
+  const { file, text } = stored(place);
   take(new Cartridge(file, new TextEncoder().encode(text)), [], place);
 }
 
 /** `{place, name, file, at}` of each that this browser kept, the latest first. */
 export const allKept = () =>
-  keptNames(KEPT)
-    .map((place) => ({ place, ...kept(place) }))
+  storedNames(KEPT)
+    .map((place) => ({ place, ...stored(place) }))
     .sort((one, other) => other.at - one.at);
 
 /** Forgets one of these. */
-export const forget = (place) => keep(place, null);
+export const forget = (place) => store(place, null);
 
 async function open(name, octets, signature) {
   const cartridge = new Cartridge(name, octets);

@@ -12,7 +12,7 @@ export function cartridgeOutput(cartridge) {
   const log = h("pre", { class: "log", tabindex: 0, role: "region", "aria-label": "What it wrote" }, text);
   const cut = h("p", { class: "soft", hidden: true }, "Only the end of it is shown; Save keeps all of it.");
   const result = h("p", { class: "cartridge-result" });
-  const spoken = h("div", { class: "unseen", "aria-live": "polite" });
+  const spoken = h("div", { class: "visually-hidden", "aria-live": "polite" });
   const element = h("section", { class: "group" }, h("h2", {}, "What it wrote"), cut, log, result, spoken);
   let whole = "";
   let heard = "";

@@ -2,20 +2,20 @@
 
 import { count } from "../../lib/format.js";
 import { cartridgeHead, cartridgeText } from "./cartridge-details.js";
-import { cartridgeGiving } from "./cartridge-inputs.js";
+import { cartridgeInputs } from "./cartridge-inputs.js";
 import { cartridgeOutput } from "./cartridge-output.js";
 import { cartridgeSaving } from "./cartridge-saving.js";
-import { cartridgePlace } from "./cartridge-position.js";
+import { cartridgePosition } from "./cartridge-position.js";
 import { advice, standing } from "./labels.js";
 import { FUEL } from "./cartridge.js";
-import { fill, h, icon, words } from "../../lib/dom.js";
+import { fill, h, icon, withCode } from "../../lib/dom.js";
 
 /** Fills `place` with `cartridge`; `leave()` goes back to the others. `close()` when done. */
 export function cartridgePanel(place, cartridge, leave) {
   const head = cartridgeHead(cartridge);
   const output = cartridgeOutput(cartridge);
-  const giving = cartridgeGiving(cartridge);
-  const where = cartridgePlace(cartridge);
+  const giving = cartridgeInputs(cartridge);
+  const where = cartridgePosition(cartridge);
   const saving = cartridgeSaving(cartridge);
   const fuel = fuelMeter(cartridge);
   const main = h("button", { type: "button", class: "primary" });
@@ -43,8 +43,12 @@ export function cartridgePanel(place, cartridge, leave) {
     over.hidden = cartridge.state === "ready";
     const failed = cartridge.state === "failed";
     const sign = SIGNS[cartridge.state];
-    fill(status, sign && h("span", { class: `sign ${sign[0]}` }, `${sign[1]} `), words(standing(cartridge)));
-    fill(todo, failed && words(advice(cartridge)));
+    fill(
+      status,
+      sign && h("span", { class: `sign ${sign[0]}` }, `${sign[1]} `),
+      withCode(standing(cartridge)),
+    );
+    fill(todo, failed && withCode(advice(cartridge)));
     state = cartridge.state;
     for (const part of [head, output, giving, where, saving, fuel]) part.draw();
     if (asksNow && (had === main || had === step || had === document.body)) giving.focus();

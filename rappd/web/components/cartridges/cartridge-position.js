@@ -5,7 +5,7 @@ import { fill, h } from "../../lib/dom.js";
 const SHOWN = 40;
 
 /** `draw()` shows where it stands now. */
-export function cartridgePlace(cartridge) {
+export function cartridgePosition(cartridge) {
   const next = h("p", { class: "cartridge-next" });
   const inside = h("div", {});
   const element = h("details", { class: "fold" }, h("summary", {}, "Where it stands"), inside);
@@ -18,7 +18,11 @@ export function cartridgePlace(cartridge) {
     fill(
       inside,
       found.waiting.length > 0 && listed("Waits for that", found.waiting),
-      found.globals.length > 0 && listed("Knows", found.globals.map(([name, value]) => `${name} = ${value}`)),
+      found.globals.length > 0 &&
+        listed(
+          "Knows",
+          found.globals.map(([name, value]) => `${name} = ${value}`),
+        ),
     );
   };
   return { element: h("div", { class: "cartridge-stands" }, next, element), draw };

@@ -1,9 +1,9 @@
 /** Saving a cartridge as a file that goes on elsewhere, and this machine's signature beside it. */
 
 import { ask, saveAs } from "../../lib/api.js";
-import { fill, h, words } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
+import { fill, h, withCode } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
 
 /** `button` saves; `element` tells what was saved. `draw()` after each change. */
 export function cartridgeSaving(cartridge) {
@@ -12,21 +12,21 @@ export function cartridgeSaving(cartridge) {
   let told = "";
 
   const save = () =>
-    inline(element, async () => {
+    attemptIn(element, async () => {
       const { name, text } = cartridge.saved();
       saveAs(text, name);
-      const trouble = h("div", {});
+      const errorPlace = h("div", {});
       const command = `rappd cartridge ${cartridge.underWay ? "resume" : "run"}`;
       const sign = h("button", { type: "button", class: "quiet small" }, "Save its signature");
-      sign.addEventListener("click", () => inline(trouble, () => signature(name, text)));
+      sign.addEventListener("click", () => attemptIn(errorPlace, () => signature(name, text)));
       fill(
         element,
-        h("p", { class: "soft" }, words(`Saved as ${name}. In a terminal: \`${command} ${name}\``)),
+        h("p", { class: "soft" }, withCode(`Saved as ${name}. In a terminal: \`${command} ${name}\``)),
         sign,
-        trouble,
+        errorPlace,
       );
       told = cartridge.state;
-      say(`Saved as ${name}.`);
+      announce(`Saved as ${name}.`);
     });
   const draw = () => {
     button.disabled = cartridge.state === "running";

@@ -1,28 +1,28 @@
 /** Twins › Cartridges: the one that is open, or those that could be. */
 
 import { get } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { bytes, clock, onDay } from "../../lib/format.js";
 import { cartridgePanel } from "./cartridge-panel.js";
 import { allKept, forget, opened, openFiles, openHere, openKept } from "./cartridge-opening.js";
 import { runs } from "./labels.js";
-import { fill, h, words } from "../../lib/dom.js";
+import { fill, h, withCode } from "../../lib/dom.js";
 import { chooseEgg } from "../eggs/egg-import.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 
 /** Fills `place`. `drops()` says what a drop there does; `close()` when done. */
 export function cartridgesView(place) {
   let shown = null;
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const body = h("div", {});
-  fill(place, trouble, body);
+  fill(place, errorPlace, body);
 
-  const take = (files) => files.length > 0 && inline(trouble, () => openFiles(files));
+  const take = (files) => files.length > 0 && attemptIn(errorPlace, () => openFiles(files));
   const draw = () => {
     shown?.close();
     const arrived = shown !== null;
-    fill(trouble);
-    shown = opened.current ? cartridgePanel(body, opened.current, leave) : shelf(body, trouble, take);
+    fill(errorPlace);
+    shown = opened.current ? cartridgePanel(body, opened.current, leave) : shelf(body, errorPlace, take);
     if (arrived) body.querySelector("h2")?.focus({ preventScroll: true });
   };
   const leave = () => opened.take(null, "");
@@ -38,7 +38,7 @@ export function cartridgesView(place) {
 }
 
 /** What could be opened. */
-function shelf(place, trouble, take) {
+function shelf(place, errorPlace, take) {
   const left = h("div", {});
   const here = h("div", {});
   const drawLeft = () => {
@@ -49,7 +49,7 @@ function shelf(place, trouble, take) {
     row(
       name,
       `left ${onDay(at)} ${clock(at)}`,
-      action("Go on", `Go on with ${name}`, () => inline(trouble, async () => openKept(where))),
+      action("Go on", `Go on with ${name}`, () => attemptIn(errorPlace, async () => openKept(where))),
       action("Forget", `Forget ${name}`, () => {
         forget(where);
         drawLeft();
@@ -61,7 +61,7 @@ function shelf(place, trouble, take) {
     h(
       "div",
       { class: "cartridge-door" },
-      h("h2", { class: "unseen", tabindex: -1 }, "Cartridges"),
+      h("h2", { class: "visually-hidden", tabindex: -1 }, "Cartridges"),
       h(
         "p",
         {},
@@ -73,31 +73,39 @@ function shelf(place, trouble, take) {
     ),
     h("div", { class: "cartridge-shelf" }, left, group("On this machine", here)),
   );
-  const list = aging(here, {
+  const list = staleList(here, {
     name: "cartridges",
     load: async () => (await get("/cartridges")).cartridges ?? [],
     draw: (all) =>
       all.length
-        ? h("ul", { class: "rows" }, all.map((one) => hereRow(one, trouble)))
-        : h("p", { class: "soft" }, words("None lies beside your agents or your twins'. `rappd cartridge new` makes one.")),
+        ? h(
+            "ul",
+            { class: "rows" },
+            all.map((one) => hereRow(one, errorPlace)),
+          )
+        : h(
+            "p",
+            { class: "soft" },
+            withCode("None lies beside your agents or your twins'. `rappd cartridge new` makes one."),
+          ),
   });
   return list;
 }
 
-function hereRow({ name, description, size, frame, frozen, problem, file, twin, of }, trouble) {
+function hereRow({ name, description, size, frame, frozen, problem, file, twin, of }, errorPlace) {
   const whose = of && `of ${of}`;
   if (problem)
     return h(
       "li",
       { class: "line-row" },
-      h("p", {}, h("span", { class: "sign warn" }, "! "), words(of ? `${of}: ${problem}` : problem)),
+      h("p", {}, h("span", { class: "sign warn" }, "! "), withCode(of ? `${of}: ${problem}` : problem)),
     );
   const about = [whose, description, frozen ? "paused" : runs(frame), bytes(size)].filter(Boolean).join(", ");
   return row(
     name,
     about,
     action("Open", ["Open", name, whose].filter(Boolean).join(" "), () =>
-      inline(trouble, () => openHere(file, twin)),
+      attemptIn(errorPlace, () => openHere(file, twin)),
     ),
   );
 }

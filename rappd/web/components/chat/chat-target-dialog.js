@@ -1,22 +1,22 @@
 /** The list behind the ▾: whom to talk to. */
 
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
-import { nameOf, partner } from "./chat-target.js";
+import { nameOf, chatTarget } from "./chat-target.js";
 import { go } from "../../lib/router.js";
-import { openSheet } from "../ui/dialog.js";
+import { openDialog } from "../ui/dialog.js";
 import { twins } from "../twins/twins.js";
 
 /** Opens it; choosing leads to Chat. */
-export function openPartners() {
+export function openChatTargets() {
   const others = twins.rows.map(({ key }) => key);
-  const known = new Set(["", ...others, partner.key]);
-  openSheet({
+  const known = new Set(["", ...others, chatTarget.key]);
+  openDialog({
     title: "Chat with",
     build: (close) =>
       h(
         "ul",
-        { class: "sheet-body partners" },
+        { class: "dialog-body partners" },
         [...known].map((key) => h("li", {}, choice(key, close))),
       ),
   });
@@ -34,13 +34,13 @@ function choice(key, close) {
       type: "button",
       class: "secondary",
       onclick: choose,
-      "aria-current": key === partner.key ? "true" : null,
+      "aria-current": key === chatTarget.key ? "true" : null,
     },
     h("span", {}, row ? twins.toldApart(key) : nameOf(key)),
     h(
       "span",
       { class: "soft" },
-      key ? (row?.kind ?? "") : `this machine, ${desk.thinking || "the brainstem"}`,
+      key ? (row?.kind ?? "") : `this machine, ${daemon.thinking || "the brainstem"}`,
     ),
   );
 }

@@ -1,20 +1,20 @@
 /** Whom one talks to: the brainstem (key ""), or a twin that lives here. */
 
-import { kept } from "../../lib/storage.js";
-import { desk } from "../../lib/daemon-state.js";
+import { stored } from "../../lib/storage.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { twins } from "../twins/twins.js";
 
 /** What the conversation with a partner is kept under, here and in its other tabs. */
-export const keptAs = (key) => (key ? `conversation.${key}` : "conversation");
+export const storageName = (key) => (key ? `conversation.${key}` : "conversation");
 
 /** What the text that was written to a partner and not sent is kept under. */
 export const draftOf = (key) => (key ? `draft.${key}` : "draft");
 
 /** A partner's name; the start of its key where nothing more is known. */
 export const nameOf = (key) =>
-  key ? (twins.row(key)?.name ?? (kept(keptAs(key))?.name || key.slice(0, 8))) : desk.name;
+  key ? (twins.row(key)?.name ?? (stored(storageName(key))?.name || key.slice(0, 8))) : daemon.name;
 
-class Partner extends EventTarget {
+class ChatTarget extends EventTarget {
   key = "";
 
   /** Turns to somebody; says `change`. */
@@ -30,4 +30,4 @@ class Partner extends EventTarget {
   }
 }
 
-export const partner = new Partner();
+export const chatTarget = new ChatTarget();

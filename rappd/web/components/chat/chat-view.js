@@ -3,33 +3,33 @@
 import { get } from "../../lib/api.js";
 import { composer } from "./composer.js";
 import { conversationWith } from "./conversation.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { followEnd } from "../../lib/autoscroll.js";
+import { autoscroll } from "../../lib/autoscroll.js";
 import { agentsChanged } from "../agents/agent-import.js";
-import { messageView } from "./turn-view.js";
+import { turnView } from "./turn-view.js";
 import { toast } from "../ui/toast.js";
-import { troublesView } from "../agents/failed-files.js";
+import { failedFilesView } from "../agents/failed-files.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins.js";
 
 const ALWAYS = ["what can you do?", "what time is it?", "what do you remember about me?"];
 
 /** Fills `main` with the conversation with a partner. `close()` when another one comes. */
-export function dialogue(main, key) {
+export function chatView(main, key) {
   const conversation = conversationWith(key);
-  const heading = h("h1", { class: "unseen", tabindex: -1 });
-  const head = h("header", { class: "talk-head" });
+  const heading = h("h1", { class: "visually-hidden", tabindex: -1 });
+  const head = h("header", { class: "chat-head" });
   const list = h("ol", { class: "turns" });
-  const empty = h("div", { class: "empty-talk" });
+  const empty = h("div", { class: "empty-chat" });
   const scroller = h(
     "div",
-    { class: "talk-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
-    h("div", { class: "talk-column" }, empty, list),
+    { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
+    h("div", { class: "chat-column" }, empty, list),
   );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
-  const end = followEnd(scroller, pill);
-  const troubles = troublesView();
+  const end = autoscroll(scroller, pill);
+  const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
   writing.element.append(anew);
@@ -38,7 +38,7 @@ export function dialogue(main, key) {
 
   const again = (text) => send(conversation, text) && end.toEnd();
   const add = (turn) => {
-    const view = messageView(turn, { name: conversation.name, again, grew: () => end.grew() });
+    const view = turnView(turn, { name: conversation.name, again, grew: () => end.grew() });
     views.set(turn.id, view);
     list.append(view.element);
   };
@@ -63,7 +63,7 @@ export function dialogue(main, key) {
   const changed = ({ detail }) => {
     views.get(detail.id)?.update();
     drawRest();
-    if (desk.operator && detail.state === "done") twins.touch(); // a turn may have changed who lives here
+    if (daemon.operator && detail.state === "done") twins.touch(); // a turn may have changed who lives here
   };
   const learn = async () => {
     try {
@@ -84,19 +84,19 @@ export function dialogue(main, key) {
   conversation.addEventListener("changed", changed);
   conversation.addEventListener("replaced", drawAll);
   twins.addEventListener("change", drawHead);
-  desk.addEventListener("change", drawHead);
+  daemon.addEventListener("change", drawHead);
   agentsChanged.addEventListener("change", learn);
   fill(
     main,
     h(
       "section",
-      { class: "talk" },
+      { class: "chat" },
       h("div", {}, heading, head),
       scroller,
       h(
         "div",
-        { class: "talk-foot" },
-        h("div", { class: "talk-column" }, pill, troubles.element, writing.element),
+        { class: "chat-foot" },
+        h("div", { class: "chat-column" }, pill, troubles.element, writing.element),
       ),
     ),
   );
@@ -112,7 +112,7 @@ export function dialogue(main, key) {
       conversation.removeEventListener("changed", changed);
       conversation.removeEventListener("replaced", drawAll);
       twins.removeEventListener("change", drawHead);
-      desk.removeEventListener("change", drawHead);
+      daemon.removeEventListener("change", drawHead);
       agentsChanged.removeEventListener("change", learn);
       troubles.close();
       writing.close();
@@ -133,7 +133,7 @@ function examples(files) {
 function withWhom(name, key) {
   return h(
     "div",
-    { class: "talk-column" },
+    { class: "chat-column" },
     h(
       "p",
       {},
@@ -144,7 +144,7 @@ function withWhom(name, key) {
       "a",
       { class: "button quiet small", href: "#/chat" },
       icon("chevron", "icon back"),
-      `Back to ${desk.name}`,
+      `Back to ${daemon.name}`,
     ),
   );
 }
@@ -161,6 +161,6 @@ function threeThings({ key, name }, tries, again) {
         h("li", {}, h("button", { type: "button", class: "try", onclick: () => again(text) }, text)),
       ),
     ),
-    desk.operator && h("p", { class: "soft" }, "Or drop an agent file here."),
+    daemon.operator && h("p", { class: "soft" }, "Or drop an agent file here."),
   ];
 }

@@ -1,13 +1,13 @@
 /** Where one writes: grows with the text, keeps drafts, sends on Enter, listens where the browser can. */
 
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { keep, kept } from "../../lib/storage.js";
+import { store, stored } from "../../lib/storage.js";
 import { draftOf } from "./chat-target.js";
-import { say } from "../../lib/live-region.js";
+import { announce } from "../../lib/live-region.js";
 import { send, stop } from "./turn-request.js";
 import { twins } from "../twins/twins.js";
-import { canListen, hush, listen, speaking } from "./voice.js";
+import { canListen, stopSpeaking, listen, speaking } from "./voice.js";
 
 const SPOKEN_NOTE = "speech-note";
 
@@ -21,13 +21,17 @@ export function composer(conversation, { sent }) {
     enterkeyhint: "send",
     "aria-describedby": "write-note",
   });
-  const label = h("label", { for: "write", class: "unseen" });
+  const label = h("label", { for: "write", class: "visually-hidden" });
   const note = h("p", { id: "write-note", class: "soft note", role: "status" });
   const main = h("button", { type: "submit", class: "primary" });
   const microphone =
     canListen &&
     h("button", { type: "button", class: "quiet only-icon", "aria-pressed": "false" }, icon("microphone"));
-  const quiet = h("button", { type: "button", class: "quiet", hidden: true, onclick: hush }, "Stop reading");
+  const quiet = h(
+    "button",
+    { type: "button", class: "quiet", hidden: true, onclick: stopSpeaking },
+    "Stop reading",
+  );
   const form = h(
     "form",
     { class: "composer" },
@@ -53,7 +57,7 @@ export function composer(conversation, { sent }) {
   };
   const put = (text) => {
     field.value = text;
-    keep(draft, text || null);
+    store(draft, text || null);
     grow(field);
   };
   const submit = () => {
@@ -63,7 +67,7 @@ export function composer(conversation, { sent }) {
       return;
     }
     if (!text) return;
-    hush();
+    stopSpeaking();
     send(conversation, text);
     put("");
     tell("");
@@ -81,7 +85,7 @@ export function composer(conversation, { sent }) {
     submit();
   });
   field.addEventListener("input", () => {
-    keep(draft, field.value || null);
+    store(draft, field.value || null);
     grow(field);
     tell("");
   });
@@ -92,12 +96,12 @@ export function composer(conversation, { sent }) {
     [conversation, "added"],
     [conversation, "changed"],
     [conversation, "replaced"],
-    [desk, "change"],
+    [daemon, "change"],
     [twins, "change"],
   ];
   for (const [what, event] of watched) what.addEventListener(event, draw);
   addEventListener("speech", reading);
-  field.value = kept(draft, "");
+  field.value = stored(draft, "");
   requestAnimationFrame(() => grow(field));
   draw();
   return {
@@ -128,15 +132,15 @@ function dictate(button, field, { put, submit, tell }) {
   draw();
   button.addEventListener("click", async () => {
     if (end) return end();
-    hush();
+    stopSpeaking();
     const before = field.value.trim();
     let complete = false;
     tell(
-      kept(SPOKEN_NOTE)
+      stored(SPOKEN_NOTE)
         ? "Listening…"
         : "Listening… Some browsers send the sound to their maker to turn it into text.",
     );
-    keep(SPOKEN_NOTE, true);
+    store(SPOKEN_NOTE, true);
     end = await listen({
       heard(text, final) {
         complete = final;
@@ -146,8 +150,8 @@ function dictate(button, field, { put, submit, tell }) {
         end = null;
         draw();
         tell(problem);
-        if (problem) say(problem);
-        else if (complete && desk.health?.voice_mode) submit();
+        if (problem) announce(problem);
+        else if (complete && daemon.health?.voice_mode) submit();
         else field.focus();
       },
     });

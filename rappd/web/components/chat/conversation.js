@@ -6,8 +6,8 @@
  * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs.
  */
 
-import { keep, kept, keptNames, onKeptElsewhere } from "../../lib/storage.js";
-import { keptAs, nameOf } from "./chat-target.js";
+import { store, stored, storedNames, onStoredElsewhere } from "../../lib/storage.js";
+import { storageName, nameOf } from "./chat-target.js";
 
 const KEEP_TURNS = 100;
 const KEEP_RESULT = 20_000;
@@ -25,9 +25,9 @@ class Conversation extends EventTarget {
   constructor(key) {
     super();
     this.key = key; // the partner's; "" for the brainstem
-    this.#take(kept(keptAs(key)));
+    this.#take(stored(storageName(key)));
     addEventListener("pagehide", () => this.#saving && this.#save());
-    onKeptElsewhere(keptAs(key), (value) => this.#merge(value));
+    onStoredElsewhere(storageName(key), (value) => this.#merge(value));
   }
 
   /** What the partner is called. */
@@ -134,7 +134,8 @@ class Conversation extends EventTarget {
     this.turns = this.turns.slice(-KEEP_TURNS);
     const { session, node, turns, key } = this;
     const whole = { session, node, turns, ...(key && { name: this.name }) };
-    if (!keep(keptAs(key), whole)) keep(keptAs(key), { ...whole, turns: turns.slice(-KEEP_TURNS / 10) });
+    if (!store(storageName(key), whole))
+      store(storageName(key), { ...whole, turns: turns.slice(-KEEP_TURNS / 10) });
   }
 
   #tell(type, turn) {
@@ -193,13 +194,13 @@ export function conversationWith(key) {
 
 /** Every conversation that this browser keeps. */
 export function allConversations() {
-  const start = keptAs("");
-  const keys = keptNames(start).map((name) => (name === start ? "" : name.slice(start.length + 1)));
+  const start = storageName("");
+  const keys = storedNames(start).map((name) => (name === start ? "" : name.slice(start.length + 1)));
   return [...new Set(["", ...keys, ...had.keys()])].map(conversationWith);
 }
 
 /** Forgets what was said to somebody who is no more. */
 export function forgetConversation(key) {
   had.delete(key);
-  keep(keptAs(key), null);
+  store(storageName(key), null);
 }

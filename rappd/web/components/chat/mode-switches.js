@@ -1,9 +1,9 @@
 /** Voice mode and twin mode: what answers carry beside their text. */
 
 import { get, post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
-import { h, words } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { h, withCode } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
 import { canListen, canSpeak } from "./voice.js";
 
 const MODES = {
@@ -18,23 +18,24 @@ const MODES = {
 /** The switch of a mode. */
 export function modeSwitch(mode) {
   const { key, title, help } = MODES[mode];
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const field = h("input", { type: "checkbox", role: "switch" });
   const read = async () => {
     field.checked = Boolean((await get(`/${mode}`))[key]);
   };
   field.addEventListener("change", async () => {
     const wanted = field.checked;
-    if (!(await inline(trouble, () => post(`/${mode}/toggle`, { enabled: wanted })))) field.checked = !wanted;
-    desk.look();
+    if (!(await attemptIn(errorPlace, () => post(`/${mode}/toggle`, { enabled: wanted }))))
+      field.checked = !wanted;
+    daemon.look();
   });
-  inline(trouble, read);
+  attemptIn(errorPlace, read);
   return {
     element: h(
       "div",
       {},
       h("label", { class: "switch" }, h("span", {}, title, h("span", { class: "soft help" }, help)), field),
-      trouble,
+      errorPlace,
     ),
   };
 }
@@ -49,5 +50,5 @@ export function voiceNote() {
     lines.push(
       "The microphone uses this browser's speech service. Some browsers send the sound to their maker.",
     );
-  return h("p", { class: "soft" }, words(lines.join(" ")));
+  return h("p", { class: "soft" }, withCode(lines.join(" ")));
 }

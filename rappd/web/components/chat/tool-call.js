@@ -1,6 +1,6 @@
 /** A tool call: a closed `<details>` with name and time; arguments, result and thread inside. */
 
-import { lasting } from "../../lib/format.js";
+import { duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 
 /** The view of one call of a turn. `update(thread)` draws what changed since. */
@@ -30,7 +30,7 @@ export function callView(call) {
 
 function state(call) {
   if (call.ok === undefined) return "…";
-  const time = call.seconds === undefined ? "" : lasting(call.seconds);
+  const time = call.seconds === undefined ? "" : duration(call.seconds);
   return call.ok ? time : [h("span", { class: "sign bad" }, "✗ failed"), time && ` ${time}`];
 }
 

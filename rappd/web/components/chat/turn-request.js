@@ -2,8 +2,8 @@
 
 import { Problem, follow, post } from "../../lib/api.js";
 import { allConversations } from "./conversation.js";
-import { desk } from "../../lib/daemon-state.js";
-import { say } from "../../lib/live-region.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { announce } from "../../lib/live-region.js";
 import { routesOf } from "../twins/twins.js";
 import { speak } from "./voice.js";
 
@@ -104,15 +104,15 @@ function finish(conversation, turn) {
     fail(turn, { message: `${conversation.name} dropped this answer.`, todo: "Ask again.", code: "dropped" });
   }
   conversation.changed(turn, true);
-  announce(conversation.name, turn);
+  announceAnswer(conversation.name, turn);
 }
 
-function announce(name, turn) {
+function announceAnswer(name, turn) {
   if (turn.state === "done") {
-    say(`${name}: ${plainly(turn.text)}`);
-    if (turn.voice && desk.health?.voice_mode) speak(turn.voice);
-  } else if (turn.state === "stopped") say("Stopped.");
-  else say(`${turn.problem.error} ${turn.problem.todo}`);
+    announce(`${name}: ${plainly(turn.text)}`);
+    if (turn.voice && daemon.health?.voice_mode) speak(turn.voice);
+  } else if (turn.state === "stopped") announce("Stopped.");
+  else announce(`${turn.problem.error} ${turn.problem.todo}`);
 }
 
 function fail(turn, problem) {
@@ -143,6 +143,6 @@ function pause(ms, signal) {
     if (signal?.aborted) return resolve();
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-    desk.addEventListener("back", () => (clearTimeout(timer), resolve()), { once: true });
+    daemon.addEventListener("back", () => (clearTimeout(timer), resolve()), { once: true });
   });
 }

@@ -1,7 +1,7 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
 import { callView } from "./tool-call.js";
-import { fill, h, words } from "../../lib/dom.js";
+import { fill, h, withCode } from "../../lib/dom.js";
 import { markdown } from "./markdown.js";
 import { problemView } from "../ui/problem.js";
 import { canSpeak, speak } from "./voice.js";
@@ -13,7 +13,7 @@ const WAIT_MS = 400;
  * The view of a turn with the partner `name`. `update()` draws what changed; `again(text)` is called to ask
  * the same once more.
  */
-export function messageView(turn, { name, again, grew }) {
+export function turnView(turn, { name, again, grew }) {
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
@@ -92,7 +92,7 @@ function ending(turn, again) {
     turn.state === "stopping" && h("p", { class: "soft" }, "Stopping…"),
     turn.state === "stopped" && h("p", { class: "soft" }, "Stopped."),
     turn.notices.map((text) =>
-      h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), words(text)),
+      h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), withCode(text)),
     ),
     turn.twin &&
       h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),

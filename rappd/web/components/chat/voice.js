@@ -1,6 +1,6 @@
 /** Voice in and voice out, where the browser has them. */
 
-import { kept } from "../../lib/storage.js";
+import { stored } from "../../lib/storage.js";
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 
@@ -30,7 +30,7 @@ export function speak(text) {
 export const speaking = () => canSpeak && (speechSynthesis.speaking || speechSynthesis.pending);
 
 /** Ends reading aloud. */
-export function hush() {
+export function stopSpeaking() {
   if (canSpeak) speechSynthesis.cancel();
 }
 
@@ -40,7 +40,7 @@ export function hush() {
  */
 export async function listen({ heard, ended }) {
   const recognition = new Recognition();
-  recognition.lang = kept("speech-language", "") || navigator.language;
+  recognition.lang = stored("speech-language", "") || navigator.language;
   recognition.interimResults = true;
   recognition.maxAlternatives = 1;
   if (await canStayHere(recognition.lang)) recognition.processLocally = true;

@@ -1,25 +1,25 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem, post, postTelling, remove } from "../../lib/api.js";
+import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { chooseEgg } from "./egg-import.js";
-import { layDown, withSignatures } from "./egg-upload.js";
-import { fill, h, unseen } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
+import { uploadEgg, withSignatures } from "./egg-upload.js";
+import { fill, h, visuallyHidden } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
-import { say } from "../../lib/live-region.js";
+import { announce } from "../../lib/live-region.js";
 import { sides } from "../ui/diff-view.js";
 import { twins } from "../twins/twins.js";
 
 /** `drops(target)` says what a drop there does for it, or null; `close()` when done. */
 export function eggDiff() {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const result = h("div", { class: "diff" });
   const compare = async () => {
     fill(result);
-    if (!before.egg || !after.egg) return fill(trouble);
+    if (!before.egg || !after.egg) return fill(errorPlace);
     const json = { before: before.egg, after: after.egg };
-    await inline(trouble, async () => draw((await post("/eggs/diff", json)).diff));
+    await attemptIn(errorPlace, async () => draw((await post("/eggs/diff", json)).diff));
   };
   const before = slot("Before", compare);
   const after = slot("After", compare);
@@ -28,7 +28,7 @@ export function eggDiff() {
   twins.addEventListener("change", offer);
   const draw = (diff) => {
     fill(result, differences(diff));
-    say(summary(diff));
+    announce(summary(diff));
   };
   return {
     element: h(
@@ -39,7 +39,7 @@ export function eggDiff() {
         { class: "slots" },
         slots.map(({ element }) => element),
       ),
-      trouble,
+      errorPlace,
       result,
     ),
     drops(target) {
@@ -57,14 +57,14 @@ export function eggDiff() {
 
 /** A place for an egg: a file, or a twin as it is now. `egg` is what the daemon calls it, null without one. */
 function slot(name, changed) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const body = h("div", {});
   const element = h(
     "div",
     { class: "slot", role: "group", "aria-label": name },
     h("h3", {}, name),
     body,
-    trouble,
+    errorPlace,
   );
   const self = { name, element, egg: null, take, close, offer };
   let control = null;
@@ -79,11 +79,7 @@ function slot(name, changed) {
       twins.rows.map(({ key }) => h("option", { value: key }, twins.toldApart(key))),
     );
     pick.addEventListener("change", () => pick.value && packed(pick.value));
-    fill(
-      body,
-      chooseEgg("Choose an egg", { taken: take }),
-      twins.rows.length > 0 && pick,
-    );
+    fill(body, chooseEgg("Choose an egg", { taken: take }), twins.rows.length > 0 && pick);
   }
 
   /** Offers the twins that live here now, unless the place is taken or in use. */
@@ -101,7 +97,7 @@ function slot(name, changed) {
     const line = progressLine(`Reading ${file.name}…`, { cancel: close });
     fill(body, line.element);
     await hold(async () => {
-      const { id, egg } = await layDown(file, signature, { moved: line.moved, signal: control.signal });
+      const { id, egg } = await uploadEgg(file, signature, { moved: line.moved, signal: control.signal });
       return [{ id }, egg.name || file.name, `${file.name}, ${bytes(egg.size)}`];
     });
   }
@@ -113,7 +109,7 @@ function slot(name, changed) {
     const line = progressLine(`Packing ${called}…`);
     fill(body, line.element);
     await hold(async () => {
-      const { packed: done } = await postTelling("/eggs/pack", { twin: key }, line.moved);
+      const { packed: done } = await postWithProgress("/eggs/pack", { twin: key }, line.moved);
       return [{ path: done.path }, called, `as it is now, ${bytes(done.size)}`];
     });
   }
@@ -121,7 +117,7 @@ function slot(name, changed) {
   /** Fills the slot with what `work` gives: what the daemon calls it, its title, and a line about it. */
   async function hold(work) {
     let found = null;
-    const done = await inline(trouble, async () => (found = await unlessCancelled(work)));
+    const done = await attemptIn(errorPlace, async () => (found = await unlessCancelled(work)));
     if (!done || !found) return empty();
     const [egg, title, about] = found;
     self.egg = egg;
@@ -163,8 +159,8 @@ function differences(diff) {
             "div",
             {},
             h("dt", {}, what),
-            h("dd", { title: before }, shortened(before), unseen(" before, ")),
-            h("dd", { title: after }, shortened(after), unseen(" after")),
+            h("dd", { title: before }, shortened(before), visuallyHidden(" before, ")),
+            h("dd", { title: after }, shortened(after), visuallyHidden(" after")),
           ),
         ),
       ),

@@ -1,18 +1,22 @@
 /** Eggs on their way in: dropped on the page or chosen, opened one after the other. */
 
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { withSignatures } from "./egg-upload.js";
 import { openPlan } from "./plan-dialog.js";
-import { troubles } from "../agents/failed-files.js";
+import { failedFiles } from "../agents/failed-files.js";
 
 const waiting = []; // [file, its signature]
 let open = false;
 
 /** Opens each file's plan; the next when the one before was decided. A `.sig` goes with the file it is of. */
 export function openEggs(files) {
-  if (!desk.operator) {
-    troubles.add({ error: "Opening eggs needs the operator's link.", todo: `\`${desk.command}\``, file: "" });
+  if (!daemon.operator) {
+    failedFiles.add({
+      error: "Opening eggs needs the operator's link.",
+      todo: `\`${daemon.command}\``,
+      file: "",
+    });
     return;
   }
   waiting.push(...withSignatures(files));

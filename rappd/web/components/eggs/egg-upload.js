@@ -13,7 +13,7 @@ export function withSignatures(files) {
 }
 
 /** Takes it to the daemon, where it waits unhatched; the answer says what it is, and what it would do. */
-export async function layDown(file, signature, { moved, signal }) {
+export async function uploadEgg(file, signature, { moved, signal }) {
   const asked = new URLSearchParams({ name: file.name });
   if (signature) asked.set("signature", await signature.slice(0, LONGEST).text());
   return upload(`/eggs?${asked}`, file, { moved, signal });

@@ -2,13 +2,13 @@
 
 import { Problem, post } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
-import { h, words } from "../../lib/dom.js";
+import { h, withCode } from "../../lib/dom.js";
 import { agentsChanged } from "../agents/agent-import.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
-import { openSheet } from "../ui/dialog.js";
+import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 import { twins } from "../twins/twins.js";
 
 const SECONDS = 20; // there is something to choose, and nowhere else a way from here to the code that waits
@@ -40,7 +40,7 @@ export function hatched({ name, key, destination, receipt, create, replace, quar
 
 /** Takes a hatching back. What changed since is put aside, if the operator says so. */
 export function undoHatching(receipt, name) {
-  return orTrouble(async () => {
+  return orShowFailure(async () => {
     try {
       await rollBack(receipt, name, false);
     } catch (found) {
@@ -58,20 +58,20 @@ async function rollBack(receipt, name, evenIfChanged) {
 }
 
 function openChanged(receipt, name, why) {
-  const trouble = h("div", {});
-  openSheet({
+  const errorPlace = h("div", {});
+  openDialog({
     title: `Undo the hatching of ${name}?`,
     build: (close) => {
-      const undo = async () => (await inline(trouble, () => rollBack(receipt, name, true))) && close();
+      const undo = async () => (await attemptIn(errorPlace, () => rollBack(receipt, name, true))) && close();
       return h(
         "div",
-        { class: "sheet-body" },
-        h("p", {}, h("span", { class: "sign warn" }, "! "), words(why)),
+        { class: "dialog-body" },
+        h("p", {}, h("span", { class: "sign warn" }, "! "), withCode(why)),
         h("p", {}, "Undone all the same, what changed is put aside; none of it is lost."),
-        trouble,
+        errorPlace,
         h(
           "div",
-          { class: "sheet-actions" },
+          { class: "dialog-actions" },
           h("button", { type: "button", class: "secondary", onclick: close }, "Leave it hatched"),
           h("button", { type: "button", class: "secondary", onclick: undo }, "Undo all the same"),
         ),

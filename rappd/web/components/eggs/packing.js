@@ -5,13 +5,13 @@
  * the drag begins: the first drag of a card packs, the next one carries. Other browsers cannot; they save.
  */
 
-import { Problem, download, postTelling } from "../../lib/api.js";
-import { bytes, clock, count, some } from "../../lib/format.js";
+import { Problem, download, postWithProgress } from "../../lib/api.js";
+import { bytes, clock, count, joinNames } from "../../lib/format.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { likelySecrets } from "./secret-findings.js";
-import { inline, problemView } from "../ui/problem.js";
+import { secretFindings } from "./secret-findings.js";
+import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
-import { say } from "../../lib/live-region.js";
+import { announce } from "../../lib/live-region.js";
 
 const LINK_MS = 55 * 60_000;
 
@@ -37,9 +37,9 @@ class Egg extends EventTarget {
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
       const json = { twin: row.key, ...(allow.length > 0 && { allow }) };
-      const answer = await postTelling("/eggs/pack", json, (...far) => this.#moved(far));
+      const answer = await postWithProgress("/eggs/pack", json, (...far) => this.#moved(far));
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
-      say(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
+      announce(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
       this.#set({ state: "failed", problem: found });
@@ -105,10 +105,7 @@ export function eggLine(key) {
   const draw = () => {
     element.hidden = egg.state === "none";
     line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`) : null;
-    fill(
-      element,
-      line ? [line.element, h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg),
-    );
+    fill(element, line ? [line.element, h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg));
     move();
   };
   egg.addEventListener("change", draw);
@@ -130,7 +127,7 @@ const NEVER_READ =
 const LINES = {
   failed: (egg) =>
     egg.problem.findings.length
-      ? likelySecrets(egg.problem.findings, {
+      ? secretFindings(egg.problem.findings, {
           pack: (allow) => egg.pack(egg.row, allow),
           dismiss: () => egg.forget(),
         })
@@ -138,7 +135,7 @@ const LINES = {
   ready: (egg) => {
     const { size, files, left_out: left, unread = {} } = egg.packed;
     const kinds = Object.entries(unread).map(([kind, number]) => `${number} × ${kind}`);
-    const trouble = h("div", {});
+    const errorPlace = h("div", {});
     return [
       h(
         "div",
@@ -154,9 +151,9 @@ const LINES = {
             `${bytes(size)}, ${count(files, "file")}, packed ${clock(egg.at)}. `,
             canDragOut ? "Drag the card to where you want it, or save it." : "",
           ),
-          kinds.length > 0 &&
-            h("p", { class: "soft" }, `Not looked into for secrets: ${kinds.join(", ")}.`),
-          left.length > 0 && h("p", { class: "soft" }, `Left out: ${some(left.map(({ path }) => path))}.`),
+          kinds.length > 0 && h("p", { class: "soft" }, `Not looked into for secrets: ${kinds.join(", ")}.`),
+          left.length > 0 &&
+            h("p", { class: "soft" }, `Left out: ${joinNames(left.map(({ path }) => path))}.`),
         ),
         h(
           "button",
@@ -164,7 +161,7 @@ const LINES = {
             type: "button",
             class: "secondary",
             "aria-label": `Save ${egg.name}`,
-            onclick: () => inline(trouble, () => download(egg.path, egg.name)),
+            onclick: () => attemptIn(errorPlace, () => download(egg.path, egg.name)),
           },
           "Save",
         ),
@@ -174,7 +171,7 @@ const LINES = {
           icon("close"),
         ),
       ),
-      trouble,
+      errorPlace,
     ];
   },
 };

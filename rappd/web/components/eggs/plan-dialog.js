@@ -1,30 +1,30 @@
-/** The plan sheet: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
+/** The plan dialog: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
 
-import { Problem, post, postTelling, remove } from "../../lib/api.js";
+import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
-import { layDown } from "./egg-upload.js";
+import { uploadEgg } from "./egg-upload.js";
 import { hatched } from "./hatching.js";
-import { isHere, overwriting, planRows } from "./plan-rows.js";
+import { isHere, overwriteChoices, planRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
-import { inline, problemView } from "../ui/problem.js";
+import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
 import { go } from "../../lib/router.js";
-import { say } from "../../lib/live-region.js";
-import { openSheet } from "../ui/dialog.js";
+import { announce } from "../../lib/live-region.js";
+import { openDialog } from "../ui/dialog.js";
 import { trustForm } from "./signers.js";
 
 /**
  * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
- * when the sheet is closed.
+ * when the dialog is closed.
  */
 export function openPlan(file, decided, signature) {
   const control = new AbortController();
-  const body = h("div", { class: "sheet-body" });
+  const body = h("div", { class: "dialog-body" });
   let ident = "";
   let hatching = false;
-  const dialog = openSheet({
+  const dialog = openDialog({
     title: file.name,
     build: () => body,
     closed: () => {
@@ -33,7 +33,7 @@ export function openPlan(file, decided, signature) {
       decided();
     },
   });
-  dialog.classList.add("plan-sheet");
+  dialog.classList.add("plan-dialog");
   const heading = dialog.querySelector("h2");
   const line = progressLine(`Reading ${file.name}…`, { cancel: () => dialog.close() });
   fill(body, line.element);
@@ -43,7 +43,7 @@ export function openPlan(file, decided, signature) {
     const moved = (done, whole) =>
       done < whole ? line.moved(done, whole) : line.say("Checking every file…");
     try {
-      const { id, plan, egg } = await layDown(file, signature, { moved, signal: control.signal });
+      const { id, plan, egg } = await uploadEgg(file, signature, { moved, signal: control.signal });
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
@@ -60,16 +60,16 @@ export function openPlan(file, decided, signature) {
   }
 
   function planned(first, egg) {
-    const trouble = h("div", {});
+    const errorPlace = h("div", {});
     const head = h("div", {});
     const rows = h("div", {});
     const choices = h("div", {});
     const trust = h("div", {});
-    const foot = h("div", { class: "sheet-foot" });
+    const foot = h("div", { class: "dialog-foot" });
     let plan = first;
     const chosen = new Set();
     const run = async () => {
-      const opened = await inline(trouble, () => openFiles([file, signature].filter(Boolean)));
+      const opened = await attemptIn(errorPlace, () => openFiles([file, signature].filter(Boolean)));
       if (!opened) return;
       dialog.close();
       go("twins", "cartridges");
@@ -81,7 +81,7 @@ export function openPlan(file, decided, signature) {
     const draw = () => {
       fill(head, planHead(plan, egg));
       fill(rows, plan.answer && !writes(plan) ? null : planRows(plan));
-      fill(choices, overwriting(plan, chosen, again));
+      fill(choices, overwriteChoices(plan, chosen, again));
       fill(foot, actions());
     };
     const actions = () => {
@@ -113,26 +113,26 @@ export function openPlan(file, decided, signature) {
         ({ plan } = await post("/eggs/plan", { id: ident, overwrite: [...chosen] }));
       } catch (found) {
         if (!(found instanceof Problem)) throw found;
-        fill(trouble, problemView(found));
+        fill(errorPlace, problemView(found));
         return false;
       }
       fill(
-        trouble,
+        errorPlace,
         why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why),
       );
       draw();
       if (focused) document.getElementById(focused)?.focus();
-      say(`${why} create ${plan.create.count}, replace ${plan.replace.count}, keep ${plan.keep.count}.`);
+      announce(`${why} create ${plan.create.count}, replace ${plan.replace.count}, keep ${plan.keep.count}.`);
       return true;
     };
     const hatch = async (button) => {
       const way = progressLine(`Hatching ${count(writes(plan), "file")}…`);
       button.disabled = hatching = true;
-      fill(trouble, way.element);
+      fill(errorPlace, way.element);
       const overwrite = [...chosen];
       const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
       try {
-        const answer = await postTelling("/eggs/hatch", json, way.moved);
+        const answer = await postWithProgress("/eggs/hatch", json, way.moved);
         dialog.close();
         hatched(answer.hatched);
       } catch (found) {
@@ -142,7 +142,7 @@ export function openPlan(file, decided, signature) {
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
-          fill(trouble, problemView(found));
+          fill(errorPlace, problemView(found));
           button.disabled = false;
         }
       }
@@ -154,9 +154,9 @@ export function openPlan(file, decided, signature) {
       first.seal.standing === "unknown" &&
         trustForm(first.seal.signer, () => again().then(() => fill(trust))),
     );
-    fill(body, head, rows, choices, trust, trouble, foot);
+    fill(body, head, rows, choices, trust, errorPlace, foot);
     heading.focus();
-    say(`${egg.name}: ${foot.textContent}`);
+    announce(`${egg.name}: ${foot.textContent}`);
   }
 }
 
@@ -186,7 +186,7 @@ function refusal(found) {
 const closing = (close, words, ...others) =>
   h(
     "div",
-    { class: "sheet-actions" },
+    { class: "dialog-actions" },
     h("button", { type: "button", class: "secondary", onclick: close }, words),
     others,
   );

@@ -1,6 +1,6 @@
 /** What stands above a plan: what the egg is, whether it is whole, who signed it, what is to be known besides. */
 
-import { a, bytes, count, onDay } from "../../lib/format.js";
+import { withArticle, bytes, count, onDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
 import { kindOf } from "./labels.js";
 
@@ -12,7 +12,7 @@ export function planHead({ egg: who, seal, notes, permissions, variables = [], a
   return h(
     "div",
     { class: "plan-head" },
-    h("p", {}, [a(kindOf(who.kind)), bytes(who.size), packed].filter(Boolean).join(", ")),
+    h("p", {}, [withArticle(kindOf(who.kind)), bytes(who.size), packed].filter(Boolean).join(", ")),
     h("p", {}, whole(egg)),
     h("p", {}, signed(seal)),
     notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),

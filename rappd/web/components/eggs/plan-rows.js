@@ -119,7 +119,7 @@ const CHOICE_LABELS = { env: ".env", slots: "senses" };
  * `chosen` is a set of what shall be replaced; what is chosen changes it, and `again()` asks for the plan
  * anew. Null when nothing of yours differs. When there is no new plan, the choice is taken back.
  */
-export function overwriting(plan, chosen, again) {
+export function overwriteChoices(plan, chosen, again) {
   const offered = new Map([...differing(plan), ...[...chosen].map((name) => [name, 0])]);
   if (!offered.size) return null;
   return h(

@@ -1,7 +1,7 @@
 /** What stopped a pack: likely secrets, each with its file and line. One may travel when the operator says so. */
 
 import { count } from "../../lib/format.js";
-import { fill, h, words } from "../../lib/dom.js";
+import { fill, h, withCode } from "../../lib/dom.js";
 
 const SHOWN = 20;
 
@@ -9,7 +9,7 @@ const SHOWN = 20;
  * The list of `findings` (`{path, line, what, id}`). "Pack anyway" lets one travel; once all of them may,
  * `pack(ids)` is called. `dismiss()` puts the list away.
  */
-export function likelySecrets(findings, { pack, dismiss }) {
+export function secretFindings(findings, { pack, dismiss }) {
   const allowed = new Set();
   const left = h("p", { class: "soft", role: "status" });
   const told = () => {
@@ -24,9 +24,16 @@ export function likelySecrets(findings, { pack, dismiss }) {
       "p",
       {},
       h("span", { class: "sign bad" }, "✗ "),
-      findings.length === 1 ? "A likely secret would travel." : `${findings.length} likely secrets would travel.`,
+      findings.length === 1
+        ? "A likely secret would travel."
+        : `${findings.length} likely secrets would travel.`,
     ),
-    h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words("Move them to `.env`, and pack again.")),
+    h(
+      "p",
+      { class: "todo" },
+      h("span", { "aria-hidden": "true" }, "→ "),
+      withCode("Move them to `.env`, and pack again."),
+    ),
     h("ul", { class: "rows", role: "list" }, findings.slice(0, SHOWN).map(row)),
     findings.length > SHOWN && h("p", { class: "soft" }, `And ${findings.length - SHOWN} more.`),
     left,
@@ -51,6 +58,11 @@ export function likelySecrets(findings, { pack, dismiss }) {
       },
       "Pack anyway",
     );
-    return h("li", { class: "line-row" }, h("p", {}, h("code", {}, where), ` holds a likely ${what}`), button);
+    return h(
+      "li",
+      { class: "line-row" },
+      h("p", {}, h("code", {}, where), ` holds a likely ${what}`),
+      button,
+    );
   }
 }

@@ -1,14 +1,14 @@
 /** Whose eggs run without being read first: trusting a key, and ending it. */
 
 import { get, post, remove } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { field } from "../ui/form-dialog.js";
 import { onDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 
 /** A key as people compare it: in groups of four. */
 export const grouped = (fingerprint) => fingerprint.replace(/(.{4})(?=.)/g, "$1 ");
@@ -16,7 +16,7 @@ export const grouped = (fingerprint) => fingerprint.replace(/(.{4})(?=.)/g, "$1 
 /** Folded away: the whole key of an egg's signer, and what trusts it. `trusted()` when it is. */
 export function trustForm(fingerprint, trusted) {
   const name = field("Whose key is it?", { maxlength: 60, required: true });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const form = h(
     "form",
     { class: "trust" },
@@ -28,13 +28,15 @@ export function trustForm(fingerprint, trusted) {
     h("p", {}, h("code", { class: "fingerprint" }, grouped(fingerprint))),
     h("p", { class: "soft" }, "Trusted, code in whole eggs that it signed runs without being read first."),
     name.element,
-    trouble,
+    errorPlace,
     h("button", { type: "submit", class: "secondary" }, "Trust this key"),
   );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const json = { fingerprint, name: name.input.value };
-    const done = await inline(trouble, async () => say((await post("/eggs/signers", json)).message));
+    const done = await attemptIn(errorPlace, async () =>
+      announce((await post("/eggs/signers", json)).message),
+    );
     if (done) trusted();
   });
   return h("details", { class: "fold" }, h("summary", {}, "Trust whoever signed it"), form);
@@ -42,7 +44,7 @@ export function trustForm(fingerprint, trusted) {
 
 /** The list of trusted keys, each with what ends the trust. */
 export function signersList(place) {
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "signers",
     load: () => get("/eggs/signers"),
     draw: ({ signers = [], own = "" }) => [
@@ -70,15 +72,15 @@ export function signersList(place) {
 }
 
 function signerRow({ fingerprint, name, since }, list) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const path = `/eggs/signers/${fingerprint}`;
   const trust = async () => {
     await post("/eggs/signers", { fingerprint, name });
     list.refresh();
   };
   const revoke = () =>
-    inline(trouble, async () => {
-      toast((await remove(path)).message, { actions: [{ label: "Undo", run: () => orTrouble(trust) }] });
+    attemptIn(errorPlace, async () => {
+      toast((await remove(path)).message, { actions: [{ label: "Undo", run: () => orShowFailure(trust) }] });
       list.refresh();
     });
   return h(
@@ -89,7 +91,7 @@ function signerRow({ fingerprint, name, since }, list) {
       {},
       h("p", {}, name, h("span", { class: "soft" }, ` since ${onDay(since)}`)),
       h("code", { class: "fingerprint" }, grouped(fingerprint)),
-      trouble,
+      errorPlace,
     ),
     h(
       "button",

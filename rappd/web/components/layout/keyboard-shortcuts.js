@@ -1,29 +1,29 @@
 /** The keyboard: single keys (which can be switched off), and Esc. */
 
 import { h } from "../../lib/dom.js";
-import { keep, kept } from "../../lib/storage.js";
-import { openSheet } from "../ui/dialog.js";
+import { store, stored } from "../../lib/storage.js";
+import { openDialog } from "../ui/dialog.js";
 
 const CHORD_MS = 1500;
 const EDITABLE = "input, textarea, select, [contenteditable]";
 
 /** Whether `/`, `?` and `g` work; Enter and Esc always do. */
-export const singleKeys = {
-  get: () => kept("single-keys", true),
-  set: (on) => keep("single-keys", on),
+export const singleKeyShortcuts = {
+  get: () => stored("single-keys", true),
+  set: (on) => store("single-keys", on),
 };
 
 /** Listens. `actions` are `write()`, `escape()` and `visit(id)`. */
-export function startKeys(pages, actions) {
+export function startShortcuts(pages, actions) {
   let chord = 0;
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (document.querySelector("dialog[open]")) return; // the sheet has the keyboard
+    if (document.querySelector("dialog[open]")) return; // the dialog has the keyboard
     if (event.key === "Escape") {
       if (actions.escape()) event.preventDefault();
       return;
     }
-    if (!singleKeys.get() || event.target.closest?.(EDITABLE)) return;
+    if (!singleKeyShortcuts.get() || event.target.closest?.(EDITABLE)) return;
     const afterG = performance.now() - chord < CHORD_MS && chord > 0;
     chord = 0;
     if (afterG) {
@@ -32,14 +32,14 @@ export function startKeys(pages, actions) {
       else return;
     } else if (event.key === "g") chord = performance.now();
     else if (event.key === "/") actions.write();
-    else if (event.key === "?") openKeys(pages);
+    else if (event.key === "?") openShortcuts(pages);
     else return;
     event.preventDefault();
   });
 }
 
 /** The list of keys. */
-export function openKeys(pages) {
+export function openShortcuts(pages) {
   const rows = [
     ["Enter", "send"],
     ["Shift+Enter", "new line"],
@@ -48,12 +48,12 @@ export function openKeys(pages) {
     ["?", "this list"],
     ...pages.map(({ key, title }) => [`g ${key}`, title]),
   ];
-  openSheet({
+  openDialog({
     title: "Keys",
     build: () =>
       h(
         "div",
-        { class: "sheet-body" },
+        { class: "dialog-body" },
         h(
           "dl",
           { class: "keys" },
@@ -70,16 +70,16 @@ export function openKeys(pages) {
             ),
           ),
         ),
-        singleKeysSwitch(),
+        shortcutsSwitch(),
       ),
   });
 }
 
 /** The switch for single keys. */
-export function singleKeysSwitch() {
+export function shortcutsSwitch() {
   const field = h("input", { type: "checkbox", role: "switch" });
-  field.checked = singleKeys.get();
-  field.addEventListener("change", () => singleKeys.set(field.checked));
+  field.checked = singleKeyShortcuts.get();
+  field.addEventListener("change", () => singleKeyShortcuts.set(field.checked));
   return h(
     "label",
     { class: "switch" },

@@ -1,19 +1,24 @@
-/** The rail (bar and tabs on a phone): who this is, whether it is awake, and the pages. */
+/** The navigation (bar and tabs on a phone): who this is, whether it is awake, and the pages. */
 
-import { desk } from "../../lib/daemon-state.js";
-import { fill, h, icon, unseen } from "../../lib/dom.js";
-import { openKeys } from "./keyboard-shortcuts.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
+import { openShortcuts } from "./keyboard-shortcuts.js";
 import { machines } from "../machines/machines.js";
 import { menuButton } from "../ui/menu.js";
-import { nameOf, partner } from "../chat/chat-target.js";
-import { openPartners } from "../chat/chat-target-dialog.js";
+import { nameOf, chatTarget } from "../chat/chat-target.js";
+import { openChatTargets } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins.js";
 
-/** Fills the rail; `mark(id)` says which page is shown. */
-export function rail(element, pages) {
+/** Fills the navigation; `mark(id)` says which page is shown. */
+export function navigation(element, pages) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });
-  const pick = h("button", { type: "button", class: "quiet name pick", onclick: openPartners, hidden: true });
+  const pick = h("button", {
+    type: "button",
+    class: "quiet name pick",
+    onclick: openChatTargets,
+    hidden: true,
+  });
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
   for (const page of pages) {
@@ -38,45 +43,50 @@ export function rail(element, pages) {
     h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state),
     h(
       "nav",
-      { "aria-label": "Places" },
+      { "aria-label": "Pages" },
       [...links.values()].map(({ link }) => link),
       more,
     ),
     h(
       "div",
-      { class: "rail-foot" },
+      { class: "navigation-foot" },
       thinking,
       h(
         "button",
-        { type: "button", class: "quiet", onclick: () => openKeys(pages), "aria-label": "Keys" },
+        { type: "button", class: "quiet", onclick: () => openShortcuts(pages), "aria-label": "Keys" },
         h("kbd", {}, "?"),
         " Keys",
       ),
     ),
   );
   const draw = () => {
-    fill(name, desk.name);
-    fill(pick, h("span", {}, nameOf(partner.key)), h("span", {}, " ▾"));
-    pick.setAttribute("aria-label", `${nameOf(partner.key)}, choose another`);
-    pick.hidden = twins.rows.length === 0 && !partner.key;
+    fill(name, daemon.name);
+    fill(pick, h("span", {}, nameOf(chatTarget.key)), h("span", {}, " ▾"));
+    pick.setAttribute("aria-label", `${nameOf(chatTarget.key)}, choose another`);
+    pick.hidden = twins.rows.length === 0 && !chatTarget.key;
     fill(
       state,
       h(
         "span",
-        { class: desk.awake ? "sign good" : "sign soft", "aria-hidden": "true" },
-        desk.awake ? "●" : "○",
+        { class: daemon.awake ? "sign good" : "sign soft", "aria-hidden": "true" },
+        daemon.awake ? "●" : "○",
       ),
-      desk.awake ? " awake" : " not answering",
+      daemon.awake ? " awake" : " not answering",
     );
-    fill(thinking, desk.thinking && ["Thinking: ", desk.thinking]);
+    fill(thinking, daemon.thinking && ["Thinking: ", daemon.thinking]);
     for (const { count, page } of links.values()) {
-      const number = desk.health && page.count?.(desk.health);
-      fill(count, number ? [String(number), unseen(` ${number === 1 ? page.counted.slice(0, -1) : page.counted}`)] : null);
+      const number = daemon.health && page.count?.(daemon.health);
+      fill(
+        count,
+        number
+          ? [String(number), visuallyHidden(` ${number === 1 ? page.counted.slice(0, -1) : page.counted}`)]
+          : null,
+      );
     }
     for (const { link, page } of links.values())
       if (page.rest) link.href = `#/${[page.id, ...page.rest()].map(encodeURIComponent).join("/")}`;
   };
-  for (const source of [desk, twins, machines, partner]) source.addEventListener("change", draw);
+  for (const source of [daemon, twins, machines, chatTarget]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {

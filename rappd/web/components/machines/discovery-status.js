@@ -2,7 +2,7 @@
 
 import { count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { tame } from "./labels.js";
+import { stripControl } from "./labels.js";
 
 const TITLES = {
   nearby: "Nearby",
@@ -18,7 +18,7 @@ const NOTHING = {
 };
 
 /** Every way in order, as a list of terms. */
-export function ways(rungs) {
+export function discoverySources(rungs) {
   return h(
     "dl",
     { class: "ways" },
@@ -26,12 +26,12 @@ export function ways(rungs) {
       h(
         "div",
         {},
-        h("dt", {}, TITLES[rung] ?? tame(rung)),
+        h("dt", {}, TITLES[rung] ?? stripControl(rung)),
         h(
           "dd",
           {},
           trouble
-            ? [h("span", { class: "sign warn" }, "! "), tame(trouble)]
+            ? [h("span", { class: "sign warn" }, "! "), stripControl(trouble)]
             : found
               ? count(found, "machine")
               : (NOTHING[rung] ?? "nothing"),
@@ -42,10 +42,10 @@ export function ways(rungs) {
 }
 
 /** What is in the way, in lines above the list; null when nothing is. */
-export function hindrances(rungs, door) {
+export function discoveryProblems(rungs, door) {
   const lines = rungs
     .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
-    .map(({ rung, trouble }) => `${TITLES[rung] ?? tame(rung)}: ${tame(trouble)}`);
+    .map(({ rung, trouble }) => `${TITLES[rung] ?? stripControl(rung)}: ${stripControl(trouble)}`);
   if (door.known && !door.open)
     lines.push("The door for other machines is closed; they cannot reach this one.");
   if (!lines.length) return null;

@@ -1,7 +1,7 @@
 /** What is said of another machine. Its words come from elsewhere: tamed, and apart from ours. */
 
-import { ago, clock, count, shortly } from "../../lib/format.js";
-import { h, unseen } from "../../lib/dom.js";
+import { ago, clock, count, timeOrDay } from "../../lib/format.js";
+import { h, visuallyHidden } from "../../lib/dom.js";
 
 /** What turns the writing round, breaks it, or shows nothing. */
 const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
@@ -9,18 +9,18 @@ const LONGEST_NAME = 40;
 const LIVE = ["asking", "words", "waiting"];
 
 /** Foreign text without what would steer how the text around it is shown. */
-export const tame = (text) => String(text ?? "").replace(STEERING, "");
+export const stripControl = (text) => String(text ?? "").replace(STEERING, "");
 
 /** Foreign text of several lines, tamed. */
-export const tameLines = (text) =>
+export const stripControlLines = (text) =>
   String(text ?? "")
     .split(/\r?\n/)
-    .map(tame)
+    .map(stripControl)
     .join("\n");
 
 /** A machine's name for a sentence: tamed; a long one loses its middle; "a machine" when nothing is left. */
 export function nameOf(row) {
-  const name = tame(row.name || row.peer).trim() || tame(row.address) || "a machine";
+  const name = stripControl(row.name || row.peer).trim() || stripControl(row.address) || "a machine";
   const letters = [...name];
   if (letters.length <= LONGEST_NAME) return name;
   return `${letters.slice(0, 24).join("")}…${letters.slice(-12).join("")}`;
@@ -31,7 +31,7 @@ export const named = (row) => h("bdi", {}, nameOf(row));
 
 /** "192.168.1.12" of "192.168.1.12:7443" */
 export const hostOf = ({ address }) =>
-  tame(address)
+  stripControl(address)
     .replace(/:\d+$/, "")
     .replace(/^\[|\]$/g, "");
 
@@ -61,10 +61,10 @@ export function presence(row) {
 
 /** "nearby · 3 agents · 4 in the outbox" */
 export function facts(row) {
-  if (row.legacy) return ["a published brainstem, over plain http", tame(row.address)].join(" · ");
+  if (row.legacy) return ["a published brainstem, over plain http", stripControl(row.address)].join(" · ");
   return [
     row.reached && by(row.reached),
-    !row.paired && tame(row.address),
+    !row.paired && stripControl(row.address),
     row.paired && (row.whose === "mine" ? "yours" : "a friend's"),
     row.paired && row.presence === "here" && count(row.agents ?? 0, "agent"),
     row.waiting > 0 && `${row.waiting} in the outbox`,
@@ -75,16 +75,16 @@ export function facts(row) {
 
 /** Why a peer that answers is not talked to; that it is away is no such reason. */
 export function troubleOf(row) {
-  const trouble = row.trouble || "";
-  return /is (away|busy)\.$/.test(trouble) ? "" : tame(trouble);
+  const errorPlace = row.trouble || "";
+  return /is (away|busy)\.$/.test(errorPlace) ? "" : stripControl(errorPlace);
 }
 
 /** "its key begins with 4f2a", seen as "4f2a" */
 export const short = (row) =>
-  row.short && h("code", { class: "key-start" }, unseen("key begins with "), row.short);
+  row.short && h("code", { class: "key-start" }, visuallyHidden("key begins with "), row.short);
 
 /** "09:40" today, "20 Nov" before, of seconds since 1970 */
-export const since = (seconds) => shortly(seconds * 1000);
+export const since = (seconds) => timeOrDay(seconds * 1000);
 
 /** "1:05" */
 export const minutes = (seconds) =>
@@ -98,7 +98,7 @@ export function until(seconds, now = new Date()) {
   const then = new Date(seconds * 1000);
   if (then.toDateString() === now.toDateString()) return `until ${clock(then)}`;
   const tomorrow = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);
-  return then.toDateString() === tomorrow.toDateString() ? "until tomorrow" : `until ${shortly(then)}`;
+  return then.toDateString() === tomorrow.toDateString() ? "until tomorrow" : `until ${timeOrDay(then)}`;
 }
 
 const by = (rung) => ({ list: "the list in peers.json", typed: "a typed address" })[rung] ?? rung;

@@ -1,16 +1,16 @@
 /** The legacy door: a line while it is open, saying to whom, with what closes it. The command line opens it. */
 
 import { get, remove } from "../../lib/api.js";
-import { some } from "../../lib/format.js";
+import { joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { tame } from "./labels.js";
-import { inline } from "../ui/problem.js";
+import { stripControl } from "./labels.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 /** An element that is empty while the door is closed. `look()` asks anew. */
-export function legacyLine() {
+export function legacyNotice() {
   const element = h("div", { class: "legacy" });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   let drawn = "";
   const draw = ({ open = false, addresses = [], listening = [] } = {}) => {
     const text = JSON.stringify([open, addresses, listening]);
@@ -23,19 +23,19 @@ export function legacyLine() {
           "p",
           {},
           h("span", { class: "sign warn" }, "! "),
-          `The legacy door is open to ${some(addresses.map(tame), 6)}. What passes it is not protected.`,
+          `The legacy door is open to ${joinNames(addresses.map(stripControl), 6)}. What passes it is not protected.`,
         ),
         h(
           "button",
           { type: "button", class: "secondary", "aria-label": "Close the legacy door", onclick: close },
           "Close",
         ),
-        trouble,
+        errorPlace,
       ],
     );
   };
   const close = () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       draw((await remove("/legacy")).legacy);
       toast("The legacy door is closed.");
     });

@@ -4,21 +4,11 @@ import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { openAsk } from "../peers/peer-ask.js";
 import { openPairing } from "../pairing/pairing-dialog.js";
-import { inline } from "../ui/problem.js";
-import {
-  facts,
-  hostOf,
-  nameOf,
-  named,
-  pageOf,
-  presence,
-  selectorOf,
-  short,
-  troubleOf,
-} from "./labels.js";
+import { attemptIn } from "../ui/problem.js";
+import { facts, hostOf, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./labels.js";
 import { machines } from "./machines.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 
 /** The card of a row of `machines.rows`. `update(row)` when there is a newer one. */
 export function machineCard(row) {
@@ -27,13 +17,13 @@ export function machineCard(row) {
   const wrong = h("p", {});
   const soft = h("p", { class: "soft" });
   const actions = h("div", { class: "card-actions" });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const element = h(
     "li",
     { class: "card machine", "data-key": selectorOf(row) },
     h("div", { class: "card-words" }, title, now, wrong, soft),
     actions,
-    trouble,
+    errorPlace,
   );
   let drawn = "";
   let told = "";
@@ -61,7 +51,7 @@ export function machineCard(row) {
     fill(title, row.paired ? h("a", { href: pageOf(row) }, named(row)) : named(row), " ", short(row));
     fill(
       actions,
-      controls(() => row, trouble),
+      controls(() => row, errorPlace),
     );
   };
   update(row);
@@ -71,7 +61,7 @@ export function machineCard(row) {
 /** Who asks to be paired: always on top. */
 export function askingCard(attempt) {
   const words = h("p", {});
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const look = h("button", { type: "button", class: "primary" });
   const actions = h("div", { class: "card-actions" }, look);
   const element = h(
@@ -79,11 +69,11 @@ export function askingCard(attempt) {
     { class: "card machine asks", "data-attempt": attempt.attempt },
     h("div", { class: "card-words" }, words),
     actions,
-    trouble,
+    errorPlace,
   );
   const refuse = h(
     "button",
-    { type: "button", class: "quiet", onclick: () => inline(trouble, notNow) },
+    { type: "button", class: "quiet", onclick: () => attemptIn(errorPlace, notNow) },
     "Not now",
   );
   async function notNow() {
@@ -117,18 +107,18 @@ export function askingCard(attempt) {
   return { element, update, close: () => undefined };
 }
 
-function controls(row, trouble) {
+function controls(row, errorPlace) {
   const name = nameOf(row());
   const button = (text, label, kind, run) =>
     h("button", { type: "button", class: kind, "aria-label": label, onclick: run }, text);
   if (row().paired || row().legacy)
     return [
       button("Ask", `Ask ${name}`, "secondary", () => openAsk(row())),
-      row().legacy && forgetting(row, name, trouble, button),
+      row().legacy && forgetting(row, name, errorPlace, button),
     ];
   return [
-    button("Pair", `Pair with ${name}`, "secondary", () => inline(trouble, () => pairWith(row()))),
-    row().presence !== "found" && forgetting(row, name, trouble, button),
+    button("Pair", `Pair with ${name}`, "secondary", () => attemptIn(errorPlace, () => pairWith(row()))),
+    row().presence !== "found" && forgetting(row, name, errorPlace, button),
   ];
 }
 
@@ -137,8 +127,8 @@ async function pairWith(row) {
   openPairing(pairing);
 }
 
-const forgetting = (row, name, trouble, button) =>
-  button("Forget", `Forget ${name}`, "quiet", () => inline(trouble, () => forget(row().address, name)));
+const forgetting = (row, name, errorPlace, button) =>
+  button("Forget", `Forget ${name}`, "quiet", () => attemptIn(errorPlace, () => forget(row().address, name)));
 
 /** Takes a written-down address out; undone, it is written down again. */
 async function forget(address, name) {
@@ -149,6 +139,6 @@ async function forget(address, name) {
     machines.touch();
   };
   toast(`${name} is forgotten.`, {
-    actions: [{ label: "Undo", run: () => orTrouble(back) }],
+    actions: [{ label: "Undo", run: () => orShowFailure(back) }],
   });
 }

@@ -1,12 +1,12 @@
 /** Sheets about other machines: an address is added, a peer renamed, the trust in one ended. */
 
 import { post } from "../../lib/api.js";
-import { askSheet, field } from "../ui/form-dialog.js";
+import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { nameOf, named } from "./labels.js";
 import { machines } from "./machines.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 
 /** Writes an address down, and says who answers there. */
 export function openAddAddress() {
@@ -18,7 +18,7 @@ export function openAddAddress() {
     inputmode: "url",
     help: "Of a machine that is not found by itself. http://… is a published brainstem.",
   });
-  askSheet({
+  formDialog({
     title: "Add address",
     verb: "Add it",
     fields: [address],
@@ -33,7 +33,7 @@ export function openAddAddress() {
         ? `${nameOf(added)} answers at ${added.address}.`
         : `${added.address} is written down.`;
       toast(added.name || added.legacy ? who : `${who} Nobody answers there now.`, {
-        actions: [{ label: "Undo", run: () => orTrouble(undo) }],
+        actions: [{ label: "Undo", run: () => orShowFailure(undo) }],
       });
     },
   });
@@ -48,7 +48,7 @@ export function openRenamePeer(peer, renamed) {
     autocapitalize: "none",
     help: "Letters, digits, - and _. The other machine is not told.",
   });
-  askSheet({
+  formDialog({
     title: "Rename",
     verb: "Rename",
     fields: [name],
@@ -65,7 +65,7 @@ export function openRenamePeer(peer, renamed) {
 
 /** Asks, then ends the trust; `revoked()` when it is so. */
 export function openRevoke(peer, revoked) {
-  const sheet = askSheet({
+  const dialog = formDialog({
     title: "",
     verb: "Revoke",
     fields: [],
@@ -84,5 +84,5 @@ export function openRevoke(peer, revoked) {
       revoked();
     },
   });
-  sheet.querySelector("h2").replaceChildren("End the trust in ", named(peer), "?");
+  dialog.querySelector("h2").replaceChildren("End the trust in ", named(peer), "?");
 }

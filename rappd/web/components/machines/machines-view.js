@@ -1,13 +1,13 @@
 /** Machines: who asks, the peers, what was found, published brainstems; and how they are looked for. */
 
-import { aging } from "../../lib/stale-list.js";
-import { fill, h, words } from "../../lib/dom.js";
+import { staleList } from "../../lib/stale-list.js";
+import { fill, h, withCode } from "../../lib/dom.js";
 import { askingCard, machineCard } from "./machine-card.js";
-import { legacyLine } from "./legacy-notice.js";
-import { listOf } from "../ui/keyed-list.js";
+import { legacyNotice } from "./legacy-notice.js";
+import { keyedList } from "../ui/keyed-list.js";
 import { openAddAddress } from "./machine-dialogs.js";
-import { hindrances, ways } from "./discovery-status.js";
-import { isLive, nameOf, selectorOf, tame } from "./labels.js";
+import { discoveryProblems, discoverySources } from "./discovery-status.js";
+import { isLive, nameOf, selectorOf, stripControl } from "./labels.js";
 import { machines } from "./machines.js";
 import { menuButton } from "../ui/menu.js";
 import { openShowCode, openTypeCode } from "../pairing/pairing-code.js";
@@ -18,15 +18,15 @@ const MANY = 9; // from so many on one may look for a name
 /** Fills `place`; `close()` when done. */
 export function machinesView(place) {
   const groups = [
-    ["", listOf("ul", "cards", selectorOf, machineCard), (row) => row.paired],
+    ["", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.paired],
     [
       "Found, not trusted",
-      listOf("ul", "cards", selectorOf, machineCard),
+      keyedList("ul", "cards", selectorOf, machineCard),
       (row) => !row.paired && !row.legacy,
     ],
-    ["Published brainstems", listOf("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
+    ["Published brainstems", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
   ].map(([title, list, fits]) => ({ list, fits, heading: h("h2", {}, title), element: list.element }));
-  const asking = listOf("ul", "cards asking", ({ attempt }) => attempt, askingCard);
+  const asking = keyedList("ul", "cards asking", ({ attempt }) => attempt, askingCard);
   const sought = h("input", {
     type: "search",
     id: "find-machine",
@@ -43,7 +43,7 @@ export function machinesView(place) {
     sought,
   );
   const troubles = h("div", {});
-  const legacy = legacyLine();
+  const legacy = legacyNotice();
   const inside = h("div", {});
   const looked = h("details", { class: "fold" }, h("summary", {}, "How machines are found"));
   const lists = h(
@@ -59,7 +59,7 @@ export function machinesView(place) {
     "div",
     { class: "no-twins" },
     h("p", { class: "greeting" }, "No other machine yet."),
-    h("p", {}, words("Run `make start` on another machine.")),
+    h("p", {}, withCode("Run `make start` on another machine.")),
     h("div", { class: "twin-controls" }, addAddress("primary"), byCode()), // made once: its menu stays open
     hindered,
     h("h2", { class: "looked" }, "Looked"),
@@ -72,7 +72,7 @@ export function machinesView(place) {
   const draw = () => {
     const { rows, self } = machines;
     const none = rows.length === 0;
-    const wanted = rows.length >= MANY ? tame(sought.value).trim().toLowerCase() : "";
+    const wanted = rows.length >= MANY ? stripControl(sought.value).trim().toLowerCase() : "";
     const fitting = wanted ? rows.filter((row) => sayings(row).includes(wanted)) : rows;
     fill(
       own,
@@ -93,10 +93,10 @@ export function machinesView(place) {
     const way = JSON.stringify([machines.rungs, machines.door, none]);
     if (way !== drawn) {
       drawn = way;
-      fill(troubles, !none && hindrances(machines.rungs, { ...machines.door, known: machines.known }));
-      fill(looked, looked.firstChild, !none && ways(machines.rungs));
-      fill(hindered, none && hindrances([], { ...machines.door, known: machines.known }));
-      fill(lookedFor, none && ways(machines.rungs));
+      fill(troubles, !none && discoveryProblems(machines.rungs, { ...machines.door, known: machines.known }));
+      fill(looked, looked.firstChild, !none && discoverySources(machines.rungs));
+      fill(hindered, none && discoveryProblems([], { ...machines.door, known: machines.known }));
+      fill(lookedFor, none && discoverySources(machines.rungs));
     }
     for (const { list, fits, heading } of groups) {
       const some = fitting.filter(fits);
@@ -107,7 +107,7 @@ export function machinesView(place) {
   };
   let drawn = "";
 
-  const list = aging(body, {
+  const list = staleList(body, {
     name: "machines",
     load: async () => {
       await Promise.all([machines.list(), legacy.look()]);

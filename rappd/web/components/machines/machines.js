@@ -1,8 +1,8 @@
 /** Other machines as the operator's page knows them: peers, found ones, who asks, and how they are looked for. */
 
 import { get } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
-import { news } from "../../lib/event-stream.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { daemonEvents } from "../../lib/event-stream.js";
 
 const FRESH_MS = 500;
 const NEWS_MS = 250;
@@ -22,10 +22,10 @@ class Machines extends EventTarget {
 
   /** Keeps the list as long as the page lives; the daemon says when something came, went or asks. */
   start() {
-    const learn = () => (desk.operator ? this.touch() : this.#take({}, false));
-    desk.addEventListener("operator", learn);
-    desk.addEventListener("back", () => desk.operator && learn());
-    news.addEventListener("machines", () => this.touchSoon());
+    const learn = () => (daemon.operator ? this.touch() : this.#take({}, false));
+    daemon.addEventListener("operator", learn);
+    daemon.addEventListener("back", () => daemon.operator && learn());
+    daemonEvents.addEventListener("machines", () => this.touchSoon());
     learn();
   }
 
@@ -50,7 +50,7 @@ class Machines extends EventTarget {
     if (this.#soon) return;
     this.#soon = setTimeout(() => {
       this.#soon = 0;
-      if (desk.operator) this.touch();
+      if (daemon.operator) this.touch();
     }, NEWS_MS);
   }
 

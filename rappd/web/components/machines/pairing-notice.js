@@ -7,7 +7,7 @@ import { toast } from "../ui/toast.js";
 const SECONDS = 20;
 
 /** Begins to look, and to tell. */
-export function startMachines() {
+export function startPairingNotices() {
   machines.addEventListener("asks", ({ detail }) => {
     if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;
     toast(`${nameOf(detail)} (${hostOf(detail)}) is asking to pair.`, {

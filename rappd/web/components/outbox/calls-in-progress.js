@@ -1,7 +1,7 @@
 /** Calls of other machines that have no answer yet, above Activity's list: asked just now, or waiting. */
 
 import { h } from "../../lib/dom.js";
-import { listOf } from "../ui/keyed-list.js";
+import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines.js";
 import { outboxRow } from "./outbox-row.js";
 import { outbox } from "./outbox.js";
@@ -9,17 +9,17 @@ import { peerCallRow } from "../peers/call-row.js";
 import { peerCalls } from "../peers/call-list.js";
 
 /** Fills `place`, which stays empty while there are none; `close()` when done. */
-export function underWay(place) {
-  const asked = listOf("ul", "under-way", ({ id }) => id, peerCallRow);
-  const waiting = listOf(
+export function callsInProgress(place) {
+  const asked = keyedList("ul", "in-progress", ({ id }) => id, peerCallRow);
+  const waiting = keyedList(
     "ul",
-    "under-way",
+    "in-progress",
     ({ id }) => id,
     (row) => outboxRow(row, { brief: true }),
   );
   const part = h(
     "section",
-    { class: "under-way-part" },
+    { class: "in-progress-part" },
     h("h2", {}, "Under way"),
     asked.element,
     waiting.element,

@@ -1,26 +1,27 @@
 /** What is said of something that waits for another machine, or lately did. */
 
 import { h } from "../../lib/dom.js";
-import { span, tame, until } from "../machines/labels.js";
+import { span, stripControl, until } from "../machines/labels.js";
 
 const WAITING = ["queued", "delivered", "accepted"];
 
 /** "read the rain gauge" of a call, "Egg garden.egg" of an egg */
-export const called = (row) => (row.kind === "egg" ? `Egg ${tame(row.what)}` : tame(row.what) || "a call");
+export const called = (row) =>
+  row.kind === "egg" ? `Egg ${stripControl(row.what)}` : stripControl(row.what) || "a call";
 
 /** Whether a row waits still. */
-export const waits = ({ state }) => WAITING.includes(state);
+export const isWaiting = ({ state }) => WAITING.includes(state);
 
 /** How a row stands, as nodes; `here` says whether its machine is. */
 export function standing(row, here) {
   const words = row.kind === "egg" ? { ...sayings, ...ofEggs } : sayings;
-  const [kind, mark, text] = words[row.state]?.(row, here) ?? ["soft", "·", tame(row.state)];
+  const [kind, mark, text] = words[row.state]?.(row, here) ?? ["soft", "·", stripControl(row.state)];
   return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
 }
 
 /** "3 tries · goes when shed is back · ends in 22 h" */
 export function timing(row, here, now = Date.now() / 1000) {
-  if (!waits(row)) return "";
+  if (!isWaiting(row)) return "";
   return [
     row.tries > 0 && `${row.tries} ${row.tries === 1 ? "try" : "tries"}`,
     next(row, here, now),
@@ -38,7 +39,7 @@ const sayings = {
   delivered: () => ["soft", "○", "on its way"],
   accepted: (row) => ["soft", "○", [bdi(row), " works on it"]],
   done: () => ["good", "✓", "done"],
-  failed: (row) => ["bad", "✗", row.trouble ? `failed: ${tame(row.trouble)}` : "failed"],
+  failed: (row) => ["bad", "✗", row.trouble ? `failed: ${stripControl(row.trouble)}` : "failed"],
   expired: () => ["bad", "✗", "ran out of time"],
   dropped: () => ["soft", "·", "dropped"],
 };
@@ -57,4 +58,4 @@ function next(row, here, now) {
   return (row.next ?? 0) <= now + 1 ? "goes now" : `next try in ${span(row.next - now)}`;
 }
 
-const bdi = (row) => h("bdi", {}, tame(row.to));
+const bdi = (row) => h("bdi", {}, stripControl(row.to));

@@ -2,49 +2,49 @@
 
 import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
-import { tame } from "../machines/labels.js";
+import { stripControl } from "../machines/labels.js";
 import { machines } from "../machines/machines.js";
 import { outbox } from "./outbox.js";
-import { called, standing, timing, waits } from "./labels.js";
-import { inline } from "../ui/problem.js";
+import { called, standing, timing, isWaiting } from "./labels.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 /** The element of a row of `GET /outbox`; `update(row)` when there is a newer one. `brief`: no controls. */
 export function outboxRow(row, { brief = false } = {}) {
   const state = h("p", {});
   const soft = h("p", { class: "soft" });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const actions = h("div", { class: "card-actions" });
   const what = h(
     "p",
     { class: "waiting-what" },
     h("bdi", {}, called(row)),
-    h("span", { class: "soft" }, " to ", h("bdi", {}, tame(row.to))),
+    h("span", { class: "soft" }, " to ", h("bdi", {}, stripControl(row.to))),
   );
   const element = h(
     "li",
-    { class: brief ? "under-way-row" : "card machine waiting-row", "data-id": row.id },
+    { class: brief ? "in-progress-row" : "card machine waiting-row", "data-id": row.id },
     h("div", { class: "card-words" }, what, state, soft),
     brief ? null : actions,
-    trouble,
+    errorPlace,
   );
   let drawn = "";
-  const quoted = () => (row.kind === "egg" ? called(row) : `"${tame(row.what)}"`);
+  const quoted = () => (row.kind === "egg" ? called(row) : `"${stripControl(row.what)}"`);
   const path = () => `/outbox/${encodeURIComponent(row.id)}`;
   const retry = () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       await post(`${path()}/retry`);
-      toast(`Tried now: ${quoted()} to ${tame(row.to)}.`);
+      toast(`Tried now: ${quoted()} to ${stripControl(row.to)}.`);
       outbox.touch();
     });
   const drop = () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       const begun = row.state === "accepted";
       await remove(path());
       toast(
         begun
-          ? `Dropped; ${tame(row.to)} may have begun it.`
-          : `Dropped: ${quoted()} to ${tame(row.to)}.`,
+          ? `Dropped; ${stripControl(row.to)} may have begun it.`
+          : `Dropped: ${quoted()} to ${stripControl(row.to)}.`,
       );
       outbox.touch();
     });
@@ -62,16 +62,19 @@ export function outboxRow(row, { brief = false } = {}) {
             { href: `#/activity/thread/${encodeURIComponent(row.thread)}` },
             `thread ${row.thread.slice(0, 4)}`,
           ),
-        waits(row) && tame(row.trouble) && !/is (away|busy)\.$/.test(row.trouble) && tame(row.trouble),
+        isWaiting(row) &&
+          stripControl(row.trouble) &&
+          !/is (away|busy)\.$/.test(row.trouble) &&
+          stripControl(row.trouble),
       ]
         .filter(Boolean)
         .flatMap((part, at) => (at ? [" · ", part] : [part])),
     );
-    if (drawn === String(waits(row))) return;
-    drawn = String(waits(row));
+    if (drawn === String(isWaiting(row))) return;
+    drawn = String(isWaiting(row));
     fill(
       actions,
-      waits(row) && [
+      isWaiting(row) && [
         h(
           "button",
           { type: "button", class: "secondary", "aria-label": `Retry ${called(row)}`, onclick: retry },

@@ -1,25 +1,25 @@
 /** Machines › Outbox: what waits for machines that are away, then what lately came of it. */
 
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { h } from "../../lib/dom.js";
-import { listOf } from "../ui/keyed-list.js";
+import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines.js";
 import { outboxRow } from "./outbox-row.js";
 import { outbox } from "./outbox.js";
-import { waits } from "./labels.js";
+import { isWaiting } from "./labels.js";
 
 const LOOK_MS = 3000;
 const RECENT = 86_400;
 
 /** Fills `place`; `close()` when done. */
 export function outboxView(place) {
-  const waiting = listOf(
+  const waiting = keyedList(
     "ul",
     "cards",
     ({ id }) => id,
     (row) => outboxRow(row),
   );
-  const over = listOf(
+  const over = keyedList(
     "ul",
     "cards",
     ({ id }) => id,
@@ -35,13 +35,13 @@ export function outboxView(place) {
 
   const draw = () => {
     const since = Date.now() / 1000 - RECENT;
-    const ended = outbox.rows.filter((row) => !waits(row) && row.created > since);
+    const ended = outbox.rows.filter((row) => !isWaiting(row) && row.created > since);
     none.hidden = outbox.waiting.length > 0;
     later.hidden = ended.length === 0;
     waiting.show(outbox.waiting);
     over.show(ended);
   };
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "outbox",
     load: async () => {
       await Promise.all([outbox.look(), machines.list()]);

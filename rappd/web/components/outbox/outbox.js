@@ -1,9 +1,9 @@
 /** What waits for other machines, as the operator's page knows it. */
 
 import { get } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
-import { news } from "../../lib/event-stream.js";
-import { waits } from "./labels.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { daemonEvents } from "../../lib/event-stream.js";
+import { isWaiting } from "./labels.js";
 
 const NEWS_MS = 400;
 
@@ -17,7 +17,9 @@ class Outbox extends EventTarget {
   /** Asks anew. Says `change` when something is different. Raises `Problem`. */
   async look() {
     const { outbox = [] } = await get("/outbox");
-    const rows = [...outbox].reverse().sort((one, other) => Number(waits(other)) - Number(waits(one)));
+    const rows = [...outbox]
+      .reverse()
+      .sort((one, other) => Number(isWaiting(other)) - Number(isWaiting(one)));
     const text = JSON.stringify(rows);
     if (text !== this.#text) {
       this.#text = text;
@@ -29,22 +31,23 @@ class Outbox extends EventTarget {
 
   /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
   show() {
-    if (!this.#shown++) for (const what of ["event", "machines"]) news.addEventListener(what, this.#touch);
+    if (!this.#shown++)
+      for (const what of ["event", "machines"]) daemonEvents.addEventListener(what, this.#touch);
     this.touch();
     return () => {
       if (!--this.#shown)
-        for (const what of ["event", "machines"]) news.removeEventListener(what, this.#touch);
+        for (const what of ["event", "machines"]) daemonEvents.removeEventListener(what, this.#touch);
     };
   }
 
   /** Asks anew without waiting. */
   touch() {
-    if (desk.operator) this.look().catch(calm);
+    if (daemon.operator) this.look().catch(calm);
   }
 
   /** Those that wait still. */
   get waiting() {
-    return this.rows.filter(waits);
+    return this.rows.filter(isWaiting);
   }
 
   #touch = () => {

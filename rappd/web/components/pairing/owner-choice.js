@@ -10,9 +10,9 @@ const CHOICES = [
 let count = 0;
 
 /** A group of two radio buttons. `value` is "mine", "friend" or ""; `missing()` tells that one is needed. */
-export function whoseChoice(question) {
+export function ownerChoice(question) {
   const name = `whose-${++count}`;
-  const trouble = h("p", { class: "field-trouble", id: `${name}-trouble`, role: "alert" });
+  const errorPlace = h("p", { class: "field-trouble", id: `${name}-trouble`, role: "alert" });
   const inputs = CHOICES.map(([value]) =>
     h("input", { type: "radio", name, value, "aria-describedby": `${name}-${value}` }),
   );
@@ -29,9 +29,9 @@ export function whoseChoice(question) {
         h("span", {}, h("span", {}, title), h("span", { class: "soft", id: `${name}-${value}` }, meaning)),
       ),
     ),
-    trouble,
+    errorPlace,
   );
-  for (const input of inputs) input.addEventListener("change", () => fill(trouble));
+  for (const input of inputs) input.addEventListener("change", () => fill(errorPlace));
   return {
     element,
     get value() {
@@ -39,7 +39,7 @@ export function whoseChoice(question) {
     },
     ask: (now) => fill(legend, now),
     missing() {
-      fill(trouble, "Choose one of the two first.");
+      fill(errorPlace, "Choose one of the two first.");
       inputs[0].focus();
     },
   };

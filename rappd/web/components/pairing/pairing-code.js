@@ -1,22 +1,26 @@
 /** Pairing by a code, for a machine without a screen: one shows it, the other types it. */
 
 import { Problem, post } from "../../lib/api.js";
-import { askSheet, field } from "../ui/form-dialog.js";
+import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { nameOf } from "../machines/labels.js";
 import { machines } from "../machines/machines.js";
 import { openPairing } from "./pairing-dialog.js";
-import { whoseChoice } from "./owner-choice.js";
+import { ownerChoice } from "./owner-choice.js";
 
 /** Shows a code, once it is said whose the other machine will be. */
 export function openShowCode() {
-  const whose = whoseChoice("Whose is the machine that will type it?");
-  askSheet({
+  const whose = ownerChoice("Whose is the machine that will type it?");
+  formDialog({
     title: "Show a code",
     verb: "Show it",
     fields: [],
     after: [
-      h("p", { class: "soft" }, "For a machine without a screen. It is good for ten minutes and one pairing."),
+      h(
+        "p",
+        { class: "soft" },
+        "For a machine without a screen. It is good for ten minutes and one pairing.",
+      ),
       whose.element,
     ],
     run: async () => begin({ offer_code: true, whose: chosen(whose) }),
@@ -44,8 +48,8 @@ export function openTypeCode() {
     autocapitalize: "none",
     placeholder: "482-otter-violin",
   });
-  const whose = whoseChoice("Whose is it?");
-  askSheet({
+  const whose = ownerChoice("Whose is it?");
+  formDialog({
     title: "Type a code",
     verb: "Pair",
     fields: [where, code],
@@ -57,7 +61,7 @@ export function openTypeCode() {
 
 async function begin(body) {
   const { pairing } = await post("/pairings", body);
-  setTimeout(() => openPairing(pairing)); // when the sheet that asked is closed
+  setTimeout(() => openPairing(pairing)); // when the dialog that asked is closed
 }
 
 function chosen(whose) {

@@ -1,16 +1,16 @@
-/** The pairing sheet: four words on two screens, whose it is, and two equal answers; then how it ended. */
+/** The pairing dialog: four words on two screens, whose it is, and two equal answers; then how it ended. */
 
-import { desk } from "../../lib/daemon-state.js";
-import { fill, h, words } from "../../lib/dom.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h, withCode } from "../../lib/dom.js";
 import { hostOf, isLive, nameOf, named, pageOf, typed } from "../machines/labels.js";
 import { machines } from "../machines/machines.js";
 import { countdown } from "./pairing-countdown.js";
 import { followPairing } from "./pairing-poll.js";
-import { whoseChoice } from "./owner-choice.js";
-import { inline } from "../ui/problem.js";
-import { openSheet } from "../ui/dialog.js";
+import { ownerChoice } from "./owner-choice.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 
 /**
  * Shows a pairing that began: `row` is the daemon's. Closed before its end, one that was begun here stops;
@@ -18,23 +18,23 @@ import { orTrouble } from "../agents/failed-files.js";
  */
 export function openPairing(row) {
   const body = h("div", { class: "pairing" });
-  const spoken = h("p", { class: "unseen", "aria-live": "polite", "aria-atomic": "true" });
-  const trouble = h("div", {});
+  const spoken = h("p", { class: "visually-hidden", "aria-live": "polite", "aria-atomic": "true" });
+  const errorPlace = h("div", {});
   const clock = countdown(speak);
-  const whose = whoseChoice("");
+  const whose = ownerChoice("");
   let drawn = "";
   const pairing = followPairing(row, draw);
-  const dialog = openSheet({
+  const dialog = openDialog({
     title: "",
-    build: () => h("div", { class: "sheet-body" }, clock.element, body, trouble, spoken),
+    build: () => h("div", { class: "dialog-body" }, clock.element, body, errorPlace, spoken),
     closed: () => {
       pairing.close();
       clock.close();
       machines.touch();
-      if (isLive(pairing.row) && (pairing.row.role === "asks" || pairing.row.code)) orTrouble(stopped);
+      if (isLive(pairing.row) && (pairing.row.role === "asks" || pairing.row.code)) orShowFailure(stopped);
     },
   });
-  dialog.classList.add("pairing-sheet");
+  dialog.classList.add("pairing-dialog");
   const heading = dialog.querySelector("h2");
   const close = () => dialog.close();
   const views = {
@@ -72,7 +72,7 @@ export function openPairing(row) {
     if (text === drawn) return;
     const held = body.contains(document.activeElement);
     drawn = text;
-    fill(trouble);
+    fill(errorPlace);
     fill(heading, titleOf(now));
     fill(body, views[isLive(now) ? now.state : "over"](now));
     if (!isLive(now)) machines.touch();
@@ -90,7 +90,7 @@ export function openPairing(row) {
     return [
       h("p", { class: "waiting" }, now.code ? "Trying the code on " : "Asking ", named(now), "…"),
       !now.code &&
-        h("p", { class: "soft" }, words(`There: open Machines and choose Pair, or \`${there()}\`.`)),
+        h("p", { class: "soft" }, withCode(`There: open Machines and choose Pair, or \`${there()}\`.`)),
       buttons(stopButton()),
     ];
   }
@@ -100,7 +100,7 @@ export function openPairing(row) {
     return [
       h("p", {}, "On the other machine type this code:"),
       h("p", { class: "shown-code" }, code),
-      h("p", { class: "soft" }, words(`There: \`${there()} --code ${code}\``)),
+      h("p", { class: "soft" }, withCode(`There: \`${there()} --code ${code}\``)),
       h("p", { class: "soft" }, "It is good for one pairing."),
       buttons(stopButton()),
     ];
@@ -122,7 +122,7 @@ export function openPairing(row) {
       if (same && !whose.value) return whose.missing();
       if (told) return;
       told = true;
-      told = await inline(trouble, () => pairing.tell(same, same ? whose.value : ""));
+      told = await attemptIn(errorPlace, () => pairing.tell(same, same ? whose.value : ""));
     };
     return [
       whose.element,
@@ -140,7 +140,7 @@ export function openPairing(row) {
       machines.paired.find(({ short, called }) => short === now.short && called === now.peer);
     const see = h("button", { type: "button", class: "secondary" }, "See it");
     see.addEventListener("click", async () => {
-      await orTrouble(() => machines.look());
+      await orShowFailure(() => machines.look());
       close();
       if (known()) location.hash = pageOf(known());
     });
@@ -166,15 +166,15 @@ export function openPairing(row) {
         "p",
         { class: "outcome" },
         h("span", { class: "sign bad", "aria-hidden": "true" }, "✗ "),
-        words(said),
+        withCode(said),
       ),
-      now.do && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), words(now.do)),
+      now.do && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(now.do)),
       buttons(h("button", { type: "button", class: "primary", onclick: close }, "Close")),
     ];
   }
 
   function stopButton() {
-    const stop = () => inline(trouble, () => pairing.stop());
+    const stop = () => attemptIn(errorPlace, () => pairing.stop());
     return h("button", { type: "button", class: "secondary", onclick: stop }, "Stop");
   }
   return dialog;
@@ -183,6 +183,6 @@ export function openPairing(row) {
 const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair by code");
 
 /** What is typed on the other machine. */
-const there = () => `rappd peers pair ${typed(machines.self.name ?? desk.name, machines.self.fingerprint)}`;
+const there = () => `rappd peers pair ${typed(machines.self.name ?? daemon.name, machines.self.fingerprint)}`;
 
-const buttons = (...some) => h("div", { class: "sheet-actions" }, some);
+const buttons = (...some) => h("div", { class: "dialog-actions" }, some);

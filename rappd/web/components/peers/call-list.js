@@ -1,9 +1,9 @@
 /** Calls that this page made of other machines: under way, waiting, or answered. */
 
 import { Problem, get, post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { nameOf, selectorOf } from "../machines/labels.js";
-import { news } from "../../lib/event-stream.js";
+import { daemonEvents } from "../../lib/event-stream.js";
 
 const KEEP = 50;
 const PATIENCE = 30; // seconds until an answer is no longer waited for here; it comes by itself then
@@ -18,8 +18,8 @@ class PeerCalls extends EventTarget {
 
   constructor() {
     super();
-    news.addEventListener("event", ({ detail }) => this.#heard(detail));
-    desk.addEventListener("back", () => this.#catchUp());
+    daemonEvents.addEventListener("event", ({ detail }) => this.#heard(detail));
+    daemon.addEventListener("back", () => this.#catchUp());
     document.addEventListener("visibilitychange", () => document.hidden || this.#catchUp());
   }
 

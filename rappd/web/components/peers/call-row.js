@@ -1,13 +1,13 @@
 /** One call of another machine, as far as it has come. Its answer is foreign: text, never markup. */
 
-import { lasting } from "../../lib/format.js";
-import { fill, h, words } from "../../lib/dom.js";
-import { tame, tameLines } from "../machines/labels.js";
+import { duration } from "../../lib/format.js";
+import { fill, h, withCode } from "../../lib/dom.js";
+import { stripControl, stripControlLines } from "../machines/labels.js";
 
 /** The row of a call of `peerCalls`; `update()` draws what came of it. */
 export function peerCallRow(call) {
   const outcome = h("div", { class: "peer-outcome" });
-  const asked = [call.agent || call.twin, call.what].filter(Boolean).map(tame).join(": ");
+  const asked = [call.agent || call.twin, call.what].filter(Boolean).map(stripControl).join(": ");
   const element = h(
     "li",
     { class: "peer-call", "data-call": call.id },
@@ -18,7 +18,7 @@ export function peerCallRow(call) {
   const update = () => {
     if (call.state === drawn) return;
     drawn = call.state;
-    fill(outcome, outcomes[call.state]?.(call) ?? tame(call.state));
+    fill(outcome, outcomes[call.state]?.(call) ?? stripControl(call.state));
   };
   update();
   return { element, update, close: () => undefined };
@@ -26,7 +26,7 @@ export function peerCallRow(call) {
 
 /** The text of a result: words as they are, anything else as JSON with line breaks. */
 export function resultText(result) {
-  return tameLines(typeof result === "string" ? result : JSON.stringify(result ?? "", null, 2));
+  return stripControlLines(typeof result === "string" ? result : JSON.stringify(result ?? "", null, 2));
 }
 
 const outcomes = {
@@ -40,7 +40,7 @@ const outcomes = {
     h("p", { class: "soft" }, [
       "done on ",
       h("bdi", {}, call.name),
-      !call.late && call.seconds !== undefined && ` in ${lasting(call.seconds)}`,
+      !call.late && call.seconds !== undefined && ` in ${duration(call.seconds)}`,
       threadLink(call, ", "),
     ]),
   ],
@@ -63,8 +63,19 @@ const outcomes = {
     h(
       "div",
       { class: "problem" },
-      h("p", {}, h("span", { class: "sign bad" }, "✗ "), words(tame(call.error || "It didn't work."))),
-      call.do && h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words(tame(call.do))),
+      h(
+        "p",
+        {},
+        h("span", { class: "sign bad" }, "✗ "),
+        withCode(stripControl(call.error || "It didn't work.")),
+      ),
+      call.do &&
+        h(
+          "p",
+          { class: "todo" },
+          h("span", { "aria-hidden": "true" }, "→ "),
+          withCode(stripControl(call.do)),
+        ),
       call.thread && h("p", { class: "todo" }, threadLink(call)),
     ),
 };

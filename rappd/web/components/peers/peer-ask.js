@@ -3,14 +3,14 @@
 import { get } from "../../lib/api.js";
 import { field } from "../ui/form-dialog.js";
 import { fill, h } from "../../lib/dom.js";
-import { keep, kept } from "../../lib/storage.js";
-import { nameOf, named, selectorOf, tame } from "../machines/labels.js";
-import { listOf } from "../ui/keyed-list.js";
+import { store, stored } from "../../lib/storage.js";
+import { nameOf, named, selectorOf, stripControl } from "../machines/labels.js";
+import { keyedList } from "../ui/keyed-list.js";
 import { peerCallRow } from "./call-row.js";
 import { peerCalls } from "./call-list.js";
-import { inline } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
-import { openSheet } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
+import { openDialog } from "../ui/dialog.js";
 
 const SHOWN = 10;
 
@@ -21,17 +21,17 @@ export function askPeer(row) {
   const text = field("What to ask", { tag: "textarea", rows: 2, maxlength: 20_000, required: true });
   const whom = field("Who answers", { tag: "select" });
   const choice = h("div", {});
-  const calls = listOf("ol", "peer-calls", ({ id }) => id, peerCallRow);
+  const calls = keyedList("ol", "peer-calls", ({ id }) => id, peerCallRow);
   const button = h("button", { type: "submit", class: "primary" }, "Ask");
   const form = h(
     "form",
     { class: "peer-ask" },
     text.element,
     choice,
-    h("div", { class: "sheet-actions" }, button),
+    h("div", { class: "dialog-actions" }, button),
   );
-  text.input.value = kept(draft, "");
-  text.input.addEventListener("input", () => keep(draft, text.input.value || null));
+  text.input.value = stored(draft, "");
+  text.input.addEventListener("input", () => store(draft, text.input.value || null));
   text.input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -43,15 +43,15 @@ export function askPeer(row) {
     if (!words) return text.input.focus();
     const [kind, name] = whom.input.isConnected ? JSON.parse(whom.input.value) : ["", ""];
     text.input.value = "";
-    keep(draft, null);
+    store(draft, null);
     peerCalls.begin(row, { text: words, ...(kind && { [kind]: name }) }).then(tell);
     text.input.focus();
   });
 
   const draw = () => calls.show(peerCalls.with(key).slice(0, SHOWN));
   const tell = (call) => {
-    if (call.state === "done") say(`${call.name} answered.`);
-    else say(call.state === "queued" ? `${call.name} is away; your call waits.` : (call.error ?? ""));
+    if (call.state === "done") announce(`${call.name} answered.`);
+    else announce(call.state === "queued" ? `${call.name} is away; your call waits.` : (call.error ?? ""));
   };
   peerCalls.addEventListener("change", draw);
   draw();
@@ -62,8 +62,8 @@ export function askPeer(row) {
       const before = whom.input.value;
       const options = [
         option("", "", `${nameOf(row)} itself`),
-        agents.map(({ name }) => option("agent", name, tame(name))),
-        twins.map((name) => option("twin", name, `${tame(name)}, a twin`)),
+        agents.map(({ name }) => option("agent", name, stripControl(name))),
+        twins.map((name) => option("twin", name, `${stripControl(name)}, a twin`)),
       ].flat();
       fill(whom.input, options);
       if (options.some(({ value }) => value === before)) whom.input.value = before;
@@ -76,19 +76,19 @@ export function askPeer(row) {
   };
 }
 
-/** The same in a sheet of its own. */
+/** The same in a dialog of its own. */
 export function openAsk(row) {
   const form = askPeer(row);
-  const trouble = h("div", {});
-  const dialog = openSheet({
+  const errorPlace = h("div", {});
+  const dialog = openDialog({
     title: "",
-    build: () => h("div", { class: "sheet-body" }, form.element, trouble),
+    build: () => h("div", { class: "dialog-body" }, form.element, errorPlace),
     closed: form.close,
   });
   fill(dialog.querySelector("h2"), "Ask ", named(row));
   form.input.focus();
   if (row.paired)
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       const { peer } = await get(`/peers/${encodeURIComponent(row.fingerprint)}`);
       form.offers(peer.agents_here ?? [], peer.twins_here ?? []);
     });

@@ -1,16 +1,25 @@
 /** One peer by itself: asking it, its agents, what it may do here, and ending the trust. */
 
 import { get, post } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { onDay } from "../../lib/format.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { facts, nameOf, named, presence, short, tame, tameLines, troubleOf } from "../machines/labels.js";
+import {
+  facts,
+  nameOf,
+  named,
+  presence,
+  short,
+  stripControl,
+  stripControlLines,
+  troubleOf,
+} from "../machines/labels.js";
 import { openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
 import { machines } from "../machines/machines.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 
@@ -20,7 +29,7 @@ export function peerPage(place, fingerprint) {
   const words = h("div", { class: "card-words" });
   const ends = h("div", { class: "ends-part" });
   const body = h("div", {});
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const asking = h("div", { class: "ask-part" });
   let ask = null;
   let here = "";
@@ -41,7 +50,7 @@ export function peerPage(place, fingerprint) {
         ),
       ),
     ),
-    trouble,
+    errorPlace,
     asking,
     body,
     ends,
@@ -50,7 +59,7 @@ export function peerPage(place, fingerprint) {
   const row = () =>
     machines.peer(fingerprint) ?? known ?? { fingerprint, name: "", short: fingerprint.slice(0, 4) };
   let known = null;
-  const list = aging(body, {
+  const list = staleList(body, {
     name: `peer ${fingerprint}`,
     load: async () => {
       const [{ peer }, { files = [] }] = await Promise.all([get(path), get("/agents")]);
@@ -117,12 +126,12 @@ export function peerPage(place, fingerprint) {
     field.checked = peer.offered === true;
     field.addEventListener("change", async () => {
       const on = field.checked;
-      if (!(await inline(trouble, () => post(`${path}/offer`, { on })))) field.checked = !on;
+      if (!(await attemptIn(errorPlace, () => post(`${path}/offer`, { on })))) field.checked = !on;
       else
         toast(
           on
-            ? `${desk.name} may use ${nameOf(peer)}'s agents now.`
-            : `${desk.name} uses ${nameOf(peer)}'s agents no more.`,
+            ? `${daemon.name} may use ${nameOf(peer)}'s agents now.`
+            : `${daemon.name} uses ${nameOf(peer)}'s agents no more.`,
         );
       again();
     });
@@ -137,7 +146,7 @@ export function peerPage(place, fingerprint) {
           h(
             "span",
             { class: "soft help" },
-            `${desk.name} may call them while it thinks, as if they were its own.`,
+            `${daemon.name} may call them while it thinks, as if they were its own.`,
           ),
         ),
         field,
@@ -150,7 +159,7 @@ export function peerPage(place, fingerprint) {
               h(
                 "li",
                 {},
-                h("h3", {}, h("bdi", {}, tame(name))),
+                h("h3", {}, h("bdi", {}, stripControl(name))),
                 description && h("p", { class: "soft" }, h("bdi", {}, inBrief(description))),
               ),
             ),
@@ -205,7 +214,7 @@ const nothingShared = (peer) =>
     : "They are listed when it is here.";
 
 const inBrief = (text) => {
-  const letters = [...tameLines(text).replace(/\s+/g, " ").trim()];
+  const letters = [...stripControlLines(text).replace(/\s+/g, " ").trim()];
   return letters.length > 240 ? `${letters.slice(0, 240).join("")}…` : letters.join("");
 };
 

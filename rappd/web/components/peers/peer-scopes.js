@@ -1,10 +1,10 @@
 /** What a peer may do here: everything approved, eggs alone, or just what is ticked. */
 
 import { post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
-import { nameOf, tame } from "../machines/labels.js";
-import { inline } from "../ui/problem.js";
+import { nameOf, stripControl } from "../machines/labels.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 const ALL = "*";
@@ -16,7 +16,7 @@ let count = 0;
 /** The choice for `peer`, with this machine's agents as `cards`; `saved(peer)` is told what came of it. */
 export function peerScopes(peer, cards, saved) {
   const group = `scopes-${++count}`;
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const save = h("button", { type: "button", class: "secondary", disabled: true }, "Save");
   const before = peer.scopes;
   const radios = ["all", "eggs", "some"].map((value) => h("input", { type: "radio", name: group, value }));
@@ -30,7 +30,7 @@ export function peerScopes(peer, cards, saved) {
   const ticks = h(
     "fieldset",
     { class: "ticks" },
-    h("legend", { class: "unseen" }, `What ${nameOf(peer)} may do here`),
+    h("legend", { class: "visually-hidden" }, `What ${nameOf(peer)} may do here`),
     offered.map(({ title, meaning }, at) => line(boxes[at], title, meaning)),
   );
   (before.includes(ALL) ? all : before.length === 1 && before[0] === EGGS ? eggs : some).checked = true;
@@ -51,21 +51,21 @@ export function peerScopes(peer, cards, saved) {
     h(
       "fieldset",
       { class: "whose" },
-      h("legend", { class: "unseen" }, `How much ${nameOf(peer)} may do here`),
+      h("legend", { class: "visually-hidden" }, `How much ${nameOf(peer)} may do here`),
       line(all, "Everything approved", "As a machine of yours: every agent that you approved here."),
       line(eggs, "Eggs alone", "As a friend's: it may send you eggs, which wait until you open them."),
       line(some, "What is ticked", "Nothing else."),
     ),
     ticks,
-    trouble,
+    errorPlace,
     h("div", { class: "scopes-foot" }, save),
   );
   element.addEventListener("change", changed);
   changed();
   save.addEventListener("click", () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       saved(await put(peer, chosen()));
-      const undo = () => inline(trouble, async () => saved(await put(peer, before)));
+      const undo = () => attemptIn(errorPlace, async () => saved(await put(peer, before)));
       toast(`Saved: ${mayHere(chosen(), nameOf(peer))}`, { actions: [{ label: "Undo", run: undo }] });
     }),
   );
@@ -96,7 +96,7 @@ function choices(cards, given) {
     }));
   const known = [
     { scope: EGGS, title: "Send eggs", meaning: "They wait until you open them." },
-    { scope: TURN, title: `Chat with ${desk.name}`, meaning: "Its turns use the agents that are ticked." },
+    { scope: TURN, title: `Chat with ${daemon.name}`, meaning: "Its turns use the agents that are ticked." },
     ...agents,
   ];
   const others = given.filter((scope) => scope !== ALL && !known.some((one) => one.scope === scope));
@@ -112,6 +112,6 @@ const line = (input, title, meaning) =>
   );
 
 const sentence = (text) =>
-  tame(text)
+  stripControl(text)
     .split(/(?<=[.!?])\s/, 1)[0]
     .slice(0, 160);

@@ -1,10 +1,10 @@
 /** Asks the operator whether a model server that was found on this computer may answer. */
 
 import { get, post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
-import { fill, h, words } from "../../lib/dom.js";
-import { keep, kept } from "../../lib/storage.js";
-import { inline } from "../ui/problem.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h, withCode } from "../../lib/dom.js";
+import { store, stored } from "../../lib/storage.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 const LOOK_MS = 30_000;
@@ -12,11 +12,11 @@ const NOT_NOW_MS = 24 * 3600 * 1000;
 const NOT_NOW = "local-model-not-now"; // {server, until}
 
 /** Keeps `element` showing the question while it is open; `always` shows it also after "Not now". */
-export function localModel(element, { always = false } = {}) {
+export function localModelOffer(element, { always = false } = {}) {
   let timer = 0;
   let drawn = "";
   let closed = false;
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
 
   const draw = (found) => {
     const offered = found?.offered && (always || !putOff(found.offered.server)) ? found.offered : null;
@@ -24,8 +24,8 @@ export function localModel(element, { always = false } = {}) {
     const text = JSON.stringify([offered, refused]);
     if (text === drawn) return;
     drawn = text;
-    fill(trouble);
-    fill(element, refused.map(warning), offered && question(offered), trouble);
+    fill(errorPlace);
+    fill(element, refused.map(warning), offered && question(offered), errorPlace);
   };
   const question = (offered) =>
     h(
@@ -47,21 +47,21 @@ export function localModel(element, { always = false } = {}) {
       ),
     );
   const use = async (offered) => {
-    const worked = await inline(trouble, () => post("/models/local", { server: offered.server }));
+    const worked = await attemptIn(errorPlace, () => post("/models/local", { server: offered.server }));
     if (!worked) return;
     draw(null);
     toast(`${called(offered)} answers from now on.`);
-    desk.look();
+    daemon.look();
   };
   const notNow = (offered) => {
-    keep(NOT_NOW, { server: offered.server, until: Date.now() + NOT_NOW_MS });
+    store(NOT_NOW, { server: offered.server, until: Date.now() + NOT_NOW_MS });
     draw(null);
     toast("You can still choose it in Settings.");
     document.getElementById("main").focus();
   };
   const look = async () => {
     clearTimeout(timer);
-    if (!desk.operator || !desk.awake) draw(null);
+    if (!daemon.operator || !daemon.awake) draw(null);
     else if (!document.hidden) {
       try {
         draw(await get("/models/local"));
@@ -72,16 +72,16 @@ export function localModel(element, { always = false } = {}) {
     clearTimeout(timer);
     if (!closed) timer = setTimeout(look, LOOK_MS);
   };
-  desk.addEventListener("operator", look);
-  desk.addEventListener("change", look);
+  daemon.addEventListener("operator", look);
+  daemon.addEventListener("change", look);
   look();
   return {
     element,
     close() {
       closed = true;
       clearTimeout(timer);
-      desk.removeEventListener("operator", look);
-      desk.removeEventListener("change", look);
+      daemon.removeEventListener("operator", look);
+      daemon.removeEventListener("change", look);
     },
   };
 }
@@ -89,7 +89,7 @@ export function localModel(element, { always = false } = {}) {
 const called = ({ name }) => (name === "local model" ? "A model server" : name);
 
 const putOff = (server) => {
-  const { server: known, until } = kept(NOT_NOW) ?? {};
+  const { server: known, until } = stored(NOT_NOW) ?? {};
   return known === server && Date.now() < until;
 };
 
@@ -97,6 +97,6 @@ const warning = (server) =>
   h(
     "p",
     { class: "warning", role: "alert" },
-    words(`An agent on this computer pretends to be a model (${server}). It is not used. `),
-    words("Remove the agent that you do not know, then restart rappd."),
+    withCode(`An agent on this computer pretends to be a model (${server}). It is not used. `),
+    withCode("Remove the agent that you do not know, then restart rappd."),
   );

@@ -1,25 +1,25 @@
 /** Which model answers, and the sign-in that GitHub Copilot needs. */
 
 import { Problem, get, post } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
-import { inline, problemView } from "../ui/problem.js";
-import { say } from "../../lib/live-region.js";
+import { attemptIn, problemView } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
 
 const POLL_MS = 5000;
 const CALM = new Set(["ok", "ready", "looking", "no model", "", undefined]);
 
 /** The choice of model, with what thinks now. */
-export function modelChoice() {
-  const trouble = h("div", {});
+export function modelSettings() {
+  const errorPlace = h("div", {});
   const now = h("p", {});
   const place = h("div", { class: "choice" });
   const drawNow = () =>
     fill(
       now,
-      desk.thinking || "Unknown yet.",
-      h("span", { class: "soft help" }, whereItRuns(desk.health?.provider)),
+      daemon.thinking || "Unknown yet.",
+      h("span", { class: "soft help" }, whereItRuns(daemon.health?.provider)),
     );
   const draw = ({ models, current }) => {
     if (models.length < 2) return fill(place);
@@ -32,7 +32,7 @@ export function modelChoice() {
       select.prepend(h("option", { value: "", selected: true, disabled: true }, current || "choose"));
     select.addEventListener("change", async () => {
       const model = select.value;
-      if (await inline(trouble, () => post("/models/set", { model })))
+      if (await attemptIn(errorPlace, () => post("/models/set", { model })))
         toast(`${model} thinks from now on.`, {
           actions: current ? [{ label: "Undo", run: () => setBack(current) }] : [],
         });
@@ -41,17 +41,17 @@ export function modelChoice() {
     });
     fill(place, h("label", { for: "model" }, "Model"), select);
   };
-  const setBack = (model) => inline(trouble, () => post("/models/set", { model })).then(refresh);
+  const setBack = (model) => attemptIn(errorPlace, () => post("/models/set", { model })).then(refresh);
   const refresh = () => {
-    desk.look();
-    return inline(trouble, async () => draw(await get("/models")));
+    daemon.look();
+    return attemptIn(errorPlace, async () => draw(await get("/models")));
   };
-  desk.addEventListener("change", drawNow);
+  daemon.addEventListener("change", drawNow);
   drawNow();
   refresh();
   return {
-    element: h("div", {}, now, place, trouble),
-    close: () => desk.removeEventListener("change", drawNow),
+    element: h("div", {}, now, place, errorPlace),
+    close: () => daemon.removeEventListener("change", drawNow),
   };
 }
 
@@ -122,9 +122,9 @@ export function signIn() {
       if (answer.status === "pending") timer = setTimeout(poll, POLL_MS);
       else {
         idle(null, "Sign in again");
-        say("Signed in.");
+        announce("Signed in.");
         toast("Signed in to GitHub Copilot.");
-        desk.look();
+        daemon.look();
       }
     } catch (found) {
       if (!(found instanceof Problem)) throw found;

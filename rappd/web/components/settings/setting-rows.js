@@ -1,10 +1,10 @@
 /** Every setting of the daemon by name: its value, where that comes from, and a way to change it. */
 
 import { get, post } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
-import { desk } from "../../lib/daemon-state.js";
+import { staleList } from "../../lib/stale-list.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 const ELSEWHERE = new Set(["voice_mode", "twin_mode"]);
@@ -23,7 +23,7 @@ const GROUPS = {
 export function allSettings() {
   const place = h("div", {});
   const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
-  const list = aging(place, {
+  const list = staleList(place, {
     name: "settings",
     load: async () => (await get("/settings")).settings,
     draw: (settings) => groups(settings, page, list),
@@ -63,7 +63,7 @@ function groups(settings, page, list) {
 }
 
 function row(setting, page, list) {
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const label = h(
     "span",
     {},
@@ -71,7 +71,7 @@ function row(setting, page, list) {
     h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")),
   );
   const change = async (value) => {
-    const worked = await inline(trouble, () => post("/settings", { name: setting.name, value }));
+    const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
     if (!worked) return false;
     const before = String(setting.value ?? "");
     const actions = setting.secret
@@ -80,7 +80,7 @@ function row(setting, page, list) {
           {
             label: "Undo",
             run: () =>
-              inline(trouble, () => post("/settings", { name: setting.name, value: before })).then(
+              attemptIn(errorPlace, () => post("/settings", { name: setting.name, value: before })).then(
                 list.refresh,
               ),
           },
@@ -92,18 +92,18 @@ function row(setting, page, list) {
       { actions },
     );
     list.refresh();
-    desk.look();
+    daemon.look();
     return true;
   };
   if (setting.from === "environment") {
     return h("div", { class: "choice" }, label, h("p", {}, setting.value || "empty"));
   }
-  if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), trouble);
+  if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), errorPlace);
   return h(
     "div",
     {},
     setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change),
-    trouble,
+    errorPlace,
   );
 }
 

@@ -1,19 +1,19 @@
 /** Twins › Archived: who is set aside and can come back, and who was ended for good. */
 
 import { get, post } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
-import { bytes, count, onDay, some } from "../../lib/format.js";
+import { staleList } from "../../lib/stale-list.js";
+import { bytes, count, onDay, joinNames } from "../../lib/format.js";
 import { forgetConversation } from "../chat/conversation.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { openSheet } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 import { routesOf, twins } from "./twins.js";
 
 /** Fills `place`; `close()` when done. */
-export function setAsideView(place) {
-  const list = aging(place, {
+export function archivedTwins(place) {
+  const list = staleList(place, {
     name: "set aside",
     load: async () => {
       const [{ archived = [] }, { purged = [] }] = await Promise.all([
@@ -47,7 +47,7 @@ export function setAsideView(place) {
 
   function archivedCard(record) {
     const { name, kind, archived_at: at, archived_by: by, archived_reason: reason, note } = record;
-    const trouble = h("div", {});
+    const errorPlace = h("div", {});
     return h(
       "li",
       { class: "card twin" },
@@ -64,7 +64,7 @@ export function setAsideView(place) {
             .join(" · "),
         ),
         note && h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note),
-        trouble,
+        errorPlace,
       ),
       h(
         "div",
@@ -75,7 +75,7 @@ export function setAsideView(place) {
             type: "button",
             class: "secondary",
             "aria-label": `Bring ${name} back`,
-            onclick: () => inline(trouble, () => bringBack(record, list.refresh)),
+            onclick: () => attemptIn(errorPlace, () => bringBack(record, list.refresh)),
           },
           "Bring back",
         ),
@@ -104,18 +104,18 @@ export async function bringBack({ hash, name }, refresh) {
     refresh();
     twins.touch();
   };
-  toast(`${name} is back, asleep.`, { actions: [{ label: "Undo", run: () => orTrouble(again) }] });
+  toast(`${name} is back, asleep.`, { actions: [{ label: "Undo", run: () => orShowFailure(again) }] });
 }
 
 /** Names what would be lost before it is. */
 function openEnding(record, refresh) {
   const { hash, name, last_known: known = {} } = record;
-  const trouble = h("div", {});
-  openSheet({
+  const errorPlace = h("div", {});
+  openDialog({
     title: `End ${name} for good?`,
     build: (close) => {
       const end = async () => {
-        const done = await inline(trouble, () => post(`${routesOf(hash)}/purge`, { confirm: true }));
+        const done = await attemptIn(errorPlace, () => post(`${routesOf(hash)}/purge`, { confirm: true }));
         if (!done) return;
         forgetConversation(hash);
         refresh();
@@ -125,14 +125,14 @@ function openEnding(record, refresh) {
       };
       return h(
         "div",
-        { class: "sheet-body" },
+        { class: "dialog-body" },
         h("p", {}, "This is lost and cannot be had back:"),
         h(
           "ul",
           { class: "losses" },
           h("li", {}, `${name}'s soul, and every soul before it`),
           h("li", {}, "its memories, and its checkpoints"),
-          known.agents?.length > 0 && h("li", {}, `its agents: ${some(known.agents, 5)}`),
+          known.agents?.length > 0 && h("li", {}, `its agents: ${joinNames(known.agents, 5)}`),
           h("li", {}, extent(record)),
         ),
         h(
@@ -140,10 +140,10 @@ function openEnding(record, refresh) {
           { class: "soft" },
           "What stays: one line in the list of the ended, and its threads in Activity. Eggs that were packed of it hatch elsewhere, never here again.",
         ),
-        trouble,
+        errorPlace,
         h(
           "div",
-          { class: "sheet-actions" },
+          { class: "dialog-actions" },
           h("button", { type: "button", class: "secondary", onclick: close }, "Keep it"),
           h("button", { type: "button", class: "secondary ends", onclick: end }, "End for good"),
         ),

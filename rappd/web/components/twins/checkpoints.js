@@ -1,11 +1,11 @@
 /** A twin as it was at moments: listed, made, and gone back to once one has seen what would change. */
 
 import { get, post } from "../../lib/api.js";
-import { aging } from "../../lib/stale-list.js";
-import { bytes, clock, count, onDay, some } from "../../lib/format.js";
+import { staleList } from "../../lib/stale-list.js";
+import { bytes, clock, count, onDay, joinNames } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
-import { openSheet } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { routesOf, twins } from "./twins.js";
 
@@ -14,14 +14,18 @@ const SHOWN = 5;
 /** The part of a twin's page that lists them. `changed()` is called when the twin went back; `close()` when done. */
 export function checkpoints(key, name, changed) {
   const place = h("div", {});
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const path = `${routesOf(key)}/checkpoints`;
-  const list = aging(place, {
+  const list = staleList(place, {
     name: `checkpoints ${key}`,
     load: async () => (await get(path)).checkpoints ?? [],
     draw: (found) =>
       found.length
-        ? h("ul", { class: "rows", role: "list" }, [...found].reverse().map((one) => row(one, found)))
+        ? h(
+            "ul",
+            { class: "rows", role: "list" },
+            [...found].reverse().map((one) => row(one, found)),
+          )
         : h("p", { class: "soft" }, "None yet. A checkpoint keeps a twin as it is, to go back to."),
   });
 
@@ -33,7 +37,11 @@ export function checkpoints(key, name, changed) {
         "div",
         {},
         h("p", {}, words(one, every)),
-        h("p", { class: "soft" }, [one.files !== null && count(one.files, "file"), bytes(one.size)].filter(Boolean).join(", ")),
+        h(
+          "p",
+          { class: "soft" },
+          [one.files !== null && count(one.files, "file"), bytes(one.size)].filter(Boolean).join(", "),
+        ),
       ),
       h(
         "button",
@@ -41,14 +49,14 @@ export function checkpoints(key, name, changed) {
           type: "button",
           class: "quiet",
           "aria-label": `Go back to ${when(one)}`,
-          onclick: () => inline(trouble, () => look(one)),
+          onclick: () => attemptIn(errorPlace, () => look(one)),
         },
         "Go back",
       ),
     );
 
   const make = () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       toast((await post(path)).message);
       list.refresh();
     });
@@ -64,15 +72,17 @@ export function checkpoints(key, name, changed) {
 
   function openBack(one, { restored, removed }) {
     const problem = h("div", {});
-    openSheet({
+    openDialog({
       title: `Bring ${name} back to ${when(one)}?`,
       build: (close) => {
-        const go = () => inline(problem, () => back(one)).then((done) => done && close());
+        const go = () => attemptIn(problem, () => back(one)).then((done) => done && close());
         return h(
           "div",
-          { class: "sheet-body" },
-          restored.length > 0 && h("p", {}, `${count(restored.length, "file")} as it was then: ${some(restored, SHOWN)}`),
-          removed.length > 0 && h("p", {}, `${count(removed.length, "file")} put aside: ${some(removed, SHOWN)}`),
+          { class: "dialog-body" },
+          restored.length > 0 &&
+            h("p", {}, `${count(restored.length, "file")} as it was then: ${joinNames(restored, SHOWN)}`),
+          removed.length > 0 &&
+            h("p", {}, `${count(removed.length, "file")} put aside: ${joinNames(removed, SHOWN)}`),
           h(
             "p",
             { class: "soft" },
@@ -81,7 +91,7 @@ export function checkpoints(key, name, changed) {
           problem,
           h(
             "div",
-            { class: "sheet-actions" },
+            { class: "dialog-actions" },
             h("button", { type: "button", class: "secondary", onclick: close }, "Leave it"),
             h("button", { type: "button", class: "secondary", onclick: go }, "Go back"),
           ),
@@ -92,14 +102,16 @@ export function checkpoints(key, name, changed) {
 
   async function back(one) {
     const done = await post(`${path}/rollback`, { checkpoint: one.id, confirm: true });
-    toast(`${name} is as it was ${when(one)}: ${count(done.restored.length, "file")} restored, ${done.removed.length} removed.`);
+    toast(
+      `${name} is as it was ${when(one)}: ${count(done.restored.length, "file")} restored, ${done.removed.length} removed.`,
+    );
     twins.touch();
     list.refresh();
     changed();
   }
 
   return {
-    element: h("div", {}, trouble, place),
+    element: h("div", {}, errorPlace, place),
     control: h("button", { type: "button", class: "quiet", onclick: make }, "Keep it as it is now"),
     close: list.close,
   };

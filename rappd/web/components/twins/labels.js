@@ -19,10 +19,10 @@ export function facts(row) {
   const memories =
     row.memories === null ? "memories cannot be read" : count(row.memories, "memory", "memories");
   const talked = row.last_talk === null ? "never talked" : `talked ${ago(row.last_talk)}`;
-  const kind = row.buddy ? `buddy, ${row.buddy.stage}` : row.kind;
+  const kind = row.buddy ? `buddy, ${row.buddy.content}` : row.kind;
   return [kind, memories, talked].filter(Boolean).join(" · ");
 }
 
 /** Where a twin's own page is. */
 export const pageOf = (key) => `#/twins/twin/${encodeURIComponent(key)}`;
-export const talkTo = (key) => `#/chat/${encodeURIComponent(key)}`;
+export const chatLink = (key) => `#/chat/${encodeURIComponent(key)}`;

@@ -1,21 +1,21 @@
 /** A twin's soul: the text in force, and every text before it. */
 
 import { ask, get, post } from "../../lib/api.js";
-import { askSheet, field } from "../ui/form-dialog.js";
-import { clock, shortly } from "../../lib/format.js";
+import { formDialog, field } from "../ui/form-dialog.js";
+import { clock, timeOrDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 import { routesOf, twins } from "./twins.js";
 
-/** Fetches the soul and opens the sheet. Raises `Problem`. `changed()` after each change. */
+/** Fetches the soul and opens the dialog. Raises `Problem`. `changed()` after each change. */
 export async function openSoul({ key, name }, changed = () => twins.touch()) {
   const path = `${routesOf(key)}/soul`;
   const { soul, history } = await get(path);
   const text = field("Soul", { tag: "textarea", rows: 12, value: soul });
   const reason = field("Why (may be left empty)", { maxlength: 120 });
-  const dialog = askSheet({
+  const dialog = formDialog({
     title: `${name}'s soul`,
     verb: "Put in force",
     wide: true,
@@ -27,7 +27,7 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
       changed();
       toast(answer.message, {
         actions: answer.kept_as
-          ? [{ label: "Undo", run: () => orTrouble(() => restore(answer.kept_as)) }]
+          ? [{ label: "Undo", run: () => orShowFailure(() => restore(answer.kept_as)) }]
           : [],
       });
     },
@@ -43,7 +43,7 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
 
   function earlier(kept) {
     if (!kept.length) return h("p", { class: "soft" }, "It has had this soul only.");
-    const trouble = h("div", {});
+    const errorPlace = h("div", {});
     return h(
       "details",
       { class: "fold" },
@@ -67,17 +67,17 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
                 type: "button",
                 class: "quiet",
                 "aria-label": `Put soul ${number} in force`,
-                onclick: async () => (await inline(trouble, () => restore(number))) && dialog.close(),
+                onclick: async () => (await attemptIn(errorPlace, () => restore(number))) && dialog.close(),
               },
               "Restore",
             ),
           ),
         ),
       ),
-      trouble,
+      errorPlace,
     );
   }
 }
 
 /** "20 Nov 14:02", "14:02" today */
-const when = (at) => (shortly(at) === clock(at) ? clock(at) : `${shortly(at)} ${clock(at)}`);
+const when = (at) => (timeOrDay(at) === clock(at) ? clock(at) : `${timeOrDay(at)} ${clock(at)}`);

@@ -5,11 +5,11 @@ import { buddyLine } from "../cartridges/buddy.js";
 import { fill, h } from "../../lib/dom.js";
 import { menuButton } from "../ui/menu.js";
 import { dragsOut, eggLine, eggOf } from "../eggs/packing.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { openSoul } from "./soul-dialog.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
-import { facts, pageOf, state, talkTo } from "./labels.js";
+import { orShowFailure } from "../agents/failed-files.js";
+import { facts, pageOf, state, chatLink } from "./labels.js";
 import { openFork, openRename } from "./twin-dialogs.js";
 import { routesOf, twins } from "./twins.js";
 
@@ -19,7 +19,7 @@ export function twinCard(row) {
   const now = h("p", {});
   const soft = h("p", { class: "soft" });
   const actions = h("div", { class: "card-actions" });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const egg = eggLine(row.key);
   const buddy = row.buddy && buddyLine(row);
   const element = h(
@@ -29,7 +29,7 @@ export function twinCard(row) {
     actions,
     buddy?.element,
     egg.element,
-    trouble,
+    errorPlace,
   );
   let drawn = "";
   const update = (newer) => {
@@ -44,7 +44,7 @@ export function twinCard(row) {
     fill(now, state(row));
     fill(
       actions,
-      twinActions(() => row, trouble),
+      twinActions(() => row, errorPlace),
     );
   };
   update(row);
@@ -52,14 +52,19 @@ export function twinCard(row) {
   return { element, update, close: egg.close };
 }
 
-/** Chat, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `trouble`. */
-export function twinActions(row, trouble) {
+/** Chat, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `errorPlace`. */
+export function twinActions(row, errorPlace) {
   const { key } = row();
   const name = twins.toldApart(key) ?? row().name;
   return [
     h(
       "a",
-      { class: "button secondary", href: talkTo(key), "aria-label": `Chat with ${name}`, draggable: "false" },
+      {
+        class: "button secondary",
+        href: chatLink(key),
+        "aria-label": `Chat with ${name}`,
+        draggable: "false",
+      },
       "Chat",
     ),
     h(
@@ -67,25 +72,25 @@ export function twinActions(row, trouble) {
       { type: "button", class: "quiet", "aria-label": `Pack ${name}`, onclick: () => eggOf(key).pack(row()) },
       "Pack",
     ),
-    menuButton("More", `More for ${name}`, () => menu(row(), trouble)),
+    menuButton("More", `More for ${name}`, () => menu(row(), errorPlace)),
   ];
 }
 
-function menu(row, trouble) {
+function menu(row, errorPlace) {
   const does = (verb) => () =>
-    inline(trouble, async () => {
+    attemptIn(errorPlace, async () => {
       toast((await post(`${routesOf(row.key)}/${verb}`)).message);
       twins.touch();
     });
   return [
     { label: "Rename", run: () => openRename(row) },
-    { label: "Soul", run: () => inline(trouble, () => openSoul(row)) },
+    { label: "Soul", run: () => attemptIn(errorPlace, () => openSoul(row)) },
     { label: "Fork", run: () => openFork(row) },
     row.state === "awake"
       ? { label: "Let it sleep", run: does("stop") }
       : { label: "Wake it on a port", run: does("boot") },
     null,
-    { label: "Archive", run: () => inline(trouble, () => archive(row)) },
+    { label: "Archive", run: () => attemptIn(errorPlace, () => archive(row)) },
   ];
 }
 
@@ -99,5 +104,5 @@ async function archive({ key, name, state: was }) {
     if (was === "awake") await post(`${routesOf(key)}/boot`);
     twins.touch();
   };
-  toast(`${name} is archived.`, { actions: [{ label: "Undo", run: () => orTrouble(undo) }] });
+  toast(`${name} is archived.`, { actions: [{ label: "Undo", run: () => orShowFailure(undo) }] });
 }

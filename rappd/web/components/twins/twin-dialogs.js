@@ -1,11 +1,11 @@
 /** What one writes to make, rename and fork a twin. */
 
 import { post } from "../../lib/api.js";
-import { askSheet, field } from "../ui/form-dialog.js";
+import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
-import { orTrouble } from "../agents/failed-files.js";
+import { orShowFailure } from "../agents/failed-files.js";
 import { KINDS } from "./labels.js";
 import { routesOf, twins } from "./twins.js";
 
@@ -18,7 +18,7 @@ export function openNewTwin() {
     rows: 5,
     help: "The text that shapes what it does. Left empty, it begins with the soul of its kind.",
   });
-  askSheet({
+  formDialog({
     title: "New twin",
     verb: "Make it",
     fields: [name, kind, soul],
@@ -30,14 +30,16 @@ export function openNewTwin() {
 /** Another name; its identity stays. */
 export function openRename(row) {
   const name = field("Name", { value: row.name, maxlength: 120, required: true });
-  askSheet({
+  formDialog({
     title: `Rename ${row.name}`,
     verb: "Rename",
     fields: [name],
     after: h("p", { class: "soft" }, "Its identity, its folder and its address stay."),
     run: async () => {
       const { message } = await rename(row.key, name.input.value);
-      toast(message, { actions: [{ label: "Undo", run: () => orTrouble(() => rename(row.key, row.name)) }] });
+      toast(message, {
+        actions: [{ label: "Undo", run: () => orShowFailure(() => rename(row.key, row.name)) }],
+      });
     },
   });
 }
@@ -45,7 +47,7 @@ export function openRename(row) {
 /** A new twin that begins as a copy. */
 export function openFork(row) {
   const name = field("Name", { value: `${row.name} (fork)`, maxlength: 120, required: true });
-  askSheet({
+  formDialog({
     title: `Fork ${row.name}`,
     verb: "Fork",
     fields: [name],

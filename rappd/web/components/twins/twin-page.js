@@ -2,16 +2,16 @@
 
 import { get } from "../../lib/api.js";
 import { agentCard } from "../agents/agent-card.js";
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { count, onDay } from "../../lib/format.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { checkpoints } from "./checkpoints.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { heldFiles, heldList } from "../agents/quarantined-files.js";
+import { quarantinedFiles, quarantinedList } from "../agents/quarantined-files.js";
 import { agentsChanged, chooseFile } from "../agents/agent-import.js";
 import { lineage } from "./lineage.js";
 import { eggLine } from "../eggs/packing.js";
-import { inline } from "../ui/problem.js";
+import { attemptIn } from "../ui/problem.js";
 import { bringBack } from "./archived-twins.js";
 import { openSoul } from "./soul-dialog.js";
 import { twinActions } from "./twin-card.js";
@@ -22,7 +22,7 @@ import { routesOf, twins } from "./twins.js";
 export function twinPage(place, key, tryIt) {
   const path = routesOf(key);
   const head = h("div", { class: "twin-head" });
-  const trouble = h("div", {});
+  const errorPlace = h("div", {});
   const egg = eggLine(key);
   const body = h("div", {});
   const life = h("div", {});
@@ -35,11 +35,11 @@ export function twinPage(place, key, tryIt) {
     head,
     life,
     egg.element,
-    trouble,
+    errorPlace,
     body,
   );
 
-  const list = aging(body, {
+  const list = staleList(body, {
     name: `twin ${key}`,
     load: async () => {
       const [{ twin }, { lineage: kin = [] }] = await Promise.all([
@@ -49,7 +49,7 @@ export function twinPage(place, key, tryIt) {
       drawLife(twin); // it changes as time goes, the rest does not
       delete twin.buddy;
       const files = twin.state === "archived" ? [] : ((await get(`${path}/agents`)).files ?? []);
-      const held = twin.state === "archived" ? [] : await heldFiles(files, key);
+      const held = twin.state === "archived" ? [] : await quarantinedFiles(files, key);
       return { twin, kin, files, held };
     },
     draw: ({ twin, kin, files, held = [] }) => {
@@ -79,7 +79,7 @@ export function twinPage(place, key, tryIt) {
         h("p", {}, state(twin)),
         h("p", { class: "soft" }, facts(twin)),
       ),
-      h("div", { class: "card-actions" }, archived ? back(twin) : twinActions(() => twin, trouble)),
+      h("div", { class: "card-actions" }, archived ? back(twin) : twinActions(() => twin, errorPlace)),
     );
   }
 
@@ -96,7 +96,7 @@ export function twinPage(place, key, tryIt) {
       {
         type: "button",
         class: "secondary",
-        onclick: () => inline(trouble, () => bringBack({ hash: key, name: twin.name }, list.refresh)),
+        onclick: () => attemptIn(errorPlace, () => bringBack({ hash: key, name: twin.name }, list.refresh)),
       },
       "Bring back",
     );
@@ -115,7 +115,7 @@ export function twinPage(place, key, tryIt) {
           {
             type: "button",
             class: "quiet",
-            onclick: () => inline(trouble, () => openSoul(twin, list.refresh)),
+            onclick: () => attemptIn(errorPlace, () => openSoul(twin, list.refresh)),
           },
           "Edit soul",
         ),
@@ -133,7 +133,7 @@ export function twinPage(place, key, tryIt) {
           { class: "cards" },
           own.map(({ file, card }) => agentCard(file, card, { tryIt, key })),
         ),
-        heldList(held, key),
+        quarantinedList(held, key),
         others > 0 &&
           h(
             "p",
@@ -143,7 +143,11 @@ export function twinPage(place, key, tryIt) {
         ["services", "organs", "senses"].map(
           (kind) =>
             twin[kind]?.length > 0 &&
-            h("p", { class: "soft also" }, `${kind[0].toUpperCase()}${kind.slice(1)}: ${twin[kind].join(", ")}`),
+            h(
+              "p",
+              { class: "soft also" },
+              `${kind[0].toUpperCase()}${kind.slice(1)}: ${twin[kind].join(", ")}`,
+            ),
         ),
       ],
       twin.state !== "archived" && chooseFile("Add a file", tryIt, key),

@@ -1,6 +1,6 @@
 /** Twins › Here: a card for each twin that lives on this machine. */
 
-import { aging } from "../../lib/stale-list.js";
+import { staleList } from "../../lib/stale-list.js";
 import { chooseEgg } from "../eggs/egg-import.js";
 import { fill, h } from "../../lib/dom.js";
 import { twinCard } from "./twin-card.js";
@@ -24,7 +24,7 @@ export function twinsView(place) {
   const hits = h("p", { class: "soft", role: "status" });
   fill(place, controls, body);
 
-  const list = aging(body, {
+  const list = staleList(body, {
     name: "twins",
     load: async () => {
       const { rows, unreadable } = await twins.list();

@@ -1,7 +1,7 @@
 /** The twins that live on this machine, as the operator's page knows them. */
 
 import { get } from "../../lib/api.js";
-import { desk } from "../../lib/daemon-state.js";
+import { daemon } from "../../lib/daemon-state.js";
 
 const FRESH_MS = 1000;
 
@@ -17,9 +17,9 @@ class Twins extends EventTarget {
 
   /** Keeps the list as long as the page lives: it is asked for when the right to see it comes. */
   start() {
-    const learn = () => (desk.operator ? this.look().catch(calm) : this.#take({ twins: [] }, false));
-    desk.addEventListener("operator", learn);
-    desk.addEventListener("back", () => desk.operator && learn());
+    const learn = () => (daemon.operator ? this.look().catch(calm) : this.#take({ twins: [] }, false));
+    daemon.addEventListener("operator", learn);
+    daemon.addEventListener("back", () => daemon.operator && learn());
     learn();
   }
 

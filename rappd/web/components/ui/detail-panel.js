@@ -1,14 +1,14 @@
-/** Details on demand: beside the column where there is room for 320 px, else in a sheet. */
+/** Details on demand: beside the column where there is room for 320 px, else in a dialog. */
 
 import { fill, h, icon } from "../../lib/dom.js";
-import { openSheet } from "./dialog.js";
+import { openDialog } from "./dialog.js";
 
 const ROOM = matchMedia("(min-width: 1180px)");
 
 let open = null;
 
 /**
- * Shows `content` titled `title` in `aside` or a sheet. `closed()` is called when the reader closes it.
+ * Shows `content` titled `title` in `aside` or a dialog. `closed()` is called when the reader closes it.
  * Whatever was shown before goes without a word.
  */
 export function showDetail(aside, { title, content, closed, focus = true }) {
@@ -16,7 +16,7 @@ export function showDetail(aside, { title, content, closed, focus = true }) {
   open = { closed, dialog: null, aside, opener: document.activeElement };
   if (!ROOM.matches) {
     const mine = open;
-    open.dialog = openSheet({ title, build: () => content, closed: () => open === mine && leave() });
+    open.dialog = openDialog({ title, build: () => content, closed: () => open === mine && leave() });
     return;
   }
   const heading = h("h2", { tabindex: -1 }, title);
@@ -27,7 +27,7 @@ export function showDetail(aside, { title, content, closed, focus = true }) {
   );
   fill(
     aside,
-    h("div", { class: "detail-inside" }, h("header", { class: "sheet-head" }, heading, button), content),
+    h("div", { class: "detail-inside" }, h("header", { class: "dialog-head" }, heading, button), content),
   );
   aside.hidden = false;
   if (focus) heading.focus();

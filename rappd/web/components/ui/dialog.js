@@ -1,25 +1,25 @@
-/** A modal sheet (`<dialog>`): closes by Esc, its button, or a click beside it; gives the focus back. */
+/** A modal dialog (`<dialog>`): closes by Esc, its button, or a click beside it; gives the focus back. */
 
 import { h, icon } from "../../lib/dom.js";
 
 let count = 0;
 
 /**
- * Opens a sheet titled `title`. `build(close)` gives its content. Returns the dialog; it is removed
+ * Opens a dialog titled `title`. `build(close)` gives its content. Returns the dialog; it is removed
  * when closed, after `closed()` was called.
  */
-export function openSheet({ title, build, wide = false, closed = () => undefined }) {
-  const label = `sheet-${++count}`;
+export function openDialog({ title, build, wide = false, closed = () => undefined }) {
+  const label = `dialog-${++count}`;
   const opener = document.activeElement;
-  const dialog = h("dialog", { class: wide ? "sheet wide" : "sheet", "aria-labelledby": label });
+  const dialog = h("dialog", { class: wide ? "dialog wide" : "dialog", "aria-labelledby": label });
   const close = () => dialog.close();
   dialog.append(
     h(
       "div",
-      { class: "sheet-inside" },
+      { class: "dialog-inside" },
       h(
         "header",
-        { class: "sheet-head" },
+        { class: "dialog-head" },
         h("h2", { id: label, tabindex: -1, autofocus: true }, title),
         h(
           "button",

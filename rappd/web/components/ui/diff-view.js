@@ -1,6 +1,6 @@
 /** A unified diff as two columns: what was on the left, what is on the right. */
 
-import { h, unseen } from "../../lib/dom.js";
+import { h, visuallyHidden } from "../../lib/dom.js";
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
 
@@ -70,7 +70,7 @@ function side(line, sign, when) {
     { class: `side ${when}${line.changed ? " changed" : ""}` },
     h("span", { class: "number", "aria-hidden": "true" }, String(line.number)),
     h("span", { class: "mark", "aria-hidden": "true" }, line.changed ? sign : ""),
-    line.changed && unseen(`${when}: `),
+    line.changed && visuallyHidden(`${when}: `),
     h("code", {}, line.text || " "),
   );
 }

@@ -1,29 +1,29 @@
-/** A sheet that asks for a few words and then does something with them. */
+/** A dialog that asks for a few words and then does something with them. */
 
 import { fill, h } from "../../lib/dom.js";
-import { inline } from "./problem.js";
-import { openSheet } from "./dialog.js";
+import { attemptIn } from "./problem.js";
+import { openDialog } from "./dialog.js";
 
 let count = 0;
 
 /**
- * Opens a sheet. `fields` are made by `field`; `run()` does it, and its problem is told in the sheet;
- * when it worked the sheet closes. `before` and `after` stand around the fields. `wide` for much text.
+ * Opens a dialog. `fields` are made by `field`; `run()` does it, and its problem is told in the dialog;
+ * when it worked the dialog closes. `before` and `after` stand around the fields. `wide` for much text.
  */
-export function askSheet({ title, verb, fields, run, before = null, after = null, wide = false }) {
-  const trouble = h("div", {});
+export function formDialog({ title, verb, fields, run, before = null, after = null, wide = false }) {
+  const errorPlace = h("div", {});
   const button = h("button", { type: "submit", class: "primary" }, verb);
   const build = (close) => {
     const form = h(
       "form",
-      { class: "sheet-body" },
+      { class: "dialog-body" },
       before,
       fields.map(({ element }) => element),
       after,
-      trouble,
+      errorPlace,
       h(
         "div",
-        { class: "sheet-actions" },
+        { class: "dialog-actions" },
         h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
         button,
       ),
@@ -32,13 +32,13 @@ export function askSheet({ title, verb, fields, run, before = null, after = null
       event.preventDefault();
       if (button.disabled) return;
       button.disabled = true;
-      const done = await inline(trouble, run);
+      const done = await attemptIn(errorPlace, run);
       button.disabled = false;
       if (done) close();
     });
     return form;
   };
-  const dialog = openSheet({ title, build, wide });
+  const dialog = openDialog({ title, build, wide });
   fields[0]?.input.focus();
   fields[0]?.input.select?.();
   return dialog;

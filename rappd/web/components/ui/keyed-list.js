@@ -8,7 +8,7 @@ const PIECE = 60;
  * A list element of `tag`. `keyOf(row)` tells rows apart; `make(row)` gives `{element, update(row), close()}`.
  * `show(rows)` draws them: the first sixty at once, more when one comes near the end, or by a button.
  */
-export function listOf(tag, className, keyOf, make) {
+export function keyedList(tag, className, keyOf, make) {
   const list = h(tag, { class: className, role: "list" });
   const more = h("button", { type: "button", class: "quiet more-rows", hidden: true });
   const drawn = new Map();

@@ -1,6 +1,6 @@
 /** A problem where it arose: what happened, then what to do. Never a toast. */
 
-import { fill, h, icon, words } from "../../lib/dom.js";
+import { fill, h, icon, withCode } from "../../lib/dom.js";
 
 /** Takes a `Problem` or `{error, todo}`; gives a paragraph pair with `role="alert"` unless `quiet`. */
 export function problemView(problem, { quiet = false, dismiss = null } = {}) {
@@ -8,9 +8,9 @@ export function problemView(problem, { quiet = false, dismiss = null } = {}) {
   return h(
     "div",
     { class: "problem", role: quiet ? null : "alert" },
-    h("p", {}, h("span", { class: "sign bad" }, "✗ "), words(placed(problem, text))),
+    h("p", {}, h("span", { class: "sign bad" }, "✗ "), withCode(placed(problem, text))),
     problem.todo &&
-      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), words(problem.todo)),
+      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(problem.todo)),
     dismiss &&
       h(
         "button",
@@ -21,7 +21,7 @@ export function problemView(problem, { quiet = false, dismiss = null } = {}) {
 }
 
 /** Runs `work`; what goes wrong appears in `place`, which is emptied first. Resolves to whether it worked. */
-export async function inline(place, work) {
+export async function attemptIn(place, work) {
   fill(place);
   try {
     await work();

@@ -1,6 +1,6 @@
 /** Something under way: how far, how fast, and after three seconds how long still. */
 
-import { bytes, lasting } from "../../lib/format.js";
+import { bytes, duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 
 const TELL_MS = 3000;
@@ -40,6 +40,6 @@ function far(done, whole, ms) {
   const parts = [` ${bytes(done)} of ${bytes(whole)}`];
   const speed = done / (ms / 1000);
   if (ms > 500) parts.push(`${bytes(speed)}/s`);
-  if (ms > TELL_MS && speed > 0) parts.push(`${lasting((whole - done) / speed)} left`);
+  if (ms > TELL_MS && speed > 0) parts.push(`${duration((whole - done) / speed)} left`);
   return parts.join(", ");
 }

@@ -1,6 +1,6 @@
 /** Finished things, with what undoes them. Errors never come here. */
 
-import { h, words } from "../../lib/dom.js";
+import { h, withCode } from "../../lib/dom.js";
 
 const SECONDS = 6;
 const AT_ONCE = 3;
@@ -18,7 +18,7 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   shown.set(text, now);
 
   const back = document.activeElement;
-  const element = h("div", { class: "toast" }, h("p", {}, words(text)));
+  const element = h("div", { class: "toast" }, h("p", {}, withCode(text)));
   const close = () => {
     const held = element.contains(document.activeElement);
     element.remove();

@@ -137,7 +137,9 @@ class Reading {
 
   unexpected() {
     const line = this.text.slice(0, this.at).split("\n").length;
-    return new Wrong(this.at < this.text.length ? `line ${line} is not JSON` : `it breaks off in line ${line}`);
+    return new Wrong(
+      this.at < this.text.length ? `line ${line} is not JSON` : `it breaks off in line ${line}`,
+    );
   }
 }
 
@@ -204,7 +206,8 @@ export function isJson(value) {
 
 /** The same as objects and numbers, as the machine's images and wired values are; these hold whole numbers alone. */
 export function toObjects(value) {
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, held]) => [key, toObjects(held)]));
+  if (value instanceof Map)
+    return Object.fromEntries([...value].map(([key, held]) => [key, toObjects(held)]));
   if (Array.isArray(value)) return value.map(toObjects);
   if (typeof value === "bigint") return Number(value);
   return typeof value === "number" ? NaN : value;
