@@ -36,7 +36,7 @@ localModelOffer(document.getElementById("offer"));
 await daemon.start();
 if (!keyWorked && !daemon.operator && daemon.awake) {
   failedFiles.add({
-    error: "That link was used before, or is too old. You can still talk.",
+    error: "That link was used before, or is too old. You can still chat.",
     todo: `for a new one: \`${daemon.command}\``,
   });
 }
@@ -136,7 +136,7 @@ function tryIt(text, key = "") {
   const before = stored(draftOf(key), "");
   store(draftOf(key), text);
   if (before && before !== text)
-    toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
+    toast("Your draft was replaced.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
   if (shown?.page.id === "chat" && chatTarget.key === key) shown.view.put(text);
   chatTarget.turnTo(key);
   visit("chat");

@@ -93,11 +93,11 @@ def pair_by_key(one: RunningDaemon, other: RunningDaemon) -> None:
 
 def ask_to_pair(desk: Page, pi: Page, at: str, name: str = "pi") -> tuple[Locator, Locator]:
     """Adds the other's address, chooses Pair, and Pair over there; the two sheets with their words."""
-    desk.get_by_role("button", name="Add address").first.click()
+    desk.get_by_role("button", name="Add by address").first.click()
     desk.get_by_role("textbox", name="Address").fill(at)
     desk.get_by_role("button", name="Add it").click()
     desk.get_by_role("button", name=f"Pair with {name}").click()
-    expect(pi.locator(".asks")).to_contain_text("desk (127.0.0.1) is asking.")
+    expect(pi.locator(".asks")).to_contain_text("desk (127.0.0.1) wants to pair.")
     pi.get_by_role("button", name="Pair with desk").click()
     sheets = desk.locator("dialog"), pi.locator("dialog")
     for sheet in sheets:
@@ -109,7 +109,7 @@ def ask_to_pair(desk: Page, pi: Page, at: str, name: str = "pi") -> tuple[Locato
 
 def say_same(sheet: Locator, whose: str) -> None:
     sheet.get_by_label(whose).check()
-    sheet.get_by_role("button", name="Same").click()
+    sheet.get_by_role("button", name="They match").click()
 
 
 def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) -> None:
@@ -166,7 +166,7 @@ def test_words_that_differ_pair_nobody_on_either_machine(make: Make, opened: Ope
     one, other = opened(desk), opened(pi)
     here, there = ask_to_pair(one, other, address(pi))
     say_same(here, "Mine")
-    there.get_by_role("button", name="They differ").click()
+    there.get_by_role("button", name="They don't match").click()
     for sheet in (here, there):
         expect(sheet).to_contain_text("The words differ; nothing was paired")
         expect(sheet).to_contain_text(re.compile("retry once, then change network", re.IGNORECASE))

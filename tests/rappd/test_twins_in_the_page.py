@@ -66,7 +66,7 @@ def _new_twin(page: Page, name: str, kind: str = "personal") -> None:
     page.get_by_role("button", name="New twin").click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Kind").select_option(kind)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.locator(".twin h3", has_text=name)).to_be_visible()
 
 
@@ -107,9 +107,9 @@ def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
 
     _menu(page, "Rose", "Archive")
     page.locator("nav >> text=Archived").click()
-    page.get_by_role("button", name="End Rose for good").click()
+    page.get_by_role("button", name="Delete Rose").click()
     expect(page.locator("dialog .losses")).to_contain_text("memories")
-    page.get_by_role("button", name="End for good", exact=True).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator(".line-row")).to_contain_text("Rose")
     assert not (daemon.home / "twins" / key).exists()
 
@@ -145,7 +145,7 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
     _open(page, daemon)
     page.locator("#main input[type=file]").first.set_input_files(egg)
     sheet = page.locator("dialog")
-    expect(sheet).to_contain_text("not trusted here")
+    expect(sheet).to_contain_text("not marked as trusted")
     expect(sheet.locator(".quarantine .plan-count")).to_have_text("1")
     page.keyboard.press("Escape")
     assert not (daemon.home / "twins" / workspace.name).exists()
@@ -256,7 +256,7 @@ def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Pa
     page.get_by_role("link", name="Rose", exact=True).click()
     part = page.locator("section.group", has=page.get_by_role("heading", name="Checkpoints"))
     expect(part).to_contain_text("None yet.")
-    part.get_by_role("button", name="Keep it as it is now").click()
+    part.get_by_role("button", name="Save a checkpoint").click()
     expect(part.locator("li")).to_have_count(1)
     expect(part.locator("li")).to_contain_text("today, ")
 

@@ -68,10 +68,11 @@ class DaemonState extends EventTarget {
     return `${this.health?.command || "rappd"} open`;
   }
 
-  /** What thinks, in a few words: "qwen3, ollama" or "offline brain, no model". */
+  /** The model in use: "Ollama, qwen3" or "none (keyword matching)". */
   get thinking() {
     const provider = this.health?.provider;
     if (!provider) return "";
+    if (provider.state === "no model") return "none (keyword matching)";
     const model = provider.model || (provider.state === "looking" ? "looking for a model" : "no model");
     return [provider.name, model === provider.name ? "" : model].filter(Boolean).join(", ");
   }

@@ -110,10 +110,7 @@ function lists({ files, rapps, held = [] }, tryIt) {
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     every.length === 0 &&
       h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
-    rapps.length > 0 && [
-      h("h2", {}, "Rapplications"),
-      h("ul", { class: "cards" }, rapps.map(rapplicationCard)),
-    ],
+    rapps.length > 0 && [h("h2", {}, "Apps"), h("ul", { class: "cards" }, rapps.map(rapplicationCard))],
   ];
 }
 

@@ -51,7 +51,7 @@ export function mount(main, { pages }) {
 
 function whole([model, local, login, voice, twin, repos, all]) {
   return [
-    h("section", { class: "group" }, h("h2", {}, "Thinking"), model.element, local.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Model"), model.element, local.element, login.element),
     h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
     h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
     h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
@@ -62,7 +62,7 @@ function thinkingNow() {
   return h(
     "section",
     { class: "group" },
-    h("h2", {}, "Thinking"),
+    h("h2", {}, "Model"),
     h("p", {}, daemon.thinking || "Unknown yet."),
     operatorNotice("change settings"),
   );
@@ -78,8 +78,12 @@ function thisPage(operator, pages) {
     h(
       "div",
       { class: "setting" },
-      h("div", {}, h("p", {}, "Keys")),
-      h("button", { type: "button", class: "secondary", onclick: () => openShortcuts(pages) }, "Show keys"),
+      h("div", {}, h("p", {}, "Keyboard shortcuts")),
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: () => openShortcuts(pages) },
+        "Show shortcuts",
+      ),
     ),
     operator &&
       h(
@@ -89,12 +93,12 @@ function thisPage(operator, pages) {
           "div",
           {},
           h("p", {}, "This browser may change things here"),
-          h("p", { class: "soft" }, "It followed the operator's link. Ended, it still talks."),
+          h("p", { class: "soft" }, "Signed in as administrator. After signing out you can still chat."),
         ),
         h(
           "button",
           { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, () => daemon.close()) },
-          "End it",
+          "Sign out of this browser",
         ),
       ),
     errorPlace,

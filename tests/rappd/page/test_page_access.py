@@ -72,7 +72,7 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
             await expect(page.locator("main h1")).to_have_text(title)
             await expect(page.locator("main h1")).to_be_focused()
         await page.keyboard.press("?")
-        await expect(page.locator("dialog h2")).to_have_text("Keys")
+        await expect(page.locator("dialog h2")).to_have_text("Keyboard shortcuts")
         await page.keyboard.press("Escape")
         await expect(page.locator("main h1")).to_be_focused()
         await page.keyboard.press("/")

@@ -146,11 +146,11 @@ def test_stopped_in_mid_expression_and_saved_it_goes_on_in_the_terminal(
     opened(desk, file)
     for _ in range(31):
         button(desk, "Step").click()
-    steps = desk.get_by_role("progressbar", name="Fuel used").evaluate("bar => bar.value")
+    steps = desk.get_by_role("progressbar", name="Steps used").evaluate("bar => bar.value")
     assert steps >= 31, "a builtin that goes through many items costs more than one"
     expect(desk.locator(".cartridge-status")).to_contain_text(f"Paused after {steps} steps")
     expect(desk.locator(".cartridge-next")).to_contain_text("Next: ")
-    expect(desk.get_by_text(f"Fuel: {steps} steps of 100,000 used")).to_be_visible()
+    expect(desk.get_by_text(f"Step limit: {steps} steps of 100,000 used")).to_be_visible()
     begun = saved(desk, tmp_path)
     at = documents.parse(begun.read_bytes())["_meta"]["exported_at"]
     stopped = tmp_path / "stopped.lispy.json"
@@ -260,10 +260,10 @@ def test_an_endless_program_leaves_the_page_awake_is_paused_and_outlives_a_reloa
     desk.get_by_label("How far it may go").select_option("up to 100,000,000 steps")
     button(desk, "Run").click()
     expect(button(desk, "Pause and keep")).to_be_focused()
-    desk.get_by_text("Give it something").click()
+    desk.get_by_text("Input", exact=True).click()
     desk.get_by_label("What it gets when it asks").fill("still here")
     expect(desk.get_by_label("What it gets when it asks")).to_have_value("still here")
-    bar = desk.get_by_role("progressbar", name="Fuel used")
+    bar = desk.get_by_role("progressbar", name="Steps used")
     before = bar.evaluate("bar => bar.value")
     desk.wait_for_function("before => document.querySelector('.fuel progress').value > before", arg=before)
     button(desk, "Pause and keep").click()
@@ -433,7 +433,7 @@ def test_of_much_output_the_end_is_shown_and_all_of_it_saved(
 def test_what_it_was_given_is_still_there_when_it_gets_more_fuel(desk: Page, tmp_path: Path) -> None:
     source = "(define (run who) (for-each (lambda (n) (* n n)) (range 60000)) (println who))"
     opened(desk, written(tmp_path, "slow", source))
-    desk.get_by_text("Give it something").click()
+    desk.get_by_text("Input", exact=True).click()
     desk.get_by_label("What it gets when it asks").fill("Ada")
     desk.keyboard.press("Enter")
     expect(desk.get_by_text("1 thing given that it has not taken yet.")).to_be_visible()

@@ -58,7 +58,7 @@ async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any
         await expect(page.locator(".no-twins .ways")).to_contain_text("! A VPN (tun0) hides this machine.")
         await expect(page.locator(".no-twins .ways")).to_contain_text("no address was typed")
         await expect(page.locator("#main")).to_contain_text("The door for other machines is closed")
-        await page.get_by_role("button", name="Add address").click()
+        await page.get_by_role("button", name="Add by address").click()
         await page.get_by_role("textbox", name="Address").fill("ftp://x")
         await page.keyboard.press("Enter")
         await expect(page.locator("dialog .problem")).to_contain_text("is no address")
@@ -80,7 +80,7 @@ window.fetch = async (path, ...more) => (path === "/peers" && (await asked), sen
 async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing())
     async with site.opened("#/machines", script=HELD_PEERS) as page:
-        buttons = page.get_by_role("button", name=re.compile("Pair by code|Add address"))
+        buttons = page.get_by_role("button", name=re.compile("Pair with a code|Add by address"))
         await page.wait_for_timeout(300)
         await expect(buttons).to_have_count(0)
         await expect(page.locator("#main")).not_to_contain_text("No other machine yet.")
@@ -101,7 +101,9 @@ async def test_what_hinders_stands_above_the_list(site: Any) -> None:
     rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
     async with site.opened("#/machines") as page:
-        await expect(page.locator(".hindrance")).to_have_text("! Nearby: A VPN (tun0) hides this machine.")
+        await expect(page.locator(".hindrance")).to_have_text(
+            "! Local network: A VPN (tun0) hides this machine."
+        )
         await expect(page.locator(".ways")).to_be_hidden()
         await page.click("text=How machines are found")
         await expect(page.locator(".ways")).to_contain_text("2 machines")
@@ -163,7 +165,7 @@ async def test_the_legacy_door_says_to_whom_it_is_open(site: Any) -> None:
     async with site.opened("#/machines") as page:
         await expect(page.locator(".legacy")).to_contain_text("open to 192.168.1.20, 192.168.1.21.")
         sent(site, "GET", "/legacy", 200, {"legacy": door | {"open": False}})
-        await page.get_by_role("button", name="Close the legacy door").click()
+        await page.get_by_role("button", name="Close the legacy listener").click()
         await expect(page.locator(".legacy")).to_be_hidden()
 
 
@@ -225,7 +227,7 @@ async def test_everything_fits_and_can_be_hit(site: Any, width: int, scheme: str
         await expect(page.locator(".machine")).to_have_count(4)
         await page.click("text=How machines are found")
         await fits(page, "all")
-        for opening in ("Pair with a-very", "Add address", "Ask barn"):
+        for opening in ("Pair with a-very", "Add by address", "Ask barn"):
             await page.get_by_role("button", name=opening).first.click()
             await expect(page.locator("dialog h2")).to_be_visible()
             await fits(page, opening)

@@ -51,7 +51,7 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
             await sheet.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
         )
         await expect(sheet.locator(".verdicts :focus")).to_have_count(0)
-        differ, same = (sheet.get_by_role("button", name=name) for name in ("They differ", "Same"))
+        differ, same = (sheet.get_by_role("button", name=name) for name in ("They don't match", "They match"))
         looks = """it => {
             const {width, height} = it.getBoundingClientRect();
             const {backgroundColor, color, fontWeight} = getComputedStyle(it);
@@ -86,7 +86,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
     site.desk.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        await page.get_by_role("button", name="They differ").click()
+        await page.get_by_role("button", name="They don't match").click()
         await expect(page.locator("dialog")).to_contain_text("✗ The words differ; nothing was paired.")
         await expect(page.locator("dialog")).to_contain_text("→ Retry once, then change network.")
         await expect(page.locator("dialog [aria-live=polite]")).to_contain_text("The words differ")
@@ -138,12 +138,12 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
 
     async with site.opened("#/machines") as page:
         first = page.locator("#main .cards li").first
-        await expect(first).to_have_text(re.compile(r"^pi \(192\.168\.1\.12\) is asking\."))
+        await expect(first).to_have_text(re.compile(r"^pi \(192\.168\.1\.12\) wants to pair\."))
         await page.get_by_role("button", name="Pair with pi").click()
         await expect(page.locator(".four-words")).to_be_visible()
-        await expect(page.locator("dialog")).to_contain_text("pi (192.168.1.12) is asking.")
+        await expect(page.locator("dialog")).to_contain_text("pi (192.168.1.12) wants to pair.")
         await page.keyboard.press("Escape")
-        await expect(first).to_contain_text("pi (192.168.1.12) is asking.")
+        await expect(first).to_contain_text("pi (192.168.1.12) wants to pair.")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.get_by_role("button", name="Pair with kitchen").click()
         await expect(page.locator(".four-words")).to_be_visible()
@@ -152,14 +152,14 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
         sent(site, "DELETE", f"/pairings/{OTHER}", 200, told_no)
         await page.get_by_role("button", name="Not now, pi").click()
         await expect(page.locator(".toast").last).to_contain_text("pi was told no; nothing was paired.")
-        await expect(first).not_to_contain_text("is asking")
+        await expect(first).not_to_contain_text("wants to pair")
 
 
 async def test_who_asks_is_told_wherever_one_is(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(asking=[asks()]))
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     async with site.opened("#/agents") as page:
-        await page.click(".toast:has-text('pi (192.168.1.12) is asking to pair.') >> text=Look")
+        await page.click(".toast:has-text('pi (192.168.1.12) wants to pair.') >> text=Look")
         await expect(page.get_by_role("dialog", name="Pair with pi")).to_contain_text("lantern")
 
 
@@ -170,7 +170,7 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": code})
     site.desk.scripted[f"DELETE /pairings/{ATTEMPT}"] = [ended("stopped", "Stopped.")]
     async with site.opened("#/machines") as page:
-        await page.get_by_role("button", name="Pair by code").press("Enter")
+        await page.get_by_role("button", name="Pair with a code").press("Enter")
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Show it").click()
         await expect(page.locator("dialog")).to_contain_text("Choose one of the two")
@@ -183,7 +183,7 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
         sent(site, "POST", "/pairings", 200, {"pairing": typed})
         wrong = "That was not the code; nothing was paired."
         site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("stopped", wrong)]
-        await page.get_by_role("button", name="Pair by code").click()
+        await page.get_by_role("button", name="Pair with a code").click()
         await page.get_by_role("menuitem", name="Type a code").click()
         await page.get_by_label("Machine", exact=True).fill("192.168.1.40")
         await page.get_by_role("textbox", name="Code").fill("417 copper otter violin")

@@ -71,7 +71,7 @@ def bodies(site: Any, path: str) -> list[Any]:
 async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
     async with site.opened("#/twins") as page:
         rose = page.locator("[data-key='rose-7e18']")
-        await expect(rose).to_contain_text("awake on port 7081")
+        await expect(rose).to_contain_text("running on port 7081")
         await expect(rose).to_contain_text(re.compile(r"personal · 131 memories · talked [\d,]+ days ago"))
         await expect(page.locator("[data-key='fern-91c3']")).to_contain_text("memories cannot be read")
         await expect(page.locator("[data-key='pip-4f2a']")).to_contain_text("buddy, hatchling")
@@ -92,13 +92,13 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
         await page.get_by_role("button", name="New twin").press("Enter")
         await page.get_by_label("Name").fill("Rose")
         await page.get_by_label("Kind").select_option("project")
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
         await expect(page.locator("dialog .problem")).to_contain_text("It cannot be.")
         await expect(page.get_by_label("Name")).to_have_value("Rose")
         await expect(page.locator(".toast")).to_have_count(0)
         born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
         site.desk.scripted["POST /twins"] = [(200, born)]
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
         await page.click(".toast >> text=Chat")
         await expect(page).to_have_url(re.compile("#/chat/rose-7e18$"))
     assert bodies(site, "/twins")[-1] == {"name": "Rose", "kind": "project", "soul": ""}
@@ -114,7 +114,7 @@ async def test_the_menu_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("End")
         await expect(page.get_by_role("menuitem", name="Archive")).to_be_focused()
         await page.keyboard.press("ArrowUp")
-        await expect(page.get_by_role("menuitem", name="Let it sleep")).to_be_focused()
+        await expect(page.get_by_role("menuitem", name="Stop")).to_be_focused()
         await page.keyboard.press("Escape")
         await expect(more).to_be_focused()
         await expect(page.get_by_role("menu")).to_have_count(0)
@@ -135,7 +135,7 @@ async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
     site.desk.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name=re.compile("More for Fern")).click()
-        await page.get_by_role("menuitem", name="Wake it on a port").click()
+        await page.get_by_role("menuitem", name="Start on a port").click()
         await expect(page.locator("[data-key='fern-91c3'] .problem")).to_contain_text("All ports are taken.")
         await expect(page.locator(".problem")).to_have_count(1)
 
@@ -177,13 +177,13 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
         await expect(sheet.locator("h2")).to_have_text("Rose")
         for said in (
             re.compile(r"a twin, 3\.1 MB, packed .* by kitchen"),
-            "✓ whole: 142 of 142 files",
-            "! signed by 91c3, not trusted here",
+            "✓ Complete: all 142 files match their hashes",
+            "! Signed by machine 91c3, which you have not marked as trusted. Its code will not run until you approve it.",
             "What its code reaches for: the network",
         ):
             await expect(sheet).to_contain_text(said)
         verbs = await sheet.locator(".plan-verb, .plan-count").all_inner_texts()
-        assert verbs == ["create", "2", "keep", "2", "quarantine", "1", "refuse", "0"]
+        assert verbs == ["New", "2", "Unchanged", "2", "Needs your approval", "1"]
         await expect(sheet.locator(".keep summary")).to_contain_text(
             "1 of yours differs and stays, 1 is the same"
         )
@@ -272,7 +272,7 @@ async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
         await page.get_by_role("button", name="Close", exact=True).last.click()
         await expect(page.locator("dialog h2")).to_have_text("Rose")
         async with page.expect_request(lambda request: request.method == "DELETE"):
-            await page.get_by_role("button", name="Not now").click()
+            await page.get_by_role("button", name="Cancel").click()
 
 
 async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -> None:
@@ -328,7 +328,7 @@ async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
         assert labels[0] == "Old: not on this machine"
         assert str(labels[2]).startswith("Fern: fork of Rose, personal, born")
         assert str(labels[3]).startswith("Moss: fork of Fern, archived")
-        assert str(labels[4]) == "Weed: fork of Rose, ended for good, personal"
+        assert str(labels[4]) == "Weed: fork of Rose, deleted, personal"
         assert str(labels[5]).startswith("Snake: its line ends in a circle")
         await expect(page.locator("text=6 twins in 2 families")).to_be_visible()
         await kin.first.focus()
@@ -336,7 +336,7 @@ async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
             await page.keyboard.press(key)
             await expect(kin.nth(at)).to_be_focused()
         assert await page.locator(".kin[tabindex='0']").count() == 1
-        await page.click("summary >> text=The same as text")
+        await page.click("summary >> text=Show as text")
         nested = page.locator(".kin-list .kin-list .kin-list a")
         await expect(nested.first).to_have_text("Fern")
         await kin.nth(1).focus()
@@ -380,15 +380,15 @@ async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(s
     async with site.opened("#/twins/archived") as page:
         await expect(page.locator(".line-row")).to_contain_text("Weed")
         await page.get_by_role("button", name="Bring Moss back").click()
-        await expect(page.locator(".toast")).to_contain_text("Moss is back, asleep.")
-        await page.get_by_role("button", name="End Moss for good").click()
+        await expect(page.locator(".toast")).to_contain_text("Moss is back, stopped.")
+        await page.get_by_role("button", name="Delete Moss").click()
         losses = page.locator("dialog .losses")
         for said in ("soul", "memories", "rain_agent.py", "142 files, 3.1 MB in all"):
             await expect(losses).to_contain_text(said)
-        await page.get_by_role("button", name="Keep it").click()
+        await page.get_by_role("button", name="Cancel").click()
         assert bodies(site, "/twins/moss-1/purge") == []
-        await page.get_by_role("button", name="End Moss for good").click()
-        await page.get_by_role("button", name="End for good", exact=True).click()
+        await page.get_by_role("button", name="Delete Moss").click()
+        await page.get_by_role("button", name="Delete", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
     assert bodies(site, "/twins/moss-1/purge") == [{"confirm": True}]
 

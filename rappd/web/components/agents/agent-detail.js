@@ -23,13 +23,13 @@ export function agentDetail(file, card) {
   return h(
     "div",
     { class: "detail-body" },
-    h("p", { class: "told" }, card.description || "It says nothing about itself."),
+    h("p", { class: "told" }, card.description || "No description."),
     h("h3", {}, "Takes"),
     parameters(card.parameters),
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
-    daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "Read its source"),
+    daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
     errorPlace,
   );
 }

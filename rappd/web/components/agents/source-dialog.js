@@ -61,7 +61,7 @@ function content(file, card, source, close, key) {
     h(
       "div",
       { class: "dialog-actions" },
-      h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
+      h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
       approve,
     ),
   );

@@ -33,7 +33,7 @@ export function cartridgeInputs(cartridge) {
       { class: "cartridge-answer" },
       input,
       kind,
-      h("button", { type: "submit", class: "secondary" }, "Give"),
+      h("button", { type: "submit", class: "secondary" }, "Send"),
     ),
     waiting,
     errorPlace,
@@ -53,7 +53,7 @@ export function cartridgeInputs(cartridge) {
     const asks = cartridge.state === "waiting";
     element.classList.toggle("asks", asks);
     if (asks) element.open = true;
-    fill(title, asks ? "Answer it" : "Give it something");
+    fill(title, asks ? "Answer it" : "Input");
     fill(label, asks ? "Your answer" : "What it gets when it asks");
     const { length } = cartridge.pending;
     fill(waiting, length > 0 && `${count(length, "thing")} given that it has not taken yet.`);

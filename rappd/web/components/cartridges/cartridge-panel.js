@@ -110,7 +110,7 @@ const SIGNS = { done: ["good", "✓"], failed: ["bad", "✗"], waiting: ["warn",
 
 /** How much of its fuel it has used, and how much it gets. */
 function fuelMeter(cartridge) {
-  const bar = h("progress", { "aria-label": "Fuel used" });
+  const bar = h("progress", { "aria-label": "Steps used" });
   const text = h("span", { class: "soft" });
   const choice = h(
     "select",
@@ -126,7 +126,7 @@ function fuelMeter(cartridge) {
     const used = Math.min(cartridge.steps, whole);
     bar.max = whole;
     bar.value = used;
-    fill(text, `Fuel: ${count(used, "step")} of ${count(whole, "step").replace(/ steps?$/, "")} used`);
+    fill(text, `Step limit: ${count(used, "step")} of ${count(whole, "step").replace(/ steps?$/, "")} used`);
     choice.value = String(cartridge.fuel);
     choice.hidden = cartridge.underWay;
   };

@@ -57,7 +57,8 @@ export function signed(signer) {
   if (unknown) return [note, "Whether it is signed could not be looked up."];
   if (known === "self") return [good, "Signed by this machine, as it was opened."];
   if (known === "trusted") return [good, `Signed by ${name}, as it was opened.`];
-  if (known === "unknown") return [note, `Signed by ${fingerprint.slice(0, 4)}, not trusted here.`];
+  if (known === "unknown")
+    return [note, `Signed by machine ${fingerprint.slice(0, 4)}, which you have not marked as trusted.`];
   return [note, "Not signed."];
 }
 

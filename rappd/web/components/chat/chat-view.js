@@ -152,7 +152,7 @@ function withWhom(name, key) {
 function threeThings({ key, name }, tries, again) {
   const three = [...new Set([ALWAYS[0], ...tries, ...ALWAYS])].slice(0, 3);
   return [
-    h("p", { class: "greeting" }, key ? `This is ${name}.` : `${name} is awake.`),
+    h("p", { class: "greeting" }, key ? `This is ${name}.` : `${name} is running.`),
     h("p", { class: "soft" }, "Three things to try:"),
     h(
       "ul",

@@ -12,7 +12,7 @@ const MODES = {
     title: "Voice mode",
     help: "Answers are read aloud. What you say is sent when you pause.",
   },
-  twin: { key: "twin_mode", title: "Twin's aside", help: "Below each answer, what your twin would add." },
+  twin: { key: "twin_mode", title: "Twin's comment", help: "Below each answer, what your twin would add." },
 };
 
 /** The switch of a mode. */

@@ -104,7 +104,7 @@ export function openPlan(file, decided, signature) {
         files ? `Hatch ${count(files, "file")}` : "Hatch",
       );
       button.addEventListener("click", () => hatch(button));
-      return closing(() => dialog.close(), "Not now", runHere, button);
+      return closing(() => dialog.close(), "Cancel", runHere, button);
     };
     /** Asks for the plan anew. True when there is one. */
     const again = async (why = "") => {
@@ -122,7 +122,9 @@ export function openPlan(file, decided, signature) {
       );
       draw();
       if (focused) document.getElementById(focused)?.focus();
-      announce(`${why} create ${plan.create.count}, replace ${plan.replace.count}, keep ${plan.keep.count}.`);
+      announce(
+        `${why} New: ${plan.create.count}, replaced: ${plan.replace.count}, unchanged: ${plan.keep.count}.`,
+      );
       return true;
     };
     const hatch = async (button) => {

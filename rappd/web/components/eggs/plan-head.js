@@ -50,16 +50,22 @@ function ofEnv({ path, names, never_taken: never, problem }) {
 }
 
 function whole({ whole: is, listed, parts }) {
-  if (is) return [h("span", { class: "sign good" }, "✓ "), `whole: ${listed} of ${count(listed, "file")}`];
+  if (is) return [h("span", { class: "sign good" }, "✓ "), complete(listed)];
   const known = listed ? `${listed} of them with a hash` : "it carries no hashes";
-  return [h("span", { class: "sign warn" }, "! "), `readable: ${count(parts.length, "file")}; ${known}`];
+  return [h("span", { class: "sign warn" }, "! "), `Readable: ${count(parts.length, "file")}; ${known}`];
 }
 
 function signed({ standing, signer, signer_name: name }) {
   const good = h("span", { class: "sign good" }, "✓ ");
   const note = h("span", { class: "sign warn" }, "! ");
-  if (standing === "self") return [good, "signed by this machine"];
-  if (standing === "trusted") return [good, `signed by ${name}`];
-  if (standing === "unknown") return [note, `signed by ${signer.slice(0, 4)}, not trusted here`];
-  return [note, "not signed"];
+  if (standing === "self") return [good, "Signed by this machine"];
+  if (standing === "trusted") return [good, `Signed by ${name}`];
+  if (standing === "unknown") return [note, unknownSigner(signer)];
+  return [note, "Not signed"];
 }
+
+const complete = (files) =>
+  files === 1 ? "Complete: its file matches its hash" : `Complete: all ${files} files match their hashes`;
+
+const unknownSigner = (signer) =>
+  `Signed by machine ${signer.slice(0, 4)}, which you have not marked as trusted. Its code will not run until you approve it.`;

@@ -26,16 +26,23 @@ const CATEGORIES = {
   env: "env",
   page: "pages",
 };
+const TITLES = {
+  create: "New",
+  replace: "Replaced",
+  keep: "Unchanged",
+  quarantine: "Needs your approval",
+  refuse: "Rejected",
+};
 const SAME = "the same is there";
-const NEVER = ["bonds.json"]; // what a twin went through is never written over
+const NEVER = ["bonds.json"]; // a twin's history is never overwritten
 
-/** The rows of EXPERIENCE: create, keep, quarantine, refuse; and replace, where something is. */
+/** A row for each action that the plan has files for. */
 export function planRows(plan) {
   return h(
     "div",
     { class: "plan" },
     ["create", "replace", "keep", "quarantine", "refuse"]
-      .filter((action) => action !== "replace" || plan.replace.count)
+      .filter((action) => plan[action].count)
       .map((action) => row(action, plan[action])),
   );
 }
@@ -56,11 +63,10 @@ export function differing({ keep }) {
 
 function row(action, group) {
   const words = [
-    h("span", { class: "plan-verb" }, action),
+    h("span", { class: "plan-verb" }, TITLES[action]),
     h("span", { class: "plan-count" }, String(group.count)),
-    h("span", { class: "plan-about" }, group.count ? ABOUT[action](group) : ""),
+    h("span", { class: "plan-about" }, ABOUT[action](group)),
   ];
-  if (!group.count) return h("p", { class: "plan-row" }, words);
   const inside = h("div", {});
   const element = h("details", { class: `plan-row ${action}` }, h("summary", {}, words), inside);
   element.addEventListener("toggle", () => inside.childElementCount || fill(inside, paths(group.files)));

@@ -49,7 +49,7 @@ export function openShortcuts(pages) {
     ...pages.map(({ key, title }) => [`g ${key}`, title]),
   ];
   openDialog({
-    title: "Keys",
+    title: "Keyboard shortcuts",
     build: () =>
       h(
         "div",
@@ -83,7 +83,7 @@ export function shortcutsSwitch() {
   return h(
     "label",
     { class: "switch" },
-    h("span", {}, "Single keys ", h("span", { class: "soft" }, "( / , ? and g )")),
+    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , ? and g )")),
     field,
   );
 }

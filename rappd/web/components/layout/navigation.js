@@ -53,9 +53,14 @@ export function navigation(element, pages) {
       thinking,
       h(
         "button",
-        { type: "button", class: "quiet", onclick: () => openShortcuts(pages), "aria-label": "Keys" },
+        {
+          type: "button",
+          class: "quiet",
+          onclick: () => openShortcuts(pages),
+          "aria-label": "Keyboard shortcuts",
+        },
         h("kbd", {}, "?"),
-        " Keys",
+        " Shortcuts",
       ),
     ),
   );
@@ -71,9 +76,9 @@ export function navigation(element, pages) {
         { class: daemon.awake ? "sign good" : "sign soft", "aria-hidden": "true" },
         daemon.awake ? "●" : "○",
       ),
-      daemon.awake ? " awake" : " not answering",
+      daemon.awake ? " running" : " not answering",
     );
-    fill(thinking, daemon.thinking && ["Thinking: ", daemon.thinking]);
+    fill(thinking, daemon.thinking && ["Model: ", daemon.thinking]);
     for (const { count, page } of links.values()) {
       const number = daemon.health && page.count?.(daemon.health);
       fill(

@@ -5,16 +5,16 @@ import { h } from "../../lib/dom.js";
 import { stripControl } from "./labels.js";
 
 const TITLES = {
-  nearby: "Nearby",
-  "last address": "Last address",
-  list: "The list in peers.json",
-  typed: "Typed addresses",
+  nearby: "Local network",
+  "last address": "Last known addresses",
+  list: "peers.json",
+  typed: "Added by hand",
 };
 const NOTHING = {
-  nearby: "no other machine is announced",
-  "last address": "no peer was ever reached",
-  list: "no address stands in it",
-  typed: "no address was typed",
+  nearby: "nothing found",
+  "last address": "nothing found",
+  list: "nothing found",
+  typed: "nothing found",
 };
 
 /** Every way in order, as a list of terms. */
@@ -47,7 +47,7 @@ export function discoveryProblems(rungs, door) {
     .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
     .map(({ rung, trouble }) => `${TITLES[rung] ?? stripControl(rung)}: ${stripControl(trouble)}`);
   if (door.known && !door.open)
-    lines.push("The door for other machines is closed; they cannot reach this one.");
+    lines.push("Other machines cannot reach this one: it does not listen on the network.");
   if (!lines.length) return null;
   return lines.map((line) => h("p", { class: "hindrance" }, h("span", { class: "sign warn" }, "! "), line));
 }

@@ -1,4 +1,4 @@
-/** The legacy door: a line while it is open, saying to whom, with what closes it. The command line opens it. */
+/** A notice while the legacy listener is open: to whom, and a button that closes it. */
 
 import { get, remove } from "../../lib/api.js";
 import { joinNames } from "../../lib/format.js";
@@ -23,11 +23,11 @@ export function legacyNotice() {
           "p",
           {},
           h("span", { class: "sign warn" }, "! "),
-          `The legacy door is open to ${joinNames(addresses.map(stripControl), 6)}. What passes it is not protected.`,
+          `The legacy listener is open to ${joinNames(addresses.map(stripControl), 6)}. Its traffic is not protected.`,
         ),
         h(
           "button",
-          { type: "button", class: "secondary", "aria-label": "Close the legacy door", onclick: close },
+          { type: "button", class: "secondary", "aria-label": "Close the legacy listener", onclick: close },
           "Close",
         ),
         errorPlace,
@@ -37,7 +37,7 @@ export function legacyNotice() {
   const close = () =>
     attemptIn(errorPlace, async () => {
       draw((await remove("/legacy")).legacy);
-      toast("The legacy door is closed.");
+      toast("The legacy listener is closed.");
     });
   const look = async () => {
     try {

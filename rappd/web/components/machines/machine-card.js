@@ -94,7 +94,7 @@ export function askingCard(attempt) {
       words,
       said
         ? ["Waiting for the yes on ", named(attempt), "."]
-        : [named(attempt), ` (${hostOf(attempt)}) is asking.`],
+        : [named(attempt), ` (${hostOf(attempt)}) wants to pair.`],
     );
     fill(look, said ? "Look" : "Pair");
     for (const [button, verb] of [

@@ -19,7 +19,7 @@ export function openAddAddress() {
     help: "Of a machine that is not found by itself. http://… is a published brainstem.",
   });
   formDialog({
-    title: "Add address",
+    title: "Add by address",
     verb: "Add it",
     fields: [address],
     run: async () => {

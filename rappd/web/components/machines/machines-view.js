@@ -131,10 +131,10 @@ export function machinesView(place) {
 const sayings = (row) => `${row.name} ${row.short} ${row.address}`.toLowerCase();
 
 const addAddress = (kind) =>
-  h("button", { type: "button", class: kind, onclick: openAddAddress }, "Add address");
+  h("button", { type: "button", class: kind, onclick: openAddAddress }, "Add by address");
 
 const byCode = () =>
-  menuButton("By code", "Pair by code", () => [
+  menuButton("Pair with a code", "Pair with a code", () => [
     { label: "Show a code", run: openShowCode },
     { label: "Type a code", run: openTypeCode },
   ]);

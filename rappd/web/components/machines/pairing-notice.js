@@ -10,7 +10,7 @@ const SECONDS = 20;
 export function startPairingNotices() {
   machines.addEventListener("asks", ({ detail }) => {
     if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;
-    toast(`${nameOf(detail)} (${hostOf(detail)}) is asking to pair.`, {
+    toast(`${nameOf(detail)} (${hostOf(detail)}) wants to pair.`, {
       actions: [{ label: "Look", run: () => look(detail) }],
       seconds: SECONDS,
     });

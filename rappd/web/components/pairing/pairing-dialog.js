@@ -43,7 +43,7 @@ export function openPairing(row) {
       h(
         "p",
         {},
-        now.role === "answers" && [named(now), ` (${hostOf(now)}) is asking. `],
+        now.role === "answers" && [named(now), ` (${hostOf(now)}) wants to pair. `],
         "Compare these four words with the ones on ",
         named(now),
         ".",
@@ -129,8 +129,8 @@ export function openPairing(row) {
       h(
         "div",
         { class: "verdicts", role: "group", "aria-label": "Are the words the same?" },
-        h("button", { type: "button", class: "secondary", onclick: say(false) }, "They differ"),
-        h("button", { type: "button", class: "secondary", onclick: say(true) }, "Same"),
+        h("button", { type: "button", class: "secondary", onclick: say(false) }, "They don't match"),
+        h("button", { type: "button", class: "secondary", onclick: say(true) }, "They match"),
       ),
     ];
   }

@@ -146,7 +146,7 @@ export function peerPage(place, fingerprint) {
           h(
             "span",
             { class: "soft help" },
-            `${daemon.name} may call them while it thinks, as if they were its own.`,
+            `${daemon.name} may call them while it answers, as if they were its own.`,
           ),
         ),
         field,
@@ -171,7 +171,7 @@ export function peerPage(place, fingerprint) {
   function drawEnds(peer) {
     fill(
       ends,
-      part("End it", [
+      part("Remove this machine", [
         h(
           "p",
           { class: "soft" },

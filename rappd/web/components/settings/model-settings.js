@@ -10,7 +10,7 @@ import { toast } from "../ui/toast.js";
 const POLL_MS = 5000;
 const CALM = new Set(["ok", "ready", "looking", "no model", "", undefined]);
 
-/** The choice of model, with what thinks now. */
+/** The choice of model, with the one in use. */
 export function modelSettings() {
   const errorPlace = h("div", {});
   const now = h("p", {});
@@ -33,7 +33,7 @@ export function modelSettings() {
     select.addEventListener("change", async () => {
       const model = select.value;
       if (await attemptIn(errorPlace, () => post("/models/set", { model })))
-        toast(`${model} thinks from now on.`, {
+        toast(`${model} answers from now on.`, {
           actions: current ? [{ label: "Undo", run: () => setBack(current) }] : [],
         });
       else select.value = current;
@@ -72,7 +72,7 @@ export function signIn() {
           "div",
           {},
           h("p", {}, "GitHub Copilot"),
-          h("p", { class: "soft" }, "Thinks when no other model is set. What you ask then goes to GitHub."),
+          h("p", { class: "soft" }, "Used when no other model is set. What you ask then goes to GitHub."),
         ),
         button,
       ),
@@ -109,7 +109,7 @@ export function signIn() {
         h(
           "button",
           { type: "button", class: "quiet", onclick: () => (clearTimeout(timer), idle()) },
-          "Not now",
+          "Cancel",
         ),
       ),
     );

@@ -1,4 +1,4 @@
-/** Twins › Archived: who is set aside and can come back, and who was ended for good. */
+/** Twins › Archived: twins that can come back, and deleted ones. */
 
 import { get, post } from "../../lib/api.js";
 import { staleList } from "../../lib/stale-list.js";
@@ -30,11 +30,15 @@ export function archivedTwins(place) {
             { class: "cards" },
             archived.map((record) => archivedCard(record)),
           )
-        : h("p", { class: "soft" }, "No twin is archived. One that is keeps everything and runs nothing."),
-      h("h2", {}, "Ended for good"),
+        : h(
+            "p",
+            { class: "soft" },
+            "No twin is archived. An archived twin keeps everything and runs nothing.",
+          ),
+      h("h2", {}, "Deleted"),
       purged.length
         ? h("ul", { class: "rows" }, purged.map(purgedRow))
-        : h("p", { class: "soft" }, "No twin was ended."),
+        : h("p", { class: "soft" }, "No twin was deleted."),
     ],
   });
   twins.addEventListener("change", list.refresh);
@@ -84,10 +88,10 @@ export function archivedTwins(place) {
           {
             type: "button",
             class: "quiet",
-            "aria-label": `End ${name} for good`,
+            "aria-label": `Delete ${name}`,
             onclick: () => openEnding(record, list.refresh),
           },
-          "End for good",
+          "Delete",
         ),
       ),
     );
@@ -104,7 +108,7 @@ export async function bringBack({ hash, name }, refresh) {
     refresh();
     twins.touch();
   };
-  toast(`${name} is back, asleep.`, { actions: [{ label: "Undo", run: () => orShowFailure(again) }] });
+  toast(`${name} is back, stopped.`, { actions: [{ label: "Undo", run: () => orShowFailure(again) }] });
 }
 
 /** Names what would be lost before it is. */
@@ -112,7 +116,7 @@ function openEnding(record, refresh) {
   const { hash, name, last_known: known = {} } = record;
   const errorPlace = h("div", {});
   openDialog({
-    title: `End ${name} for good?`,
+    title: `Delete ${name}?`,
     build: (close) => {
       const end = async () => {
         const done = await attemptIn(errorPlace, () => post(`${routesOf(hash)}/purge`, { confirm: true }));
@@ -138,14 +142,14 @@ function openEnding(record, refresh) {
         h(
           "p",
           { class: "soft" },
-          "What stays: one line in the list of the ended, and its threads in Activity. Eggs that were packed of it hatch elsewhere, never here again.",
+          "What stays: one line in the list of deleted twins, and its threads in Activity. Eggs that were packed of it hatch elsewhere, never here again.",
         ),
         errorPlace,
         h(
           "div",
           { class: "dialog-actions" },
-          h("button", { type: "button", class: "secondary", onclick: close }, "Keep it"),
-          h("button", { type: "button", class: "secondary ends", onclick: end }, "End for good"),
+          h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
+          h("button", { type: "button", class: "secondary ends", onclick: end }, "Delete"),
         ),
       );
     },
@@ -163,7 +167,7 @@ function extent({ last_known: known = {} }) {
 }
 
 function purgedRow({ name, hash, kind, purged_at: at, purged_reason: reason, note }) {
-  const about = [kind, at && `ended ${onDay(at)}`, reason, note].filter(Boolean).join(" · ");
+  const about = [kind, at && `deleted ${onDay(at)}`, reason, note].filter(Boolean).join(" · ");
   return h(
     "li",
     { class: "line-row" },

@@ -112,7 +112,7 @@ export function checkpoints(key, name, changed) {
 
   return {
     element: h("div", {}, errorPlace, place),
-    control: h("button", { type: "button", class: "quiet", onclick: make }, "Keep it as it is now"),
+    control: h("button", { type: "button", class: "quiet", onclick: make }, "Save a checkpoint"),
     close: list.close,
   };
 }

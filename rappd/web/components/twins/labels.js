@@ -5,12 +5,14 @@ import { h } from "../../lib/dom.js";
 
 export const KINDS = ["personal", "project", "place", "memorial", "pre-founder", "buddy", "custom"];
 
-/** "● awake on port 7081", "○ asleep" */
+const STATES = { asleep: "stopped" };
+
+/** "● running on port 7081", "○ stopped" */
 export function state(row) {
   const awake = row.state === "awake";
   return [
     h("span", { class: awake ? "sign good" : "sign soft", "aria-hidden": "true" }, awake ? "● " : "○ "),
-    awake ? `awake on port ${row.port}` : row.state,
+    awake ? `running on port ${row.port}` : (STATES[row.state] ?? row.state),
   ];
 }
 

@@ -10,7 +10,7 @@ const LEFT = 20;
 const WORDS = 220; // px that a name gets at least
 const NARROW = 480;
 const paper = document.createElement("canvas").getContext("2d"); // to measure on
-const STATES = { archived: "archived", purged: "ended for good", elsewhere: "not on this machine" };
+const STATES = { archived: "archived", purged: "deleted", elsewhere: "not on this machine" };
 
 /**
  * `members` as the daemon lists them, in preorder with their `depth`. `here` is the key of the one whose page
@@ -39,7 +39,7 @@ export function lineage(members, here = "") {
   const text = h(
     "details",
     { class: "fold" },
-    h("summary", {}, "The same as text"),
+    h("summary", {}, "Show as text"),
     asText(members, parents, here),
   );
   return { element: h("div", {}, box, text), close: () => resized.disconnect() };

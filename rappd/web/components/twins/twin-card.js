@@ -87,8 +87,8 @@ function menu(row, errorPlace) {
     { label: "Soul", run: () => attemptIn(errorPlace, () => openSoul(row)) },
     { label: "Fork", run: () => openFork(row) },
     row.state === "awake"
-      ? { label: "Let it sleep", run: does("stop") }
-      : { label: "Wake it on a port", run: does("boot") },
+      ? { label: "Stop", run: does("stop") }
+      : { label: "Start on a port", run: does("boot") },
     null,
     { label: "Archive", run: () => attemptIn(errorPlace, () => archive(row)) },
   ];

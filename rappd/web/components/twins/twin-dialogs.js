@@ -20,7 +20,7 @@ export function openNewTwin() {
   });
   formDialog({
     title: "New twin",
-    verb: "Make it",
+    verb: "Create",
     fields: [name, kind, soul],
     run: async () =>
       born(await post("/twins", { name: name.input.value, kind: kind.input.value, soul: soul.input.value })),

@@ -24,7 +24,7 @@ export function formDialog({ title, verb, fields, run, before = null, after = nu
       h(
         "div",
         { class: "dialog-actions" },
-        h("button", { type: "button", class: "secondary", onclick: close }, "Not now"),
+        h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
         button,
       ),
     );
