@@ -21,7 +21,7 @@ export function facts(row) {
   const memories =
     row.memories === null ? "memories cannot be read" : count(row.memories, "memory", "memories");
   const talked = row.last_talk === null ? "never talked" : `talked ${ago(row.last_talk)}`;
-  const kind = row.buddy ? `buddy, ${row.buddy.content}` : row.kind;
+  const kind = row.buddy ? `buddy, ${row.buddy.stage}` : row.kind;
   return [kind, memories, talked].filter(Boolean).join(" · ");
 }
 
