@@ -9,6 +9,7 @@ import { daemon } from "./lib/daemon-state.js";
 import { fill, h } from "./lib/dom.js";
 import { acceptDrops } from "./lib/drag-drop.js";
 import { agentsChanged } from "./components/agents/agent-import.js";
+import { startAgentNotices } from "./components/agents/agent-notices.js";
 import { store, stored } from "./lib/storage.js";
 import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
 import { localModelOffer } from "./components/settings/local-model-offer.js";
@@ -53,7 +54,8 @@ acceptDrops((target) =>
 startShortcuts(pages, { write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
-followDaemonEvents(tryIt);
+startAgentNotices(tryIt);
+followDaemonEvents();
 setTimeout(loadAll, QUIET_MS);
 
 /** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
@@ -70,7 +72,7 @@ async function useKey() {
   }
 }
 
-/** Takes up what a reload or a restart left unfinished, once it is sure whom it was said to. */
+/** Resumes turns that a reload or a restart interrupted, once the daemon's identity is known. */
 function takeUp() {
   if (!daemon.health) return;
   for (const conversation of allConversations()) conversation.adopt(daemon.health.node);
@@ -159,7 +161,7 @@ function escape() {
   return true;
 }
 
-/** Where the browser lays the keyboard over the page instead of shrinking it (iOS). */
+/** Fits the page above the keyboard on browsers that lay it over the page (iOS). */
 function keepAboveKeyboard() {
   const seen = window.visualViewport;
   if (!seen) return;

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from daemon_under_test import RunningDaemon
 
+import rappd
 from rappd.doors.loopback.web_assets import WebAssets, static_imports
 
 _PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
 _MOST_REQUESTS = 60
+WEB = Path(rappd.__file__).parent / "web"
 
 
 def _page(folder: Path, **modules: str) -> Path:
@@ -27,6 +29,24 @@ def _page(folder: Path, **modules: str) -> Path:
     for name, text in modules.items():
         (folder / f"{name}.js").write_text(text)
     return folder
+
+
+def test_web_folders_hold_at_most_12_modules() -> None:
+    folders = {path.parent for part in ("components", "lib", "pages") for path in (WEB / part).rglob("*.js")}
+    assert {
+        str(folder): len(list(folder.glob("*.js")))
+        for folder in folders
+        if len(list(folder.glob("*.js"))) > 12
+    } == {}
+
+
+def test_web_modules_import_only_existing_modules_without_cycles() -> None:
+    files = {path.relative_to(WEB).as_posix(): path.read_bytes() for path in WEB.rglob("*.js")}
+    for name in files:
+        imported = static_imports(files, name)
+        assert not (name.startswith("lib/") and any(one.startswith("components/") for one in imported)), name
+        direct = [one for one in imported[1:] if name in static_imports(files, one)]
+        assert direct == [], f"{name} is in a cycle with {direct}"
 
 
 def test_static_imports_finds_every_form_once() -> None:

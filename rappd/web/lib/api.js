@@ -6,7 +6,7 @@ import { sse } from "./sse.js";
 /** Says `answered` or `lost` after each request, so that the banner need not ask. */
 export const connection = new EventTarget();
 
-/** What the daemon refused, or that it cannot be reached (`code` "away"). */
+/** A refusal of the daemon, or that it cannot be reached (`code` "away"). */
 export class Problem extends Error {
   constructor({ error, do: todo = "", code = "failed", ...rest }, status = 0) {
     super(error || "It didn't work.");

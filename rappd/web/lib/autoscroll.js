@@ -1,4 +1,4 @@
-/** Keeps the end of a list in view, but only for readers who are there. */
+/** Keeps the end of a list in view while the reader is at the end. */
 
 const NEAR_PX = 80;
 

@@ -1,4 +1,4 @@
-/** What is known of the daemon: its name, whether it answers, whether this page may change things. */
+/** State of the daemon: its name, whether it answers, whether this page may change things. */
 
 import { ask, connection, post, proof, remove } from "./api.js";
 import { store, stored } from "./storage.js";

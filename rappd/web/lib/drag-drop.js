@@ -1,4 +1,4 @@
-/** Files dropped anywhere on the page: taken by the place that is shown, if it wants them. */
+/** Drag and drop of files: the shown page takes them, if it accepts them. */
 
 import { fill, h, icon } from "./dom.js";
 

@@ -1,21 +1,21 @@
-/** What happens on the daemon while the page is open: activity, and agents that came or failed, what was promised and failed. */
+/** Event stream of the daemon: activity, agents that were loaded or failed, deferred failures. */
 
-import { follow, get } from "./api.js";
+import { follow } from "./api.js";
 import { daemon } from "./daemon-state.js";
-import { agentsChanged } from "../components/agents/agent-import.js";
-import { toast } from "../components/ui/toast.js";
-import { failedFiles } from "../components/agents/failed-files.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
 
-/** Told to this: `event`, with the activity event as `detail`; `machines`, when another machine came, went or asks. */
+/**
+ * Dispatches each message of the stream as an event of its type (`event`, `machines`, `agents`, `failed`), with
+ * the message as `detail`.
+ */
 export const daemonEvents = new EventTarget();
 
 /**
- * Follows the daemon's news (`tryIt(words)` starts a try) while the page is seen and has the operator's session. A hidden tab lets
- * go: browsers allow six connections to one place, and a tab in the background needs none.
+ * Follows the stream while the page is visible and has the operator's session. A hidden tab disconnects: browsers
+ * allow six connections to one host.
  */
-export async function followDaemonEvents(tryIt) {
+export async function followDaemonEvents() {
   let lastId = "";
   for (let attempt = 0; ; attempt += 1) {
     await until(() => daemon.operator && daemon.awake && !document.hidden);
@@ -28,7 +28,7 @@ export async function followDaemonEvents(tryIt) {
       for await (const { id, data } of follow("/activity/stream", { headers, signal: control.signal })) {
         if (id) lastId = id;
         attempt = 0;
-        take(data, tryIt);
+        daemonEvents.dispatchEvent(new CustomEvent(data.type, { detail: data }));
       }
     } catch (found) {
       if (found.name !== "AbortError" && found.code === undefined) throw found;
@@ -37,33 +37,6 @@ export async function followDaemonEvents(tryIt) {
       daemon.removeEventListener("change", leave);
     }
     await new Promise((resolve) => setTimeout(resolve, WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)]));
-  }
-}
-
-function take(data, tryIt) {
-  if (data.type === "event") daemonEvents.dispatchEvent(new CustomEvent("event", { detail: data }));
-  if (data.type === "machines") daemonEvents.dispatchEvent(new Event("machines"));
-  if (data.type === "failed") failedFiles.add({ error: data.message, todo: data.do });
-  if (data.type !== "agents") return;
-  if (data.ok === false)
-    failedFiles.add({
-      error: data.message.replace(/^✗\s*/, ""),
-      todo: data.do ?? "fix and save; it reloads by itself",
-      file: data.file,
-    });
-  else {
-    toast(data.message, { actions: data.try ? [{ label: "Try", run: () => tryIt(data.try) }] : [] });
-    mend(data.message);
-  }
-  agentsChanged.dispatchEvent(new Event("change"));
-}
-
-async function mend(message) {
-  if (!failedFiles.list.length) return;
-  try {
-    failedFiles.mended(message, (await get("/agents")).files);
-  } catch (found) {
-    if (found.code === undefined) throw found; // the trouble stays until it is dismissed
   }
 }
 

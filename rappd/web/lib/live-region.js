@@ -1,4 +1,4 @@
-/** Words for screen readers: one polite region, each message once. */
+/** Announcements for screen readers: one polite live region, each message once. */
 
 let waiting = 0;
 

@@ -1,4 +1,4 @@
-/** Server-sent events out of a `fetch` body (EventSource can neither POST nor send headers). */
+/** Parser of server-sent events in a `fetch` body (EventSource can neither POST nor send headers). */
 
 /** Yields `{id, event, data}` for each complete event; a piece cut off at the end is dropped. */
 export async function* sse(stream) {

@@ -1,9 +1,9 @@
-/** What this browser keeps: `localStorage`, or memory alone where storage is blocked. */
+/** Browser storage: `localStorage`, or memory alone where storage is blocked. */
 
 const PREFIX = "rappd.";
 const memory = new Map();
 
-/** The kept value (anything JSON holds), or `otherwise`. */
+/** The stored value (any JSON value), or `otherwise`. */
 export function stored(name, otherwise = null) {
   try {
     const text = localStorage.getItem(PREFIX + name) ?? memory.get(name);
@@ -13,7 +13,7 @@ export function stored(name, otherwise = null) {
   }
 }
 
-/** Keeps a value; `null` forgets it. False when the browser's storage is full or blocked. */
+/** Stores a value; `null` deletes it. False when the browser's storage is full or blocked. */
 export function store(name, value) {
   const text = JSON.stringify(value);
   try {
@@ -28,7 +28,7 @@ export function store(name, value) {
   }
 }
 
-/** The names of what is kept that begin with `start`. */
+/** Names of stored values that begin with `start`. */
 export function storedNames(start) {
   const names = [...memory.keys()];
   try {

@@ -73,7 +73,7 @@ function binary(name, ofIntegers, ofFloats) {
   };
 }
 
-/** What is left of a / b rounded down, with the sign of `b`. */
+/** Remainder of the floored division a / b, with the sign of `b`. */
 function floatRemainder(a, b) {
   const rest = a % b;
   if (rest === 0) return b < 0 ? -0 : 0;

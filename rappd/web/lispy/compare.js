@@ -1,4 +1,4 @@
-/** What is equal, what comes first, and what kind a value is. */
+/** Equality, order and kinds of values. */
 
 import { compare } from "./characters.js";
 import { areEqual, isSame } from "./equality.js";
@@ -14,7 +14,7 @@ function equal(state, args) {
 
 const notEqual = (state, args) => !equal(state, args);
 
-/** Whether each of the arguments, all numbers or all strings, stands so to the next. */
+/** True if the comparison holds between each argument and the next; all numbers or all strings. */
 function ordered(name, ofNumbers, ofOrder) {
   return (state, args) => {
     const isText = typeof args[0] === "string";

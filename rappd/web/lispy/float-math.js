@@ -56,7 +56,7 @@ function powerOf(x, y, isWhole) {
   return exponent <= -(1100n << SHIFT) ? 0 : exp(exponent);
 }
 
-/** How many quarter turns are in `x` (by 4), and what is left, in fraction bits. */
+/** Number of quarter turns in `x` (modulo 4), and the remainder, in fraction bits. */
 function reduced(x) {
   const [top, bottom] = ratioOf(x);
   const bits = BITS + Math.max(0, bitLength(top) - bitLength(bottom) + 1);

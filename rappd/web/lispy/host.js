@@ -54,7 +54,7 @@ const runtimeInfo = (state) =>
     ]),
   );
 
-/** What of the world a program may touch: nothing. */
+/** Access of a program to its host: none. */
 const capabilities = (state) => state.made([]);
 
 const usage = (state) =>

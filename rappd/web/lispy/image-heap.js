@@ -28,7 +28,7 @@ export class Parts {
   constructor(limits, builtins, first) {
     this.builtins = builtins;
     this.mostDigits = mostDigits(Math.max(limits.max_integer_bits, SMALL_BITS)) + 1;
-    // What was read from a source is not held to the limit on what a program makes.
+    // Literals of the source do not count towards the limit on values.
     this.longest = Math.max(limits.max_collection_items, limits.max_source_bytes) + SPARE;
     this.heap = [];
     this.scopes = [first];

@@ -143,7 +143,7 @@ function zip(state, args) {
   return state.made(zipped);
 }
 
-/** What lists in lists hold, in order; a step for each thing that is no list. */
+/** Flattens nested lists, in order; a step for each item that is no list. */
 function flatten(state, [value]) {
   const flat = [];
   const waiting = [...itemsOf(state, "flatten", value)].reverse();

@@ -1,4 +1,4 @@
-/** How much of a machine is alive. */
+/** Size of a machine's live values. */
 
 import { length } from "./characters.js";
 import { passed } from "./errors.js";

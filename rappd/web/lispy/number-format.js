@@ -32,7 +32,7 @@ export function whole(digits) {
   return digits[0] === "-" ? -BigInt(digits.slice(1)) : BigInt(digits.replace("+", ""));
 }
 
-/** How many decimal digits an integer of so many bits has at most. */
+/** Maximum number of decimal digits of an integer of so many bits. */
 export const mostDigits = (bits) => Math.floor((bits * 30103) / 100000) + 1;
 
 /** A finite float: the fewest digits that give it back; exponents below 1e-4 and from 1e16. */
@@ -53,7 +53,7 @@ export function written(number) {
 
 const abs = (number) => (number < 0n ? -number : number);
 
-/** How many bits the size of an integer takes. */
+/** Number of bits of an integer's magnitude. */
 export function bitLength(number) {
   if (number === 0n) return 0;
   const digits = abs(number).toString(16);
@@ -66,7 +66,7 @@ export function floorDivide(a, b) {
   return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient;
 }
 
-/** What floorDivide leaves, with the sign of `b`. */
+/** Remainder of floorDivide, with the sign of `b`. */
 export function floorRemainder(a, b) {
   const rest = a % b;
   return rest !== 0n && rest < 0n !== b < 0n ? rest + b : rest;

@@ -7,7 +7,7 @@ import { numberIn, TooManyBits } from "./number-format.js";
 import { displayed, shortly, TooLong } from "./printer.js";
 import { ANY, isNumber, Name, Pair } from "./values.js";
 
-// What counts as blank: the characters that Python's str.isspace knows.
+// Blank characters: those of Python's str.isspace.
 const SPACES = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const BLANKS = new RegExp(`[${SPACES}]+`, "u");
 const OUTER_BLANKS = new RegExp(`^[${SPACES}]+|[${SPACES}]+$`, "gu");

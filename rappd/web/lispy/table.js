@@ -41,7 +41,7 @@ export const NAMES = [...BUILTINS.keys(), ...CONSTANTS.keys()].sort(compare);
 export const startingGlobals = (withInput) =>
   new Scope(new Map([...(withInput ? INPUT_BUILTINS : BUILTINS), ...CONSTANTS]), null);
 
-/** Whether a global still is what a program starts with. */
+/** True if a global still has its initial value. */
 export function isUnchanged(name, value) {
   if (INPUT_BUILTINS.has(name)) return value === INPUT_BUILTINS.get(name);
   return CONSTANTS.has(name) && value === CONSTANTS.get(name);

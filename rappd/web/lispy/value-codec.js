@@ -5,7 +5,7 @@ import { BadValue, Fault, passed } from "./errors.js";
 import { floatBits, floatOf, INTEGER, whole } from "./number-format.js";
 import { kindOf, Name, Pair } from "./values.js";
 
-/** How many values may lie inside each other: JSON readers give up at about twice as many. */
+/** Maximum nesting depth of values: JSON readers give up at about twice as many. */
 const DEEPEST = 100;
 const MOST_VALUES = 200_000;
 

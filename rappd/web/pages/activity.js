@@ -1,7 +1,7 @@
 /** Activity: calls as they happen, threads, and the log. */
 
 import { download, get } from "../lib/api.js";
-import { staleList } from "../lib/stale-list.js";
+import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../lib/dom.js";

@@ -1,9 +1,9 @@
-/** Agents: what each can do, where it came from, and what waits to be read. */
+/** Agents: descriptions, origins, and quarantined files. */
 
 import { get } from "../lib/api.js";
 import { agentCard } from "../components/agents/agent-card.js";
 import { agentDetail } from "../components/agents/agent-detail.js";
-import { staleList } from "../lib/stale-list.js";
+import { staleList } from "../components/ui/stale-list.js";
 import { daemon } from "../lib/daemon-state.js";
 import { hideDetail, showDetail } from "../components/ui/detail-panel.js";
 import { fill, h } from "../lib/dom.js";

@@ -1,4 +1,4 @@
-/** Chat: with the brainstem, or with a twin (`#/chat/<key>`). */
+/** Chat with the brainstem, or with a twin (`#/chat/<key>`). */
 
 import { chatView } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";

@@ -1,4 +1,4 @@
-/** Machines: other computers on the network, trusting them, asking them, and what waits for them. */
+/** Machines: other computers on the network, pairing, calls, and the outbox. */
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";

@@ -1,4 +1,4 @@
-/** Settings: what thinks, voice, sources, keys, and this page itself. */
+/** Settings: model, voice, sources, shortcuts, and this page itself. */
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";

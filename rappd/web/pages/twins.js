@@ -1,6 +1,6 @@
-/** Twins: who lives here besides the brainstem; eggs, lineage, cartridges, and who is set aside. */
+/** Twins: those on this machine; eggs, lineage, cartridges, and archived twins. */
 
-import { staleList } from "../lib/stale-list.js";
+import { staleList } from "../components/ui/stale-list.js";
 import { cartridgesView } from "../components/cartridges/cartridges-view.js";
 import { openEggs } from "../components/eggs/egg-import.js";
 import { eggsView } from "../components/eggs/eggs-view.js";

@@ -29,7 +29,7 @@ EVERYWHERE = (
 
 
 async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
-    site.desk.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
+    site.daemon.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
     async with site.opened() as page:
         await page.evaluate(
             "window.heard = []; new MutationObserver(() => heard.push(live.textContent)).observe(live, {childList: true})"
@@ -37,7 +37,7 @@ async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
         await site.ask(page, "hi")
         await expect(page.locator(".answer")).to_have_text("half")
         assert await page.evaluate("heard.filter(Boolean)") == []
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator("#live")).to_have_text("desk: whole words")
         assert await page.evaluate("heard.filter(Boolean)") == ["desk: whole words"]
         assert (
@@ -46,7 +46,7 @@ async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
 
 
 async def test_everything_by_keyboard_alone(site: Any) -> None:
-    site.desk.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
+    site.daemon.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
     async with site.opened() as page:
         await expect(page.locator("#write")).to_be_focused()
         await page.keyboard.type("a?/g")
@@ -101,7 +101,7 @@ async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
 async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: int) -> None:
-    site.desk.script["wide"] = site.answer(
+    site.daemon.script["wide"] = site.answer(
         "w" * 300 + "\n\n```\n" + "c" * 300 + "\n```\n\n|a|b|\n|-|-|\n|" + "t" * 90 + "|x|",
         *site.call(ok=False),
     )
@@ -150,7 +150,7 @@ async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:
 
 
 async def test_nothing_moves_for_those_who_asked_for_stillness(site: Any) -> None:
-    site.desk.script["wait"] = [site.HOLD]
+    site.daemon.script["wait"] = [site.HOLD]
     moving = "document.getAnimations({subtree: true}).length"
     for wish, moves in (("no-preference", True), ("reduce", False)):
         async with site.opened(reduced_motion=wish) as page:

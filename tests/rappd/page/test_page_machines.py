@@ -187,10 +187,10 @@ async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
 
 
 async def test_only_the_operator_sees_machines(site: Any) -> None:
-    site.desk.operator = False
+    site.daemon.operator = False
     async with site.opened("#/machines") as page:
         await expect(page.locator(".operator-line")).to_contain_text("To see and pair other machines")
-        assert site.desk.requests("/peers") == []
+        assert site.daemon.requests("/peers") == []
 
 
 async def test_while_the_daemon_is_away_the_list_stays_dimmed(site: Any) -> None:

@@ -29,13 +29,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt("asking", words=[])})
-    site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [
+    site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [
         (200, {"pairing": attempt(words=[], state="asking")}),
         (200, {"pairing": attempt()}),
     ]
 
     def verdict() -> Any:  # what the page asks for meanwhile is as it was until this
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [(200, {"pairing": attempt("waiting")})]
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [(200, {"pairing": attempt("waiting")})]
         return {"pairing": attempt("waiting")}
 
     sent(site, "POST", f"/pairings/{ATTEMPT}", 200, verdict)
@@ -68,7 +68,7 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
         await same.click()
         await expect(sheet).to_contain_text("Now say yes on kitchen.")
         await expect(sheet.locator("h2")).to_be_focused()
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("paired", "")]
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("paired", "")]
         await expect(sheet).to_contain_text("kitchen is paired.")
         await expect(sheet).not_to_contain_text("Closes in")
         peer_shown(site, paired("kitchen", KITCHEN))
@@ -83,7 +83,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": attempt()})
     says = "The words differ; nothing was paired.", "Retry once, then change network."
-    site.desk.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
+    site.daemon.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
         await page.get_by_role("button", name="They don't match").click()
@@ -105,7 +105,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
 async def test_a_pairing_that_ended_elsewhere_says_so(site: Any, state: str, says: str) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
-    site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended(state, says, "Start anew on both machines.")]
+    site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended(state, says, "Start anew on both machines.")]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
         await expect(page.locator("dialog .outcome")).to_have_text(f"✗ {says}")
@@ -129,7 +129,7 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     for one in (ATTEMPT, OTHER):
-        site.desk.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
+        site.daemon.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
 
     def told_no() -> Any:
         # From then on the list is without it, and not before: the page looks by itself, too.
@@ -168,7 +168,7 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
     code = attempt("asking", role="answers", peer="", words=[], code="417-copper-otter-violin")
     sent(site, "POST", "/pairings", 200, {"pairing": code})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": code})
-    site.desk.scripted[f"DELETE /pairings/{ATTEMPT}"] = [ended("stopped", "Stopped.")]
+    site.daemon.scripted[f"DELETE /pairings/{ATTEMPT}"] = [ended("stopped", "Stopped.")]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with a code").press("Enter")
         await page.keyboard.press("Enter")
@@ -182,7 +182,7 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
         typed = attempt("asking", words=[], code="417-copper-otter-violin")
         sent(site, "POST", "/pairings", 200, {"pairing": typed})
         wrong = "That was not the code; nothing was paired."
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("stopped", wrong)]
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("stopped", wrong)]
         await page.get_by_role("button", name="Pair with a code").click()
         await page.get_by_role("menuitem", name="Type a code").click()
         await page.get_by_label("Machine", exact=True).fill("192.168.1.40")

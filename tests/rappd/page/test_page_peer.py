@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
     row = paired("pi", PI, scopes=["EGG", "HELP.gardener.*"])
     peer_shown(site, row)
-    site.desk.files[0]["cards"].append(site.desk.files[0]["cards"][0] | {"name": "Twin", "structural": True})
+    site.daemon.files[0]["cards"].append(
+        site.daemon.files[0]["cards"][0] | {"name": "Twin", "structural": True}
+    )
     sent(site, "POST", f"/peers/{PI}/scopes", 200, {"peer": row})
     async with site.opened(f"#/machines/peer/{PI}") as page:
         part = page.locator(".scopes")
@@ -77,7 +79,7 @@ async def test_a_call_that_waits_is_answered_later(site: Any) -> None:
         await expect(page.locator(".peer-call")).to_contain_text("Queued: shed is away. Goes by itself.")
         id = bodies(site, "/call")[0]["id"]
         done = {"id": id, "verb": "DONE", "from": "x", "to": "y", "data": {"result": "12 mm"}}
-        site.desk.scripted[f"GET /threads/{THREAD}"] = [(200, {"events": [done | {"thread": THREAD}]})]
+        site.daemon.scripted[f"GET /threads/{THREAD}"] = [(200, {"events": [done | {"thread": THREAD}]})]
         await site.close()
         await page.get_by_role("button", name="Ask", exact=True).click()
         await page.get_by_label("What to ask").fill("x")
@@ -89,7 +91,7 @@ async def test_a_call_that_waits_is_answered_later(site: Any) -> None:
 async def test_its_agents_are_used_here_or_not(site: Any) -> None:
     peer_shown(site, paired("pi", PI))
     refusal = {"error": "It cannot be.", "do": "Wait.", "code": "no"}
-    site.desk.scripted[f"POST /peers/{PI}/offer"] = [(409, refusal), (200, {"peer": {}})]
+    site.daemon.scripted[f"POST /peers/{PI}/offer"] = [(409, refusal), (200, {"peer": {}})]
     async with site.opened(f"#/machines/peer/{PI}") as page:
         await page.get_by_role("switch", name="Use its agents here").click()
         await expect(page.locator("#main .problem")).to_contain_text("It cannot be.")
@@ -152,7 +154,7 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         await expect(queued).to_have_count(0)
         await page.evaluate("location.hash = '#/activity'")
         await expect(page.locator(".in-progress")).to_contain_text(["long one"])
-    assert len(site.desk.requests("/outbox/81aa/retry")) == 1
+    assert len(site.daemon.requests("/outbox/81aa/retry")) == 1
 
 
 async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:

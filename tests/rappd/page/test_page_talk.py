@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_asking_shows_the_call_closed_and_the_answer_as_text(site: Any) -> None:
-    site.desk.script["time?"] = site.answer("It is **noon**.", *site.call())
+    site.daemon.script["time?"] = site.answer("It is **noon**.", *site.call())
     async with site.opened() as page:
         await site.ask(page, "time?")
         await expect(page.locator(".answer strong")).to_have_text("noon")
@@ -23,13 +23,13 @@ async def test_asking_shows_the_call_closed_and_the_answer_as_text(site: Any) ->
         await expect(page.locator("#write")).to_have_value("")
         await site.ask(page, "and now?")
         await expect(page.locator(".answer").nth(1)).to_have_text("fine")
-    _, body = site.desk.requests("/chat/stream")[-1]
+    _, body = site.daemon.requests("/chat/stream")[-1]
     assert [turn["content"] for turn in body["conversation_history"]] == ["time?", "It is **noon**."]
 
 
 async def test_failures_stand_where_they_arose(site: Any) -> None:
     away = {"type": "error", "error": "The model doesn't answer.", "do": "start `ollama`", "code": "away"}
-    site.desk.script["time?"] = [*site.call(ok=False), away]
+    site.daemon.script["time?"] = [*site.call(ok=False), away]
     async with site.opened() as page:
         await site.ask(page, "time?")
         await expect(page.locator(".call-inside")).to_be_visible()
@@ -39,54 +39,54 @@ async def test_failures_stand_where_they_arose(site: Any) -> None:
 
 
 async def test_stop_cancels_on_the_daemon_and_keeps_what_came(site: Any) -> None:
-    site.desk.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
+    site.daemon.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
     async with site.opened() as page:
         await site.ask(page, "long")
         await expect(page.locator(".answer")).to_have_text("so far")
         await page.get_by_role("button", name="Stop", exact=True).click()
         await expect(page.locator(".after")).to_contain_text("Stopped.")
         await expect(page.locator(".answer")).to_have_text("so far")
-    (turn,) = site.desk.turns
-    assert [body for _, body in site.desk.requests("/chat/cancel")] == [{"turn_id": turn}]
+    (turn,) = site.daemon.turns
+    assert [body for _, body in site.daemon.requests("/chat/cancel")] == [{"turn_id": turn}]
 
 
 @pytest.mark.parametrize("how", ["reload", "cut"])
 async def test_an_interrupted_answer_goes_on_and_is_asked_once(site: Any, how: str) -> None:
     first_parts = [{"type": "delta", "text": "one "}, {"type": "delta", "text": "two "}]
-    site.desk.script["count"] = [
+    site.daemon.script["count"] = [
         *first_parts,
         site.HOLD,
         {"type": "delta", "text": "three"},
         site.HOLD,
         site.ending("one two three"),
     ]
-    site.desk.cut = how == "cut"
+    site.daemon.cut = how == "cut"
     async with site.opened() as page:
         await site.ask(page, "count")
         await expect(page.locator(".answer")).to_have_text("one two")
         if how == "reload":
             await page.reload()
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator(".answer")).to_have_text("one two three")
         await expect(page.locator(".written")).to_have_text("count")
-    (first, body), (again, same) = site.desk.requests("/chat/stream")[:2]
+    (first, body), (again, same) = site.daemon.requests("/chat/stream")[:2]
     assert "Last-Event-ID" not in first
     assert again["Last-Event-ID"] == "2"
     assert same == body
 
 
 async def test_two_tabs_show_one_turn(site: Any) -> None:
-    site.desk.script["once"] = [{"type": "delta", "text": "on its "}, site.HOLD, site.ending("on its way")]
+    site.daemon.script["once"] = [{"type": "delta", "text": "on its "}, site.HOLD, site.ending("on its way")]
     async with site.opened() as page:
         await site.ask(page, "once")
         await expect(page.locator(".answer")).to_have_text("on its")
         other = await page.context.new_page()
         await other.goto(page.url)
         await expect(other.locator(".written")).to_have_text("once")
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator(".answer")).to_have_text("on its way")
         await expect(other.locator(".answer")).to_have_text("on its way")
-    assert len(site.desk.requests("/chat/stream")) == 1
+    assert len(site.daemon.requests("/chat/stream")) == 1
 
 
 async def test_while_the_daemon_is_away_nothing_is_lost(site: Any) -> None:
@@ -109,11 +109,11 @@ async def test_while_the_daemon_is_away_nothing_is_lost(site: Any) -> None:
         await page.click("text=Chat")
         await expect(page.locator(".answer")).to_have_text("fine")
         await expect(page.locator("#write")).to_have_value("a draft")
-    assert len(site.desk.turns) == 1
+    assert len(site.daemon.turns) == 1
 
 
 async def test_reading_back_is_not_disturbed(site: Any) -> None:
-    site.desk.script["more"] = [
+    site.daemon.script["more"] = [
         {"type": "delta", "text": "line\n\n" * 60},
         site.HOLD,
         site.ending("line\n\n" * 90),
@@ -125,7 +125,7 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
         assert await page.evaluate(top) > 500
         await page.evaluate(f"{top} = 100")
         await page.wait_for_timeout(100)
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.get_by_text("New below")).to_be_visible()
         assert await page.evaluate(top) == 100
         await page.click("text=New below")
@@ -134,7 +134,7 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
 
 
 async def test_an_answer_cannot_run_fetch_or_lead_astray(site: Any) -> None:
-    site.desk.script["evil"] = site.answer(
+    site.daemon.script["evil"] = site.answer(
         "<img src=x onerror='window.bad=1'><script>window.bad=1</script><style>*{display:none}</style>"
         "[in](javascript:window.bad=1) [out](https://example.org) ![cat](http://127.0.0.1:1/spy.png) "
         "<form action='/agents/undo'><button>go</button></form> <iframe src='http://localhost:1'></iframe>"
@@ -154,8 +154,8 @@ async def test_an_answer_cannot_run_fetch_or_lead_astray(site: Any) -> None:
 
 
 async def test_voice_in_and_out(site: Any) -> None:
-    site.desk.voice = True
-    site.desk.script["what time is it"] = site.answer("It is noon.", voice_response="Noon.")
+    site.daemon.voice = True
+    site.daemon.script["what time is it"] = site.answer("It is noon.", voice_response="Noon.")
     async with site.opened(script=SPEECH) as page:
         await page.click("[aria-label=Speak]")
         await expect(page.locator(".answer")).to_have_text("It is noon.")

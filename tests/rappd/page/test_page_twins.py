@@ -65,7 +65,7 @@ async def drop(page: Page, *names: str) -> None:
 
 
 def bodies(site: Any, path: str) -> list[Any]:
-    return [body for _, body in site.desk.requests(path) if body is not None]
+    return [body for _, body in site.daemon.requests(path) if body is not None]
 
 
 async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
@@ -80,8 +80,8 @@ async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
 
 
 async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
-    site.desk.scripted["GET /twins"] = [(200, {"twins": [], "unreadable": []})]
-    site.desk.scripted["POST /twins"] = [(409, {"error": "It cannot be.", "do": "Wait.", "code": "no"})]
+    site.daemon.scripted["GET /twins"] = [(200, {"twins": [], "unreadable": []})]
+    site.daemon.scripted["POST /twins"] = [(409, {"error": "It cannot be.", "do": "Wait.", "code": "no"})]
     async with site.opened("#/twins") as page:
         await expect(page.get_by_role("button", name="Open an egg")).to_have_count(1)
         await page.get_by_role("button", name="New twin").click()
@@ -97,7 +97,7 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
         await expect(page.get_by_label("Name")).to_have_value("Rose")
         await expect(page.locator(".toast")).to_have_count(0)
         born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
-        site.desk.scripted["POST /twins"] = [(200, born)]
+        site.daemon.scripted["POST /twins"] = [(200, born)]
         await page.get_by_role("button", name="Create").click()
         await page.click(".toast >> text=Chat")
         await expect(page).to_have_url(re.compile("#/chat/rose-7e18$"))
@@ -105,7 +105,7 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
 
 
 async def test_the_menu_by_keyboard_alone(site: Any) -> None:
-    site.desk.scripted["POST /twins/rose-7e18/rename"] = [(200, {"message": "It is Rosa now."})]
+    site.daemon.scripted["POST /twins/rose-7e18/rename"] = [(200, {"message": "It is Rosa now."})]
     async with site.opened("#/twins") as page:
         more = page.get_by_role("button", name="More for Rose")
         await more.focus()
@@ -132,7 +132,7 @@ async def test_the_menu_by_keyboard_alone(site: Any) -> None:
 
 async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
     away = {"error": "All ports are taken.", "do": "Let another twin sleep.", "code": "no_port"}
-    site.desk.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
+    site.daemon.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name=re.compile("More for Fern")).click()
         await page.get_by_role("menuitem", name="Start on a port").click()
@@ -146,12 +146,12 @@ async def test_archiving_is_undone_as_awake_as_it_was(site: Any) -> None:
         await page.get_by_role("menuitem", name="Archive").click()
         async with page.expect_response("**/twins/rose-7e18/boot"):
             await page.click(".toast >> text=Undo")
-    asked = [path for path, _, _ in site.desk.asked if path.startswith("/twins/rose-7e18/")]
+    asked = [path for path, _, _ in site.daemon.asked if path.startswith("/twins/rose-7e18/")]
     assert asked == [f"/twins/rose-7e18/{verb}" for verb in ("archive", "unarchive", "boot")]
 
 
 async def test_the_soul_keeps_its_history(site: Any) -> None:
-    site.desk.scripted["PUT /twins/rose-7e18/soul"] = [(200, {"kept_as": 2, "message": "A new soul."})]
+    site.daemon.scripted["PUT /twins/rose-7e18/soul"] = [(200, {"kept_as": 2, "message": "A new soul."})]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name="More for Rose").click()
         await page.get_by_role("menuitem", name="Soul").click()
@@ -167,10 +167,10 @@ async def test_the_soul_keeps_its_history(site: Any) -> None:
 
 
 async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("two", replaced=True)})]
-    site.desk.scripted["POST /eggs/hatch"] = [(200, hatched())]
-    site.desk.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": planned("two", replaced=True)})]
+    site.daemon.scripted["POST /eggs/hatch"] = [(200, hatched())]
+    site.daemon.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
     async with site.opened("#/twins/lineage") as page:
         await drop(page, "rose.egg")
         sheet = page.locator("dialog")
@@ -209,10 +209,10 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
 async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(site: Any) -> None:
     env = {"path": ".env", "names": ["WEATHER", "GREETING"], "never_taken": ["PATH"], "problem": ""}
     plan = planned("one", variables=[env], quarantine=group((".env", "env", "")))
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(plan))]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(plan))]
     held = {"path": ".env", "why": "It came in an egg.", "origin": "Rose", "at": "", "sha256": "", "file": ""}
-    site.desk.scripted["GET /agents/held"] = [(200, {"held": [held]})]
-    site.desk.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
+    site.daemon.scripted["GET /agents/held"] = [(200, {"held": [held]})]
+    site.daemon.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         sheet = page.locator("dialog")
@@ -232,9 +232,9 @@ async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(sit
 
 async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(site: Any) -> None:
     changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.get_by_role("button", name="Hatch 2 files").click()
@@ -250,7 +250,7 @@ async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(si
 async def test_an_undo_that_would_touch_later_changes_asks_first(site: Any) -> None:
     changed = {"error": "soul.md changed since Rose hatched; nothing was touched.", "code": "changed_since"}
     done = {"rolled_back": {"already": False, "aside": "/x/undone"}}
-    site.desk.scripted["POST /eggs/rollback"] = [(409, changed), (200, done)]
+    site.daemon.scripted["POST /eggs/rollback"] = [(409, changed), (200, done)]
     async with site.opened("#/twins/eggs") as page:
         await page.get_by_role("button", name="Undo the hatching of Rose").click()
         await expect(page.locator("dialog")).to_contain_text("soul.md changed since Rose hatched")
@@ -262,7 +262,7 @@ async def test_an_undo_that_would_touch_later_changes_asks_first(site: Any) -> N
 
 async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
     unknown = {"error": "I don't know how to hatch this.\nThe cartridge family:\nA  B", "code": "unknown_egg"}
-    site.desk.scripted["POST /eggs"] = [(400, unknown), (200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs"] = [(400, unknown), (200, opened_egg(planned("one")))]
     async with site.opened("#/twins") as page:
         await drop(page, "holiday.jpg", "rose.egg")
         await expect(page.locator("dialog h2")).to_have_text("holiday.jpg")
@@ -277,9 +277,9 @@ async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
 
 async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -> None:
     trusted = planned("two", quarantine=group(), seal={"standing": "trusted", "signer_name": "kitchen"})
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
-    site.desk.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
+    site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.click("dialog >> text=Trust whoever signed it")
@@ -295,7 +295,7 @@ async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp
     secret = {"error": "mail_agent.py line 9 holds a likely password; not packed.", "do": "Move it to .env."}
     egg = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 3_100_000, "files": 142, "left_out": []}
     answer = {"packed": egg, "link": "/eggs/out/key/rose-7e18/now-twin.egg"}
-    site.desk.scripted["POST /eggs/pack"] = [(409, secret | {"code": "secret_found"}), (200, answer)]
+    site.daemon.scripted["POST /eggs/pack"] = [(409, secret | {"code": "secret_found"}), (200, answer)]
     dragged = """([key]) => {
         const carried = new DataTransfer();
         const event = new DragEvent("dragstart", {dataTransfer: carried, bubbles: true, cancelable: true});
@@ -316,7 +316,7 @@ async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp
         async with page.expect_download() as download:
             await page.get_by_role("button", name="Save Rose.egg").click()
         assert (await download.value).suggested_filename == "Rose.egg"
-    assert site.desk.requests("/eggs/laid/rose-7e18/now-twin.egg")
+    assert site.daemon.requests("/eggs/laid/rose-7e18/now-twin.egg")
     assert bodies(site, "/eggs/pack") == [{"twin": "rose-7e18"}] * 2
 
 
@@ -356,10 +356,10 @@ async def test_two_eggs_side_by_side(site: Any) -> None:
     }
     added = {"target": "new.txt", "role": "other", "what": "added", "before": None, "after": 9, "text": []}
     facts = [{"what": "signed by", "before": "", "after": "91c3" * 16}]
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/pack"] = [(200, {"packed": {"path": "/h/rose.egg", "size": 9}})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/pack"] = [(200, {"packed": {"path": "/h/rose.egg", "size": 9}})]
     diff = {"facts": facts, "files": [changed, added], "same": 3}
-    site.desk.scripted["POST /eggs/diff"] = [(200, {"diff": diff})]
+    site.daemon.scripted["POST /eggs/diff"] = [(200, {"diff": diff})]
     async with site.opened("#/twins/eggs") as page:
         before, after = page.get_by_role("group", name="Before"), page.get_by_role("group", name="After")
         await before.locator("input[type=file]").set_input_files(
@@ -394,7 +394,7 @@ async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(s
 
 
 async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> None:
-    site.desk.script["to rose"] = site.answer("I am Rose.")
+    site.daemon.script["to rose"] = site.answer("I am Rose.")
     async with site.opened() as page:
         await site.ask(page, "to the desk")
         await expect(page.locator(".answer")).to_have_text("fine")
@@ -404,7 +404,7 @@ async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> No
         await expect(page.locator(".answer")).to_have_count(0)
         await site.ask(page, "to rose")
         await expect(page.locator(".answer")).to_have_text("I am Rose.")
-        await expect(page.locator(".line.desk .who")).to_have_text("Rose")
+        await expect(page.locator(".line.reply .who")).to_have_text("Rose")
         await page.fill("#write", "a draft")
         await page.keyboard.press("Escape")
         await page.keyboard.press("g")
@@ -418,20 +418,20 @@ async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> No
         await page.get_by_role("link", name="Back to desk").click()
         await expect(page.locator(".written")).to_have_text("to the desk")
         await expect(page.locator("#write")).to_have_value("")
-    _, body = site.desk.requests("/twins/rose-7e18/chat/stream")[0]
+    _, body = site.daemon.requests("/twins/rose-7e18/chat/stream")[0]
     assert body["user_input"] == "to rose" and body["conversation_history"] == []
-    assert [body["user_input"] for _, body in site.desk.requests("/chat/stream")] == ["to the desk"]
+    assert [body["user_input"] for _, body in site.daemon.requests("/chat/stream")] == ["to the desk"]
 
 
 async def test_an_answer_of_a_twin_goes_on_after_a_reload_elsewhere(site: Any) -> None:
-    site.desk.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
+    site.daemon.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
     async with site.opened("#/chat/rose-7e18") as page:
         await site.ask(page, "long")
         await expect(page.locator(".answer")).to_have_text("half")
         await page.click("nav >> text=Settings")
         await expect(page.locator("main h1")).to_have_text("Settings")
         await page.reload()
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator("#live")).to_have_text("Rose: half whole")
 
 
@@ -452,9 +452,9 @@ async def test_a_phone_picks_whom_to_talk_to(site: Any) -> None:
 async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) -> None:
     held = {"name": "", "origin": "yours", "quarantined": True, "reason": "It came in an egg."}
     files = {"files": [{"filename": "rain_agent.py", "agents": [], "cards": [held]}]}
-    site.desk.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
+    site.daemon.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
     source = {"source": "import os\n"}
-    site.desk.scripted["GET /twins/rose-7e18/agents/source/rain_agent.py"] = [(200, source)]
+    site.daemon.scripted["GET /twins/rose-7e18/agents/source/rain_agent.py"] = [(200, source)]
     async with site.opened("#/twins/twin/rose-7e18") as page:
         await page.click("text=Read and approve")
         await expect(page.locator("dialog .listing")).to_contain_text("import os")
@@ -468,7 +468,7 @@ async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) 
 async def test_a_buddy_is_fed_and_answers(site: Any) -> None:
     grown = {"name": "Pip", "content": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
     answer = {"name": "Pip", "buddy": grown, "message": "Pip ate.", "found": []}
-    site.desk.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
+    site.daemon.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
     async with site.opened("#/twins") as page:
         pip = page.locator("[data-key='pip-4f2a']")
         await expect(pip.locator("svg[role=img]")).to_have_attribute("aria-label", "a hatchling, happy")
@@ -490,7 +490,7 @@ async def test_while_the_daemon_is_away_the_twins_stay_dimmed(site: Any) -> None
 
 
 async def test_sheets_fit_a_small_phone(site: Any) -> None:
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
     async with site.opened("#/twins", viewport={"width": 320, "height": 640}) as page:
         for opening in ("plan", "new", "soul"):
             if opening == "plan":

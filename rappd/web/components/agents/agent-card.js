@@ -157,7 +157,7 @@ function exportButton(file, errorPlace, key) {
   );
 }
 
-/** What came with rappd stays, and what comes from a source is switched off there. */
+/** Only the user's own files can be removed: sources are switched off in Settings. */
 function removeButton(file, card, errorPlace, key) {
   const run = (event) =>
     attemptIn(errorPlace, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));

@@ -1,4 +1,4 @@
-/** Agent files on their way in: dropped or chosen, then imported one by one. */
+/** Imports agent files that were dropped or chosen, one by one. */
 
 import { Problem, ask, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

@@ -1,7 +1,7 @@
 /** Sources: repositories that agents come from. */
 
 import { get, post } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";

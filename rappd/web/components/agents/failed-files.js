@@ -1,4 +1,4 @@
-/** Files that failed to become agents: shown on Chat and Agents until mended or dismissed. */
+/** Files that failed to load: shown on Chat and Agents until fixed or dismissed. */
 
 import { fill, h } from "../../lib/dom.js";
 import { problemView } from "../ui/problem.js";
@@ -8,7 +8,7 @@ const FILE = /[\w.-]+\.py\b/;
 class FailedFiles extends EventTarget {
   #byFile = new Map();
 
-  /** Adds one; a newer trouble with the same file replaces the older. */
+  /** Adds a failure; it replaces an older one of the same file. */
   add(problem) {
     const text = problem.message ?? problem.error ?? "";
     const file = problem.file ?? FILE.exec(text)?.[0] ?? text;
@@ -17,12 +17,12 @@ class FailedFiles extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** Forgets the trouble with a file, if there was any. */
+  /** Removes the failure of a file, if any. */
   clear(file) {
     if (this.#byFile.delete(file)) this.dispatchEvent(new Event("change"));
   }
 
-  /** Forgets the trouble with the file that these agents came from. */
+  /** Removes the failure of the file that these agents came from. */
   mended(message, files) {
     for (const file of files) {
       if (file.agents.some((name) => message.startsWith(`${name} `))) this.clear(file.filename);
@@ -36,7 +36,7 @@ class FailedFiles extends EventTarget {
 
 export const failedFiles = new FailedFiles();
 
-/** Does what nobody waits for; what goes wrong with it stays on the page. */
+/** Runs work in the background; its problem is shown on the page. */
 export async function orShowFailure(work) {
   try {
     await work();
@@ -46,7 +46,7 @@ export async function orShowFailure(work) {
   }
 }
 
-/** An element that always shows the present troubles, and what ends its doing so. */
+/** An element that shows the present failures; `close()` when done. */
 export function failedFilesView() {
   const place = h("div", { class: "failed-files", role: "alert" });
   const draw = () =>

@@ -1,4 +1,4 @@
-/** Quarantined files that give no agent, and so have no card of their own: services, senses, a `.env`. */
+/** Quarantined files without an agent, and so without a card of their own: services, senses, a `.env`. */
 
 import { get, Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

@@ -77,7 +77,7 @@ export function buddyLine(row, { whole = false } = {}) {
   return { element, update };
 }
 
-/** What it shall keep in mind, and what it still knows. */
+/** Controls to store a memory and to recall one. */
 function remembering(does) {
   const input = h("input", {
     type: "text",

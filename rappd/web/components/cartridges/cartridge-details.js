@@ -1,4 +1,4 @@
-/** What a cartridge is and says of itself, and its program's text. */
+/** Details of a cartridge, and the text of its program. */
 
 import { runs, signed } from "./labels.js";
 import { count, onDay, joinNames } from "../../lib/format.js";

@@ -24,7 +24,7 @@ class Opened extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** What stands still is kept, so that a reload loses nothing; of many steps the last. */
+  /** Stores a paused program, so that a reload loses nothing; of many steps the last. */
   #changed(cartridge) {
     if (cartridge !== this.current || !["paused", "waiting", "done"].includes(cartridge.state)) return;
     clearTimeout(this.#soon);

@@ -1,4 +1,4 @@
-/** What a program writes, as it writes it; screen readers get what is new whenever it stands still. */
+/** The output of a program, live; screen readers get new output whenever it pauses. */
 
 import { fill, h } from "../../lib/dom.js";
 

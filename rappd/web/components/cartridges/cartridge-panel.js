@@ -108,7 +108,7 @@ export function cartridgePanel(place, cartridge, leave) {
 const MAIN = { running: "Pause and keep", paused: "Resume", waiting: "Resume", done: "Run again" };
 const SIGNS = { done: ["good", "✓"], failed: ["bad", "✗"], waiting: ["warn", "!"] };
 
-/** How much of its fuel it has used, and how much it gets. */
+/** A progress bar of the steps that were used and the step limit. */
 function fuelMeter(cartridge) {
   const bar = h("progress", { "aria-label": "Steps used" });
   const text = h("span", { class: "soft" });

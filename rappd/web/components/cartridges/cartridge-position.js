@@ -1,4 +1,4 @@
-/** Where a program that was stopped stands: what comes next, what waits for it, what it knows. */
+/** The position of a paused program: its next step, its stack and its variables. */
 
 import { fill, h } from "../../lib/dom.js";
 

@@ -43,7 +43,7 @@ export class Cartridge extends EventTarget {
     this.#lay();
   }
 
-  /** Whose it is, as the file says. */
+  /** The owner that the file names. */
   get name() {
     return agentId(this.document);
   }
@@ -56,7 +56,7 @@ export class Cartridge extends EventTarget {
     return this.outcome?.stdout ?? "";
   }
 
-  /** Whether a frame was begun and is not over. */
+  /** True while a frame is running or paused. */
   get underWay() {
     return ["running", "paused", "waiting"].includes(this.state);
   }
@@ -120,7 +120,7 @@ export class Cartridge extends EventTarget {
     return { name: fileName(document, now), text: written(document) };
   }
 
-  /** What was handed in and not taken yet. */
+  /** Inputs that the program has not read yet. */
   get pending() {
     if (this.underWay) return this.frame.pending;
     return [...(this.document.get("continuation")?.get("pending_inputs") ?? []), ...this.given];

@@ -1,7 +1,7 @@
 /** Twins › Cartridges: the one that is open, or those that could be. */
 
 import { get } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, onDay } from "../../lib/format.js";
 import { cartridgePanel } from "./cartridge-panel.js";
 import { allKept, forget, opened, openFiles, openHere, openKept } from "./cartridge-opening.js";
@@ -37,7 +37,7 @@ export function cartridgesView(place) {
   };
 }
 
-/** What could be opened. */
+/** The list of cartridges that can be opened. */
 function shelf(place, errorPlace, take) {
   const left = h("div", {});
   const here = h("div", {});

@@ -1,4 +1,4 @@
-/** What a cartridge, and what became of its program, is in plain words. */
+/** Labels of cartridges and of the state of their programs. */
 
 import { count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
@@ -41,14 +41,14 @@ function failed({ category, message, resource, limit }) {
   return `The program ended with a mistake: ${message}.`;
 }
 
-/** What to do about a program that failed; "" where there is nothing to say. */
+/** Advice after a program failed; "" for none. */
 export function advice({ problem }) {
   if (!problem.category) return problem.todo;
   const same = "The cartridge is as it was before.";
   return problem.resource === "steps" ? `${same} Let it go further, and run it again.` : same;
 }
 
-/** Who signed the file that was opened. */
+/** The signature of the opened file, as nodes. */
 export function signed(signer) {
   const good = h("span", { class: "sign good" }, "✓ ");
   const note = h("span", { class: "sign warn" }, "! ");

@@ -1,4 +1,4 @@
-/** The list behind the ▾: whom to talk to. */
+/** Dialog that selects the chat target. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
@@ -7,7 +7,7 @@ import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
 import { twins } from "../twins/twins.js";
 
-/** Opens it; choosing leads to Chat. */
+/** Opens the dialog; a choice leads to Chat. */
 export function openChatTargets() {
   const others = twins.rows.map(({ key }) => key);
   const known = new Set(["", ...others, chatTarget.key]);

@@ -1,23 +1,23 @@
-/** Whom one talks to: the brainstem (key ""), or a twin that lives here. */
+/** The chat target: the brainstem (key ""), or a twin on this machine. */
 
 import { stored } from "../../lib/storage.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { twins } from "../twins/twins.js";
 
-/** What the conversation with a partner is kept under, here and in its other tabs. */
+/** Storage key of the conversation with a chat target, shared by all tabs. */
 export const storageName = (key) => (key ? `conversation.${key}` : "conversation");
 
-/** What the text that was written to a partner and not sent is kept under. */
+/** Storage key of the unsent draft for a chat target. */
 export const draftOf = (key) => (key ? `draft.${key}` : "draft");
 
-/** A partner's name; the start of its key where nothing more is known. */
+/** Name of a chat target; the start of its key where no name is known. */
 export const nameOf = (key) =>
   key ? (twins.row(key)?.name ?? (stored(storageName(key))?.name || key.slice(0, 8))) : daemon.name;
 
 class ChatTarget extends EventTarget {
   key = "";
 
-  /** Turns to somebody; says `change`. */
+  /** Selects a chat target; dispatches `change`. */
   turnTo(key) {
     if (key === this.key) return;
     this.key = key;

@@ -1,4 +1,4 @@
-/** A conversation on the screen: with whom, what was said, and where one writes. */
+/** Chat view: the chat target, the turns, and the message box. */
 
 import { get } from "../../lib/api.js";
 import { composer } from "./composer.js";
@@ -15,7 +15,7 @@ import { routesOf, twins } from "../twins/twins.js";
 
 const ALWAYS = ["what can you do?", "what time is it?", "what do you remember about me?"];
 
-/** Fills `main` with the conversation with a partner. `close()` when another one comes. */
+/** Fills `main` with the conversation with a chat target. `close()` when done. */
 export function chatView(main, key) {
   const conversation = conversationWith(key);
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 });
@@ -121,7 +121,7 @@ export function chatView(main, key) {
   };
 }
 
-/** What to try first: of your own agents, then of the shipped ones, then what always works. */
+/** Examples to try: of the user's own agents, then of the shipped ones, then those that always work. */
 function examples(files) {
   const cards = files
     .flatMap(({ cards = [] }) => cards)

@@ -1,4 +1,4 @@
-/** Where one writes: grows with the text, keeps drafts, sends on Enter, listens where the browser can. */
+/** The message box: grows with the text, stores drafts, sends on Enter, takes dictation where the browser can. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";

@@ -1,5 +1,5 @@
 /**
- * The conversations this browser is having, one with each partner: their turns, kept over reloads.
+ * Conversations of this browser, one per chat target: their turns, stored across reloads.
  *
  * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin}`.
  * `state` is "sending", "answering", "stopping", "done", "stopped" or "failed". `calls` hold
@@ -30,7 +30,7 @@ class Conversation extends EventTarget {
     onStoredElsewhere(storageName(key), (value) => this.#merge(value));
   }
 
-  /** What the partner is called. */
+  /** Name of the chat target. */
   get name() {
     return nameOf(this.key);
   }
@@ -64,7 +64,7 @@ class Conversation extends EventTarget {
     return turn;
   }
 
-  /** What the daemon is asked with: the same bytes every time for the same turn. */
+  /** The request body; the same bytes each time for the same turn. */
   request(turn) {
     const before = this.turns.slice(0, this.turns.indexOf(turn)).slice(-SEND_TURNS);
     const history = before.flatMap((earlier) => [
@@ -110,7 +110,7 @@ class Conversation extends EventTarget {
     };
   }
 
-  /** What another tab kept. */
+  /** Takes over what another tab stored. */
   #merge(value) {
     const mine = this.carried;
     this.#take(value);

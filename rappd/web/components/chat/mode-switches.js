@@ -40,7 +40,7 @@ export function modeSwitch(mode) {
   };
 }
 
-/** What this browser can do of it, and where the sound goes. */
+/** Note on the browser's speech support and where the sound is sent. */
 export function voiceNote() {
   const lines = [];
   if (!canSpeak) lines.push("This browser can't read aloud.");

@@ -1,4 +1,4 @@
-/** Carries a turn to the daemon and its answer back, over lost lines and reloads; stops it when asked. */
+/** Sends a turn and reads its answer, across lost connections and reloads; stops it on request. */
 
 import { Problem, follow, post } from "../../lib/api.js";
 import { allConversations } from "./conversation.js";
@@ -13,7 +13,7 @@ const EMPTY_ENDS = 4;
 
 const reading = new Map(); // turn id → AbortController of the stream being read
 
-/** Sends what the user wrote. Does nothing while an answer is under way. */
+/** Sends the user's message. Does nothing while an answer is running. */
 export function send(conversation, text) {
   if (conversation.current) return null;
   const turn = conversation.add(text);
@@ -21,7 +21,7 @@ export function send(conversation, text) {
   return turn;
 }
 
-/** Takes up the turns that a reload or another tab left unfinished. */
+/** Resumes turns that a reload or another tab interrupted. */
 export function resume() {
   for (const conversation of allConversations()) {
     const turn = conversation.current;
@@ -29,7 +29,7 @@ export function resume() {
   }
 }
 
-/** Stops the answer under way, on the daemon too. */
+/** Stops the running answer, on the daemon too. */
 export async function stop(conversation) {
   const turn = conversation.current;
   if (!turn || turn.state === "stopping") return;

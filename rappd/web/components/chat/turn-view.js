@@ -39,7 +39,7 @@ export function turnView(turn, { name, again, grew }) {
     ),
     h(
       "div",
-      { class: "line desk" },
+      { class: "line reply" },
       h("span", { class: "who" }, name),
       h("div", { class: "said" }, calls, answer, waiting, after),
     ),

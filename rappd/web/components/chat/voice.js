@@ -26,7 +26,7 @@ export function speak(text) {
   speechSynthesis.speak(saying);
 }
 
-/** Whether something is being read aloud. Changes are told to `window` as `speech`. */
+/** True while text is read aloud. `window` gets `speech` events at changes. */
 export const speaking = () => canSpeak && (speechSynthesis.speaking || speechSynthesis.pending);
 
 /** Ends reading aloud. */

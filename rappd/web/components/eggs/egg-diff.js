@@ -210,7 +210,7 @@ async function unlessCancelled(work) {
   }
 }
 
-/** What waits there unhatched is thrown away; else the daemon does so after a day. */
+/** Discards an uploaded egg; otherwise the daemon does so after a day. */
 async function forget(id) {
   try {
     await remove(`/eggs/${id}`);

@@ -1,4 +1,4 @@
-/** Eggs on their way in: dropped on the page or chosen, opened one after the other. */
+/** Imports eggs that were dropped or chosen, one after the other. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";

@@ -1,4 +1,4 @@
-/** An egg on its way to the daemon, with the signature that came beside it. */
+/** Uploads an egg with its signature file. */
 
 import { upload } from "../../lib/api.js";
 

@@ -1,7 +1,7 @@
 /** Twins › Eggs: what was hatched here, two eggs side by side, and whose eggs are trusted. */
 
 import { get } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { clock, count, onDay } from "../../lib/format.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";

@@ -1,4 +1,4 @@
-/** What follows a hatching: it is told, and can be undone. */
+/** After a hatching: a notice with undo. */
 
 import { Problem, post } from "../../lib/api.js";
 import { count } from "../../lib/format.js";

@@ -1,4 +1,4 @@
-/** What kinds of eggs are called. */
+/** Labels of egg kinds. */
 
 const KINDS = {
   lispy: "LisPy cartridge",

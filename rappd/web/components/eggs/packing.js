@@ -50,7 +50,7 @@ class Egg extends EventTarget {
     this.#set({ state: "none" });
   }
 
-  /** Whether it may still be fetched, and nothing was said to the twin since. */
+  /** True while the egg can be fetched and the twin has not chatted since. */
   isFresh(row) {
     const { state, at } = this;
     return state === "ready" && Date.now() - at < LINK_MS && (row.last_talk ?? 0) * 1000 < at;
@@ -96,7 +96,7 @@ export function dragsOut(element, row) {
   });
 }
 
-/** What is to be said of a twin's egg: under way, ready to be saved, or why not. `close()` when done. */
+/** State of a twin's egg: being packed, ready to save, or failed. `close()` when done. */
 export function eggLine(key) {
   const egg = eggOf(key);
   const element = h("div", { class: "egg-line", role: "group", "aria-label": "Egg" });

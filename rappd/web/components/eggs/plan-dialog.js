@@ -1,4 +1,4 @@
-/** The plan dialog: who packed an egg, whether it is whole, what hatching would do; then the yes to exactly that. */
+/** Plan dialog: the egg's origin and integrity, the effect of hatching it, and the approval of exactly that. */
 
 import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
@@ -193,7 +193,7 @@ const closing = (close, words, ...others) =>
     others,
   );
 
-/** What waits unhatched is thrown away; left where it is, the daemon does so after a day. */
+/** Discards an uploaded egg; otherwise the daemon does so after a day. */
 async function discard(id) {
   try {
     await remove(`/eggs/${id}`);

@@ -1,4 +1,4 @@
-/** What stands above a plan: what the egg is, whether it is whole, who signed it, what is to be known besides. */
+/** Head of a plan: the egg's kind, integrity, signature and warnings. */
 
 import { withArticle, bytes, count, onDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";

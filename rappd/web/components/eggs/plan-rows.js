@@ -47,10 +47,10 @@ export function planRows(plan) {
   );
 }
 
-/** Whether all that the egg holds is here, as it is in the egg. */
+/** True if every file of the egg is already here, unchanged. */
 export const isHere = ({ keep, refuse }) => !refuse.count && keep.files.every(({ why }) => why === SAME);
 
-/** What of yours differs from the egg's, by what one may overwrite: `Map` of category → number of files. */
+/** Files here that differ from the egg's and may be overwritten: `Map` of category → number of files. */
 export function differing({ keep }) {
   const found = new Map();
   for (const { path, role, why } of keep.files) {

@@ -1,4 +1,4 @@
-/** What stopped a pack: likely secrets, each with its file and line. One may travel when the operator says so. */
+/** Likely secrets that stopped a pack, each with its file and line; the operator may allow each. */
 
 import { count } from "../../lib/format.js";
 import { fill, h, withCode } from "../../lib/dom.js";

@@ -1,7 +1,7 @@
-/** Whose eggs run without being read first: trusting a key, and ending it. */
+/** Trusted signers: keys whose eggs may run without review. */
 
 import { get, post, remove } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { field } from "../ui/form-dialog.js";
 import { onDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";

@@ -1,4 +1,4 @@
-/** The keyboard: single keys (which can be switched off), and Esc. */
+/** Keyboard shortcuts: single keys (which can be switched off), and Esc. */
 
 import { h } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
@@ -7,7 +7,7 @@ import { openDialog } from "../ui/dialog.js";
 const CHORD_MS = 1500;
 const EDITABLE = "input, textarea, select, [contenteditable]";
 
-/** Whether `/`, `?` and `g` work; Enter and Esc always do. */
+/** Setting for the shortcuts `/`, `?` and `g`; Enter and Esc always work. */
 export const singleKeyShortcuts = {
   get: () => stored("single-keys", true),
   set: (on) => store("single-keys", on),
@@ -38,7 +38,7 @@ export function startShortcuts(pages, actions) {
   });
 }
 
-/** The list of keys. */
+/** Opens the list of shortcuts. */
 export function openShortcuts(pages) {
   const rows = [
     ["Enter", "send"],

@@ -1,4 +1,4 @@
-/** The navigation (bar and tabs on a phone): who this is, whether it is awake, and the pages. */
+/** Navigation (bar and tabs on a phone): the daemon's name and state, and the pages. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
@@ -9,7 +9,7 @@ import { nameOf, chatTarget } from "../chat/chat-target.js";
 import { openChatTargets } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins.js";
 
-/** Fills the navigation; `mark(id)` says which page is shown. */
+/** Fills the navigation; `mark(id)` highlights a page. */
 export function navigation(element, pages) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });

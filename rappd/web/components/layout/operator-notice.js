@@ -1,4 +1,4 @@
-/** What stands in place of structural controls when this page may only talk. */
+/** Notice in place of controls when the browser has no operator session. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { h, withCode } from "../../lib/dom.js";

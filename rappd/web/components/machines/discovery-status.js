@@ -1,4 +1,4 @@
-/** How other machines are looked for: each way, what it found, and what is in its way. */
+/** Status of discovery: each source of addresses, what it found, and its problems. */
 
 import { count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
@@ -17,7 +17,7 @@ const NOTHING = {
   typed: "nothing found",
 };
 
-/** Every way in order, as a list of terms. */
+/** All sources in order, as a list of terms. */
 export function discoverySources(rungs) {
   return h(
     "dl",
@@ -41,7 +41,7 @@ export function discoverySources(rungs) {
   );
 }
 
-/** What is in the way, in lines above the list; null when nothing is. */
+/** Problems of discovery as lines above the list; null for none. */
 export function discoveryProblems(rungs, door) {
   const lines = rungs
     .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it

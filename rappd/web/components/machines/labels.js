@@ -1,9 +1,9 @@
-/** What is said of another machine. Its words come from elsewhere: tamed, and apart from ours. */
+/** Labels of other machines. Text from another machine loses control characters and is isolated from ours. */
 
 import { ago, clock, count, timeOrDay } from "../../lib/format.js";
 import { h, visuallyHidden } from "../../lib/dom.js";
 
-/** What turns the writing round, breaks it, or shows nothing. */
+/** Characters that change direction, break lines, or are invisible. */
 const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const LONGEST_NAME = 40;
 const LIVE = ["asking", "words", "waiting"];
@@ -35,17 +35,17 @@ export const hostOf = ({ address }) =>
     .replace(/:\d+$/, "")
     .replace(/^\[|\]$/g, "");
 
-/** What a machine is addressed by in the page's address and in requests. */
+/** The selector of a machine in the page's address and in requests. */
 export const selectorOf = (row) => row.fingerprint || row.address;
 
-/** Where a peer's own page is. */
+/** Address of a peer's page. */
 export const pageOf = ({ fingerprint }) => `#/machines/peer/${encodeURIComponent(fingerprint)}`;
 
-/** What is typed for a machine that says it is called so: never anything that a shell would act on. */
+/** A machine's name for the command line, without characters that a shell interprets. */
 export const typed = (name, fingerprint) =>
   /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(name) ? name : String(fingerprint ?? "").slice(0, 8);
 
-/** Whether a pairing may still end well. */
+/** True while a pairing can still succeed. */
 export const isLive = ({ state }) => LIVE.includes(state);
 
 /** "● here, 2 ms", "○ away since 09:40", "· found", as nodes. */

@@ -58,7 +58,7 @@ export function machineCard(row) {
   return { element, update, close: () => undefined };
 }
 
-/** Who asks to be paired: always on top. */
+/** A machine that wants to pair; always on top. */
 export function askingCard(attempt) {
   const words = h("p", {});
   const errorPlace = h("div", {});

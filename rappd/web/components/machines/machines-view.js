@@ -1,6 +1,6 @@
 /** Machines: who asks, the peers, what was found, published brainstems; and how they are looked for. */
 
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { askingCard, machineCard } from "./machine-card.js";
 import { legacyNotice } from "./legacy-notice.js";

@@ -1,4 +1,4 @@
-/** Other machines as the operator's page knows them: peers, found ones, who asks, and how they are looked for. */
+/** State of other machines: peers, discovered ones, pairing requests, and discovery. */
 
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
@@ -35,7 +35,7 @@ class Machines extends EventTarget {
     return this;
   }
 
-  /** What is known, asked anew unless that was done a moment ago. */
+  /** Returns the state, fetched again unless it is fresh. */
   list() {
     return performance.now() - this.#at < FRESH_MS ? this : this.look();
   }
@@ -86,7 +86,7 @@ class Machines extends EventTarget {
 
 export const machines = new Machines();
 
-/** Whoever shows a list says what went wrong with it; the rest of the page goes on with what is known. */
+/** Ignores problems of the daemon: lists show their own, and the last known state stays. */
 function calm(found) {
   if (found.code === undefined) throw found;
 }

@@ -1,4 +1,4 @@
-/** Says wherever one is on the page that another machine asks to be paired. */
+/** Notice on every page that another machine wants to pair. */
 
 import { hostOf, nameOf } from "./labels.js";
 import { machines } from "./machines.js";
@@ -6,7 +6,7 @@ import { toast } from "../ui/toast.js";
 
 const SECONDS = 20;
 
-/** Begins to look, and to tell. */
+/** Starts the notices. */
 export function startPairingNotices() {
   machines.addEventListener("asks", ({ detail }) => {
     if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;

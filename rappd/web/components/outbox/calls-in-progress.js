@@ -1,4 +1,4 @@
-/** Calls of other machines that have no answer yet, above Activity's list: asked just now, or waiting. */
+/** Calls to other machines without an answer yet, shown above Activity's list. */
 
 import { h } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";

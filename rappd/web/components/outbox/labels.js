@@ -1,4 +1,4 @@
-/** What is said of something that waits for another machine, or lately did. */
+/** Labels of outbox rows. */
 
 import { h } from "../../lib/dom.js";
 import { span, stripControl, until } from "../machines/labels.js";
@@ -9,10 +9,10 @@ const WAITING = ["queued", "delivered", "accepted"];
 export const called = (row) =>
   row.kind === "egg" ? `Egg ${stripControl(row.what)}` : stripControl(row.what) || "a call";
 
-/** Whether a row waits still. */
+/** True while a row waits. */
 export const isWaiting = ({ state }) => WAITING.includes(state);
 
-/** How a row stands, as nodes; `here` says whether its machine is. */
+/** State of a row, as nodes; `here`: its machine is reachable. */
 export function standing(row, here) {
   const words = row.kind === "egg" ? { ...sayings, ...ofEggs } : sayings;
   const [kind, mark, text] = words[row.state]?.(row, here) ?? ["soft", "·", stripControl(row.state)];

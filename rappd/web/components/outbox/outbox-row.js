@@ -1,4 +1,4 @@
-/** One row of the outbox: to whom, what, how it stands; retried or dropped. */
+/** One row of the outbox with its state; it can be retried or dropped. */
 
 import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";

@@ -1,6 +1,6 @@
-/** Machines › Outbox: what waits for machines that are away, then what lately came of it. */
+/** Machines › Outbox: requests that wait for machines that are away, then recent results. */
 
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines.js";

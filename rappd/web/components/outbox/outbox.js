@@ -1,4 +1,4 @@
-/** What waits for other machines, as the operator's page knows it. */
+/** The outbox: requests that wait for other machines. */
 
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

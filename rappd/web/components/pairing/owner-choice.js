@@ -1,4 +1,4 @@
-/** Whose another machine is: two choices in words, none made beforehand. */
+/** Choice of another machine's owner, without a default. */
 
 import { fill, h } from "../../lib/dom.js";
 

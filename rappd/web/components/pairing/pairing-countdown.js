@@ -1,4 +1,4 @@
-/** How long a pairing is still open: seen all the time, spoken at 60, 30 and 10 seconds. */
+/** Countdown of a pairing: always visible, announced at 60, 30 and 10 seconds. */
 
 import { h } from "../../lib/dom.js";
 import { minutes } from "../machines/labels.js";

@@ -1,4 +1,4 @@
-/** The pairing dialog: four words on two screens, whose it is, and two equal answers; then how it ended. */
+/** Pairing dialog: compares four words, asks for the machine's owner, and shows the result. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
@@ -182,7 +182,7 @@ export function openPairing(row) {
 
 const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair by code");
 
-/** What is typed on the other machine. */
+/** The command to type on the other machine. */
 const there = () => `rappd peers pair ${typed(machines.self.name ?? daemon.name, machines.self.fingerprint)}`;
 
 const buttons = (...some) => h("div", { class: "dialog-actions" }, some);

@@ -1,4 +1,4 @@
-/** Calls that this page made of other machines: under way, waiting, or answered. */
+/** Calls that this page made to other machines: running, waiting, or answered. */
 
 import { Problem, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
@@ -77,7 +77,7 @@ class PeerCalls extends EventTarget {
     this.#changed(call);
   }
 
-  /** What came while nobody listened. */
+  /** Fetches answers that arrived while the event stream was closed. */
   async #catchUp() {
     for (const { thread } of this.rows.filter(({ state }) => ["queued", "accepted"].includes(state))) {
       try {

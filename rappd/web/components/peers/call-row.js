@@ -1,4 +1,4 @@
-/** One call of another machine, as far as it has come. Its answer is foreign: text, never markup. */
+/** One call to another machine. Its answer is untrusted: text, never markup. */
 
 import { duration } from "../../lib/format.js";
 import { fill, h, withCode } from "../../lib/dom.js";

@@ -1,7 +1,7 @@
 /** One peer by itself: asking it, its agents, what it may do here, and ending the trust. */
 
 import { get, post } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { onDay } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";

@@ -1,4 +1,4 @@
-/** What a peer may do here: everything approved, eggs alone, or just what is ticked. */
+/** Permissions of a peer: all approved agents, only eggs, or the selected agents. */
 
 import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

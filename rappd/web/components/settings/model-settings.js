@@ -1,4 +1,4 @@
-/** Which model answers, and the sign-in that GitHub Copilot needs. */
+/** Model settings: the model in use, and signing in to GitHub Copilot. */
 
 import { Problem, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

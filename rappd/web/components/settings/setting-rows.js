@@ -1,7 +1,7 @@
 /** Every setting of the daemon by name: its value, where that comes from, and a way to change it. */
 
 import { get, post } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";

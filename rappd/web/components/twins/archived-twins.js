@@ -1,7 +1,7 @@
 /** Twins › Archived: twins that can come back, and deleted ones. */
 
 import { get, post } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { bytes, count, onDay, joinNames } from "../../lib/format.js";
 import { forgetConversation } from "../chat/conversation.js";
 import { h } from "../../lib/dom.js";

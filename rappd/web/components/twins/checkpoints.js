@@ -1,7 +1,7 @@
 /** A twin as it was at moments: listed, made, and gone back to once one has seen what would change. */
 
 import { get, post } from "../../lib/api.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay, joinNames } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";

@@ -1,4 +1,4 @@
-/** What is said of a twin on its card and its page. */
+/** Labels of a twin on its card and its page. */
 
 import { ago, count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
@@ -25,6 +25,6 @@ export function facts(row) {
   return [kind, memories, talked].filter(Boolean).join(" · ");
 }
 
-/** Where a twin's own page is. */
+/** Address of a twin's page. */
 export const pageOf = (key) => `#/twins/twin/${encodeURIComponent(key)}`;
 export const chatLink = (key) => `#/chat/${encodeURIComponent(key)}`;

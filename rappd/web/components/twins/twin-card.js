@@ -94,7 +94,7 @@ function menu(row, errorPlace) {
   ];
 }
 
-/** Sets a twin aside; undone, it is as awake as it was. */
+/** Archives a twin; undo restores its state. */
 async function archive({ key, name, state: was }) {
   await post(`${routesOf(key)}/archive`);
   eggOf(key).forget();

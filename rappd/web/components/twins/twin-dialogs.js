@@ -1,4 +1,4 @@
-/** What one writes to make, rename and fork a twin. */
+/** Dialogs that create, rename and fork a twin. */
 
 import { post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";

@@ -2,7 +2,7 @@
 
 import { get } from "../../lib/api.js";
 import { agentCard } from "../agents/agent-card.js";
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { count, onDay } from "../../lib/format.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { checkpoints } from "./checkpoints.js";

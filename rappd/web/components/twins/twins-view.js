@@ -1,6 +1,6 @@
 /** Twins › Here: a card for each twin that lives on this machine. */
 
-import { staleList } from "../../lib/stale-list.js";
+import { staleList } from "../ui/stale-list.js";
 import { chooseEgg } from "../eggs/egg-import.js";
 import { fill, h } from "../../lib/dom.js";
 import { twinCard } from "./twin-card.js";

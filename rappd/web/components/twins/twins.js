@@ -1,11 +1,11 @@
-/** The twins that live on this machine, as the operator's page knows them. */
+/** State of the twins on this machine. */
 
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 
 const FRESH_MS = 1000;
 
-/** Where a twin's own routes begin; "" for the brainstem's. */
+/** Prefix of a twin's routes; "" for the brainstem. */
 export const routesOf = (key) => (key ? `/twins/${encodeURIComponent(key)}` : "");
 
 class Twins extends EventTarget {
@@ -29,7 +29,7 @@ class Twins extends EventTarget {
     return this;
   }
 
-  /** What is known, asked anew unless that was done a moment ago. */
+  /** Returns the state, fetched again unless it is fresh. */
   list() {
     return performance.now() - this.#at < FRESH_MS ? this : this.look();
   }
@@ -63,7 +63,7 @@ class Twins extends EventTarget {
 
 export const twins = new Twins();
 
-/** Whoever shows a list says what went wrong with it; the rest of the page goes on with what is known. */
+/** Ignores problems of the daemon: lists show their own, and the last known state stays. */
 function calm(found) {
   if (found.code === undefined) throw found;
 }

@@ -1,4 +1,4 @@
-/** Details on demand: beside the column where there is room for 320 px, else in a dialog. */
+/** Detail panel: beside the column where there is room for 320 px, else in a dialog. */
 
 import { fill, h, icon } from "../../lib/dom.js";
 import { openDialog } from "./dialog.js";

@@ -1,4 +1,4 @@
-/** A list whose rows keep their elements, so that what one types in or has opened stays. Long ones come in pieces. */
+/** A list whose rows keep their elements, so that input and open parts stay. Long lists are drawn in pieces. */
 
 import { h } from "../../lib/dom.js";
 

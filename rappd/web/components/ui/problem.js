@@ -1,4 +1,4 @@
-/** A problem where it arose: what happened, then what to do. Never a toast. */
+/** Shows a problem where it arose: what happened, then what to do. Never a toast. */
 
 import { fill, h, icon, withCode } from "../../lib/dom.js";
 

@@ -1,4 +1,4 @@
-/** Something under way: how far, how fast, and after three seconds how long still. */
+/** Progress of an operation: amount, rate, and after three seconds the time left. */
 
 import { bytes, duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";

@@ -1,4 +1,4 @@
-/** What a `.lispy.json` holds, and how it is saved: `twins/cartridges/lispy_file.py` in JavaScript. */
+/** Reads and writes `.lispy.json` files; the same as `twins/cartridges/lispy_file.py`. */
 
 import { BadCartridge } from "./problem.js";
 
@@ -72,7 +72,7 @@ export function checked(document, name) {
   return document;
 }
 
-/** Whose cartridge it is; "agent" where it does not say. */
+/** Owner of the cartridge; "agent" by default. */
 export const agentId = (document) => document.get("_meta").get("agent_id") || "agent";
 
 /** The program that a frame runs; "" when there is none, or no telling which. */
@@ -82,7 +82,7 @@ export function entryOf(document) {
   return document.get("entry") || (programs.has("main") ? "main" : only);
 }
 
-/** Which LisPy its programs are in. */
+/** LisPy profile of its programs. */
 export const dialectOf = (document) =>
   document.get("dialect") || (document.get("schema") === SCHEMA ? "core" : "rappterbook");
 

@@ -58,12 +58,12 @@ export class Frame {
     this.#machine.give(value);
   }
 
-  /** What was handed in and not taken yet. */
+  /** Inputs that the program has not read yet. */
   get pending() {
     return this.#pending.slice(this.#pending.length - this.#machine.waiting);
   }
 
-  /** What it is doing, in words: see `lispy/inspecting.js`. */
+  /** Description of the current step: see `lispy/inspect.js`. */
   inspect() {
     return this.#machine.inspect();
   }

@@ -1,4 +1,4 @@
-/** What a program knows from one frame to the next: `env` for readers, `env_wire` exactly. */
+/** Variables kept between frames: `env` for readers, `env_wire` exact. */
 
 import { BadValue, Fault } from "../../lispy/errors.js";
 import { isProcedure, Macro } from "../../lispy/values.js";
@@ -31,7 +31,7 @@ export function wired(value) {
   }
 }
 
-/** What earlier frames defined. What somebody changed in `env` counts before the exact value; `note` is told. */
+/** Variables of earlier frames. A value edited in `env` wins over the exact one; `note` is called. */
 export function earlier(document, note) {
   const plain = document.get("env") ?? new Map();
   const exact = document.get("env_wire");
@@ -45,7 +45,7 @@ export function earlier(document, note) {
   return found;
 }
 
-/** What somebody changed in `env` while the machine was frozen: it has values of its own. */
+/** Edits made to `env` while the machine was frozen. */
 export function overruled(document) {
   if (!document.get("continuation")?.get("image")) return [];
   const plain = document.get("env") ?? new Map();

@@ -21,7 +21,7 @@ const LEAST = -(1n << 63n);
 const MOST = 1n << 64n;
 const MOST_DIGITS = 24;
 
-/** Whether it is a whole number that a file may hold. */
+/** True for an integer that a file may hold. */
 export const isInteger = (value) => typeof value === "bigint" && value >= LEAST && value < MOST;
 
 /** The object in `octets` (UTF-8). Throws BadCartridge for anything that two readers could understand differently. */
@@ -175,7 +175,7 @@ function float(value) {
   return text.includes(".") ? text : `${text}.0`;
 }
 
-/** How many objects and lists lie inside each other, the outermost counted. */
+/** Nesting depth of objects and lists, the outermost counted. */
 export function levels(value) {
   let count = 0;
   for (let level = [value].filter(hasParts); level.length; count += 1)
@@ -185,7 +185,7 @@ export function levels(value) {
 
 const hasParts = (value) => value instanceof Map || Array.isArray(value);
 
-/** Whether two values are equal as JSON. */
+/** True if two values are equal as JSON. */
 export function same(a, b) {
   if (a instanceof Map) {
     const held = (key, value) => b.has(key) && same(value, b.get(key));
@@ -196,7 +196,7 @@ export function same(a, b) {
   return typeof a === typeof b && a === b;
 }
 
-/** Whether JSON says exactly this value of a program. */
+/** True if JSON represents the value exactly. */
 export function isJson(value) {
   if (Array.isArray(value)) return value.every(isJson);
   if (value instanceof Map) return [...value.values()].every(isJson);

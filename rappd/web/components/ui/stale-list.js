@@ -1,9 +1,9 @@
 /** A list fetched from the daemon: fresh, or dimmed "as of 14:02" while the daemon doesn't answer. */
 
-import { clock } from "./format.js";
-import { daemon } from "./daemon-state.js";
-import { fill, h } from "./dom.js";
-import { problemView } from "../components/ui/problem.js";
+import { clock } from "../../lib/format.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h } from "../../lib/dom.js";
+import { problemView } from "./problem.js";
 
 const seen = new Map(); // name → {data, at}: what was last known, also after leaving a place
 
