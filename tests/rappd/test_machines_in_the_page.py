@@ -222,7 +222,7 @@ def test_three_machines_share_offer_and_revoke(make: Make, opened: Open) -> None
 def test_a_code_pairs_a_machine_without_a_screen(make: Make, opened: Open) -> None:
     desk, pi = make("desk").start(), make("pi").start()
     one = opened(desk)
-    one.get_by_role("button", name="Pair by code").click()
+    one.get_by_role("button", name="Pair with a code").click()
     one.get_by_role("menuitem", name="Show a code").click()
     one.locator("dialog").get_by_label("Mine").check()
     one.get_by_role("button", name="Show it").click()

@@ -325,7 +325,7 @@ def test_dropped_like_an_egg_its_plan_offers_to_run_it(
         contents,
     )
     expect(desk.locator("dialog")).to_contain_text("a LisPy cartridge")
-    expect(desk.locator("dialog")).to_contain_text("✓ signed by this machine")
+    expect(desk.locator("dialog")).to_contain_text("✓ Signed by this machine")
     button(desk, "Run it here").click()
     expect(desk.locator("dialog")).to_have_count(0)
     expect(desk.locator(".cartridge")).to_contain_text("✓ Signed by this machine")

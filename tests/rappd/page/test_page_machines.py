@@ -56,8 +56,8 @@ async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any
     async with site.opened("#/machines") as page:
         await expect(page.locator("#main")).to_contain_text("Run make start on another machine")
         await expect(page.locator(".no-twins .ways")).to_contain_text("! A VPN (tun0) hides this machine.")
-        await expect(page.locator(".no-twins .ways")).to_contain_text("no address was typed")
-        await expect(page.locator("#main")).to_contain_text("The door for other machines is closed")
+        await expect(page.locator(".no-twins .ways")).to_contain_text("Added by handnothing found")
+        await expect(page.locator("#main")).to_contain_text("Other machines cannot reach this one is closed")
         await page.get_by_role("button", name="Add by address").click()
         await page.get_by_role("textbox", name="Address").fill("ftp://x")
         await page.keyboard.press("Enter")
@@ -86,14 +86,16 @@ async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -
         await expect(page.locator("#main")).not_to_contain_text("No other machine yet.")
         await page.evaluate("letPeersAnswer()")
         await expect(buttons).to_have_count(2)
-        await page.get_by_role("button", name="Pair by code").click()
+        await page.get_by_role("button", name="Pair with a code").click()
         rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
         sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
         await page.evaluate(
             "import('/web/components/machines/machines.js').then(({ machines }) => machines.touch())"
         )
         await expect(page.locator(".no-twins .ways")).to_contain_text("A VPN (tun0) hides this machine.")
-        await expect(page.locator(".no-twins .hindrance")).to_contain_text("The door for other machines")
+        await expect(page.locator(".no-twins .hindrance")).to_contain_text(
+            "Other machines cannot reach this one"
+        )
         await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()
 
 

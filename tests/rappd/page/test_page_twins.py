@@ -286,7 +286,7 @@ async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -
         await expect(page.locator("dialog .fingerprint")).to_have_text(" ".join(["91c3"] * 16))
         await page.get_by_label("Whose key is it?").fill("kitchen")
         await page.get_by_role("button", name="Trust this key").click()
-        await expect(page.locator("dialog")).to_contain_text("✓ signed by kitchen")
+        await expect(page.locator("dialog")).to_contain_text("✓ Signed by kitchen")
         await expect(page.locator("dialog .fingerprint")).to_have_count(0)
     assert bodies(site, "/eggs/signers") == [{"fingerprint": "91c3" * 16, "name": "kitchen"}]
 

@@ -7,7 +7,7 @@ import { stripControl } from "./labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
-/** An element that is empty while the door is closed. `look()` asks anew. */
+/** An element that is empty while the listener is closed. `look()` asks anew. */
 export function legacyNotice() {
   const element = h("div", { class: "legacy" });
   const errorPlace = h("div", {});

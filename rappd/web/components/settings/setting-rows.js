@@ -16,7 +16,7 @@ const GROUPS = {
   agents: "Agents",
   brainstem: "Turns",
   store: "Store",
-  door: "Doors",
+  door: "Network listeners",
 };
 
 /** The settings in folded groups by the first part of their names. */
