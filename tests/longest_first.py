@@ -44,7 +44,7 @@ LONGEST = (
     "lan/test_delivery.py",
     "rappd/machines/test_peer_agents.py",
     "neighborhoods/discovery/test_nearby.py",
-    "rappd/page/test_page_talk.py",
+    "rappd/page/test_page_chat.py",
     "rappd/store/test_store_verify.py",
     "rappd/machines/test_eggs_that_wait.py",
     "agents/library/test_twin_agents.py",

@@ -76,7 +76,7 @@ def test_chat_drop_a_file_and_use_it_a_moment_later(
     expect(call).not_to_have_attribute("open", "")
 
 
-def test_a_broken_save_is_told_in_the_page(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
+def test_agent_broken_save_shows_failure(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon()
     daemon.drop("weather_agent.py", WEATHER)
     daemon.start()
@@ -87,7 +87,7 @@ def test_a_broken_save_is_told_in_the_page(make_daemon: Callable[..., RunningDae
     expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
 
 
-def test_what_was_written_survives_the_daemons_absence(
+def test_draft_survives_daemon_restart(
     make_daemon: Callable[..., RunningDaemon], page: Page
 ) -> None:
     daemon = make_daemon().start()

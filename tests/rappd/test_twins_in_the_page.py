@@ -81,7 +81,7 @@ def _hatch(page: Page, egg: Path) -> None:
     expect(page.locator("dialog")).to_have_count(0)
 
 
-def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
+def test_twin_created_packed_deleted_hatches_elsewhere(
     make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
 ) -> None:
     _open(page, daemon)
@@ -144,9 +144,9 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
 
     _open(page, daemon)
     page.locator("#main input[type=file]").first.set_input_files(egg)
-    sheet = page.locator("dialog")
-    expect(sheet).to_contain_text("not marked as trusted")
-    expect(sheet.locator(".quarantine .plan-count")).to_have_text("1")
+    dialog = page.locator("dialog")
+    expect(dialog).to_contain_text("not marked as trusted")
+    expect(dialog.locator(".quarantine .plan-count")).to_have_text("1")
     page.keyboard.press("Escape")
     assert not (daemon.home / "twins" / workspace.name).exists()
 
@@ -167,12 +167,12 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
     page.locator("nav >> text=Here").click()
     expect(page.locator("#main nav [aria-current=page]")).to_have_text("Here")
     page.locator("#main input[type=file]").first.set_input_files(egg)
-    sheet.get_by_label("soul").check()
-    expect(sheet.locator(".replace .plan-count")).to_have_text("1")
+    dialog.get_by_label("soul").check()
+    expect(dialog.locator(".replace .plan-count")).to_have_text("1")
     daemon.cli("twins", "rename", "Gardener", "Mine")  # whatever happens between the look and the yes
     soul.write_text("You are changed meanwhile.")
     page.get_by_role("button", name="Hatch 1 file").click()
-    expect(sheet.get_by_role("alert")).to_contain_text("nothing was written")
+    expect(dialog.get_by_role("alert")).to_contain_text("nothing was written")
     assert soul.read_text() == "You are changed meanwhile."
     page.get_by_role("button", name="Hatch 1 file").click()
     expect(page.locator(".toast", has_text="hatched: 1 file")).to_be_visible()
@@ -219,7 +219,7 @@ def test_lineage_eggs_and_a_buddy(daemon: RunningDaemon, page: Page) -> None:
     expect(page.locator(".sides .after.changed").first).to_be_visible()
 
 
-def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDaemon, page: Page) -> None:
+def test_packing_secret_needs_each_one_allowed(daemon: RunningDaemon, page: Page) -> None:
     _open(page, daemon)
     _new_twin(page, "Rose")
     key = str(page.locator(".twin").get_attribute("data-key"))
@@ -247,7 +247,7 @@ def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDa
     expect(page.locator(".egg-line")).to_be_hidden()
 
 
-def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Page) -> None:
+def test_checkpoint_restores_changed_twin(daemon: RunningDaemon, page: Page) -> None:
     _open(page, daemon)
     _new_twin(page, "Rose")
     key = str(page.locator(".twin").get_attribute("data-key"))
@@ -262,12 +262,12 @@ def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Pa
 
     soul.write_text("You are another.")
     part.get_by_role("button", name="Go back to today").click()
-    sheet = page.locator("dialog")
-    expect(sheet).to_contain_text("1 file as it was then: soul.md")
-    sheet.get_by_role("button", name="Leave it").click()
+    dialog = page.locator("dialog")
+    expect(dialog).to_contain_text("1 file as it was then: soul.md")
+    dialog.get_by_role("button", name="Leave it").click()
     assert soul.read_text() == "You are another."
     part.get_by_role("button", name="Go back to today").click()
-    sheet.get_by_role("button", name="Go back", exact=True).click()
+    dialog.get_by_role("button", name="Go back", exact=True).click()
     expect(page.locator(".toast", has_text="Rose is as it was")).to_be_visible()
     assert soul.read_text() == before
     expect(page.locator(".soul")).to_contain_text("You are Rose")

@@ -1,4 +1,4 @@
-"""What the page's tests share: a stand-in for the daemon behind a real port, and Chromium."""
+"""Fixtures of the page's tests: a fake daemon behind a real port, and Chromium."""
 
 from __future__ import annotations
 

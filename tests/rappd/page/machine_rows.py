@@ -1,4 +1,4 @@
-"""What a daemon says of its machines, as the page gets it; and what the page asked for."""
+"""Rows of machines as the daemon sends them, and the requests of the page."""
 
 from __future__ import annotations
 

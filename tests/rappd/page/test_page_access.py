@@ -1,4 +1,4 @@
-"""The page for everybody: screen readers, keyboard alone, small screens, both themes."""
+"""Accessibility of the page: screen readers, keyboard alone, small screens, both themes."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:
         assert min(contrast(token["edge"], token["paper"]), contrast(token["edge"], token["card"])) >= 3
 
 
-async def test_nothing_moves_for_those_who_asked_for_stillness(site: Any) -> None:
+async def test_reduced_motion_stops_animations(site: Any) -> None:
     site.daemon.script["wait"] = [site.HOLD]
     moving = "document.getAnimations({subtree: true}).length"
     for wish, moves in (("no-preference", True), ("reduce", False)):

@@ -182,7 +182,7 @@ def test_stopped_in_the_terminal_it_goes_on_in_the_page(
     assert page_file.read_bytes() == ended.read_bytes()
 
 
-def test_it_asks_is_answered_by_keyboard_alone_and_carries_its_question_along(
+def test_cartridge_question_is_answered_by_keyboard(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     opened(desk, written(tmp_path, "greeter", GREETER))
@@ -206,7 +206,7 @@ def test_it_asks_is_answered_by_keyboard_alone_and_carries_its_question_along(
     expect(desk.get_by_text('It came to ("Zoë" 7)')).to_be_visible()
 
 
-def test_what_is_saved_can_be_signed_and_one_that_is_edited_counts_as_unsigned(
+def test_saved_cartridge_is_signed_until_edited(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     opened(desk, written(tmp_path, "squares", SQUARES.replace("(+ 20 22)", "(define sum 42)")))
@@ -234,7 +234,7 @@ def test_what_is_saved_can_be_signed_and_one_that_is_edited_counts_as_unsigned(
         ('{"_meta": {"type": "lispy-cartridge"}, "programs": 3}', "programs is not an object of texts."),
     ],
 )
-def test_a_broken_file_is_told_in_a_sentence(desk: Page, tmp_path: Path, content: str, sentence: str) -> None:
+def test_cartridge_broken_file_shows_reason(desk: Page, tmp_path: Path, content: str, sentence: str) -> None:
     file = tmp_path / "broken.lispy.json"
     file.write_text(content)
     opened(desk, file)
@@ -243,7 +243,7 @@ def test_a_broken_file_is_told_in_a_sentence(desk: Page, tmp_path: Path, content
     expect(desk.get_by_role("heading", name="whole")).to_be_visible()
 
 
-def test_a_made_up_machine_is_not_begun(fake_daemon: RunningDaemon, desk: Page, tmp_path: Path) -> None:
+def test_cartridge_forged_image_is_refused(fake_daemon: RunningDaemon, desk: Page, tmp_path: Path) -> None:
     file = written(tmp_path, "squares", SQUARES)
     in_the_terminal(fake_daemon, "freeze", file, "--after", "60")
     document = json.loads(file.read_text())
@@ -253,7 +253,7 @@ def test_a_made_up_machine_is_not_begun(fake_daemon: RunningDaemon, desk: Page, 
     expect(desk.locator("#main .problem")).to_contain_text("This image is damaged (stack 0: no known kind)")
 
 
-def test_an_endless_program_leaves_the_page_awake_is_paused_and_outlives_a_reload(
+def test_endless_program_keeps_page_responsive_and_survives_reload(
     desk: Page, tmp_path: Path
 ) -> None:
     opened(desk, written(tmp_path, "endless", ENDLESS))
@@ -281,7 +281,7 @@ def test_an_endless_program_leaves_the_page_awake_is_paused_and_outlives_a_reloa
     expect(button(desk, "Go on with endless")).to_have_count(0)
 
 
-def test_a_program_that_fails_says_why_and_changes_nothing(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_failure_shows_reason_and_changes_nothing(desk: Page, tmp_path: Path) -> None:
     status = desk.locator(".cartridge-status")
     opened(desk, written(tmp_path, "far", ENDLESS))
     button(desk, "Run").click()
@@ -308,7 +308,7 @@ def test_a_program_that_fails_says_why_and_changes_nothing(desk: Page, tmp_path:
     expect(status).to_contain_text("This cartridge holds no program; it can be kept, not run.")
 
 
-def test_dropped_like_an_egg_its_plan_offers_to_run_it(
+def test_dropped_cartridge_plan_offers_to_run_it(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     desk.get_by_role("link", name="Eggs").click()
@@ -333,7 +333,7 @@ def test_dropped_like_an_egg_its_plan_offers_to_run_it(
     expect(desk.get_by_text("It came to 42")).to_be_visible()
 
 
-def test_those_beside_the_agents_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
+def test_cartridges_beside_agents_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
     file = written(fake_daemon.agents, "clock", "(println echo-frame) echo-frame")
     broken = fake_daemon.agents / "torn.lispy.json"
     broken.write_text("{")
@@ -368,7 +368,7 @@ def test_among_the_agents_one_that_is_no_agent_is_told_apart_and_opens(
         file.unlink()
 
 
-def test_those_of_a_twin_are_listed_as_the_twins_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
+def test_cartridges_of_twin_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
     key = fake_daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
     written(fake_daemon.home / "twins" / key / "agents", "clock", "(+ 40 2)")
     page.goto(fake_daemon.post("/operator/key", control=True).json()["url"])
@@ -381,7 +381,7 @@ def test_those_of_a_twin_are_listed_as_the_twins_and_open(fake_daemon: RunningDa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_narrow_screen_nothing_lies_beside_it(desk: Page, tmp_path: Path, scheme: Any) -> None:
+def test_cartridge_narrow_screen_has_one_column(desk: Page, tmp_path: Path, scheme: Any) -> None:
     desk.set_viewport_size({"width": 320, "height": 640})
     desk.emulate_media(color_scheme=scheme)
     long = "a" * 400
@@ -404,7 +404,7 @@ def test_on_a_narrow_screen_nothing_lies_beside_it(desk: Page, tmp_path: Path, s
     assert small == []
 
 
-def test_what_a_program_writes_is_text_and_nothing_else(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_output_stays_text(desk: Page, tmp_path: Path) -> None:
     markup = "<img src=x onerror='document.title=1'><script>document.title=2</script>"
     source = f'(println "{markup}") (define it "{markup}") "{markup}"'
     opened(desk, written(tmp_path, markup, source, soul=markup, tools={markup: {}}))
@@ -430,7 +430,7 @@ def test_of_much_output_the_end_is_shown_and_all_of_it_saved(
     assert kept == "".join(f"{number}\n" for number in range(14000))
 
 
-def test_what_it_was_given_is_still_there_when_it_gets_more_fuel(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_more_steps_keeps_inputs(desk: Page, tmp_path: Path) -> None:
     source = "(define (run who) (for-each (lambda (n) (* n n)) (range 60000)) (println who))"
     opened(desk, written(tmp_path, "slow", source))
     desk.get_by_text("Input", exact=True).click()

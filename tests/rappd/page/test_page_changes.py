@@ -40,7 +40,7 @@ async def test_news_of_a_file_that_broke_stays_inline(site: Any) -> None:
         await expect(page.locator(".toast")).to_have_text("Rain is ready.")
 
 
-async def test_what_was_promised_and_failed_stays_until_it_is_dismissed(site: Any) -> None:
+async def test_deferred_failure_stays_until_dismissed(site: Any) -> None:
     what = "The rollback of r1 was not done after Rose had answered: soul.md changed since."
     site.daemon.news = [{"type": "failed", "ok": False, "message": what, "do": "rappd egg rollback r1"}]
     async with site.opened() as page:
@@ -104,7 +104,7 @@ async def test_the_link_makes_an_operator_and_leaves_the_address_bar(site: Any) 
     assert headers["X-Rappd-Proof"] == "half-of-it"
 
 
-async def test_without_the_operator_the_page_talks_and_names_the_command(site: Any) -> None:
+async def test_page_without_operator_chats_and_names_command(site: Any) -> None:
     site.daemon.operator = False
     async with site.opened() as page:
         await site.ask(page, "hello")
@@ -178,7 +178,7 @@ async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
     ]
 
 
-async def test_found_model_server_is_put_off_and_chosen_in_settings(site: Any) -> None:
+async def test_local_model_postponed_can_be_chosen_in_settings(site: Any) -> None:
     site.daemon.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
     async with site.opened() as page:
         await page.locator("#offer").get_by_role("button", name="Not now").click()
@@ -190,7 +190,7 @@ async def test_found_model_server_is_put_off_and_chosen_in_settings(site: Any) -
         await expect(page.locator("#offer .offer")).to_have_count(0)
 
 
-async def test_found_model_server_is_no_question_for_others(site: Any) -> None:
+async def test_local_model_is_offered_to_operator_alone(site: Any) -> None:
     site.daemon.operator = False
     site.daemon.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
     async with site.opened() as page:

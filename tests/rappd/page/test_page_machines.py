@@ -1,4 +1,4 @@
-"""Machines in Chromium: their cards, where they are looked for, doors, screens of all widths, and names that mean harm."""
+"""Machines in Chromium: cards, discovery, listeners, screens of all widths, and hostile names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.rappd.page.machine_rows import (
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_each_machine_has_a_card_and_the_rail_counts_the_peers(site: Any) -> None:
+async def test_machines_have_cards_and_navigation_counts_peers(site: Any) -> None:
     away = paired("shed", SHED, presence="away", since=1_000_000_000.0, reached="last address", waiting=4)
     rows = (paired("pi", PI), away, found("kitchen"), legacy("barn"))
     sent(site, "GET", "/peers", 200, listing(*rows))
@@ -48,7 +48,7 @@ async def test_each_machine_has_a_card_and_the_rail_counts_the_peers(site: Any) 
     assert bodies(site, "/peers/forget") == [{"address": "http://192.168.1.50:7071"}]
 
 
-async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any) -> None:
+async def test_no_machines_shows_actions_and_discovery(site: Any) -> None:
     rungs = [{**RUNGS[0], "found": 0, "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
     refusal = {"error": '"ftp://x" is no address.', "do": "192.168.1.31", "code": "mistyped"}
@@ -77,7 +77,7 @@ window.fetch = async (path, ...more) => (path === "/peers" && (await asked), sen
 """
 
 
-async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -> None:
+async def test_machines_refresh_keeps_buttons_and_open_menu(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing())
     async with site.opened("#/machines", script=HELD_PEERS) as page:
         buttons = page.get_by_role("button", name=re.compile("Pair with a code|Add by address"))
@@ -99,7 +99,7 @@ async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -
         await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()
 
 
-async def test_what_hinders_stands_above_the_list(site: Any) -> None:
+async def test_discovery_problems_stand_above_list(site: Any) -> None:
     rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
     async with site.opened("#/machines") as page:

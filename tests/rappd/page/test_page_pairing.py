@@ -26,7 +26,7 @@ from tests.rappd.page.machine_rows import (
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: Any) -> None:
+async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt("asking", words=[])})
     site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [
@@ -41,17 +41,17 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
     sent(site, "POST", f"/pairings/{ATTEMPT}", 200, verdict)
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        sheet = page.get_by_role("dialog", name="Pair with kitchen")
-        await expect(sheet).to_contain_text("Asking kitchen…")
-        await expect(sheet.locator(".four-words li")).to_have_text(["copper", "lantern", "otter", "violin"])
-        heard = sheet.locator("[aria-live=polite]")
+        dialog = page.get_by_role("dialog", name="Pair with kitchen")
+        await expect(dialog).to_contain_text("Asking kitchen…")
+        await expect(dialog.locator(".four-words li")).to_have_text(["copper", "lantern", "otter", "violin"])
+        heard = dialog.locator("[aria-live=polite]")
         await expect(heard).to_contain_text("copper. lantern. otter. violin.")
-        await expect(sheet).to_contain_text(re.compile(r"Closes in 1:5\d"))
+        await expect(dialog).to_contain_text(re.compile(r"Closes in 1:5\d"))
         assert (
-            await sheet.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
+            await dialog.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
         )
-        await expect(sheet.locator(".verdicts :focus")).to_have_count(0)
-        differ, same = (sheet.get_by_role("button", name=name) for name in ("They don't match", "They match"))
+        await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
+        differ, same = (dialog.get_by_role("button", name=name) for name in ("They don't match", "They match"))
         looks = """it => {
             const {width, height} = it.getBoundingClientRect();
             const {backgroundColor, color, fontWeight} = getComputedStyle(it);
@@ -59,20 +59,20 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
         }"""
         await page.mouse.move(0, 0)
         assert await differ.evaluate(looks) == await same.evaluate(looks)
-        said = (await sheet.inner_text()).lower()
+        said = (await dialog.inner_text()).lower()
         assert not re.search(r"token|certificate|node|fingerprint|handshake|tenant|envelope|endpoint", said)
         await same.click()
-        await expect(sheet.get_by_role("alert")).to_contain_text("Choose one of the two")
-        await expect(sheet.get_by_label("Mine")).to_be_focused()
-        await sheet.get_by_label("A friend's").check()
+        await expect(dialog.get_by_role("alert")).to_contain_text("Choose one of the two")
+        await expect(dialog.get_by_label("Mine")).to_be_focused()
+        await dialog.get_by_label("A friend's").check()
         await same.click()
-        await expect(sheet).to_contain_text("Now say yes on kitchen.")
-        await expect(sheet.locator("h2")).to_be_focused()
+        await expect(dialog).to_contain_text("Now say yes on kitchen.")
+        await expect(dialog.locator("h2")).to_be_focused()
         site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("paired", "")]
-        await expect(sheet).to_contain_text("kitchen is paired.")
-        await expect(sheet).not_to_contain_text("Closes in")
+        await expect(dialog).to_contain_text("kitchen is paired.")
+        await expect(dialog).not_to_contain_text("Closes in")
         peer_shown(site, paired("kitchen", KITCHEN))
-        await sheet.get_by_role("button", name="See it").click()
+        await dialog.get_by_role("button", name="See it").click()
         await expect(page).to_have_url(re.compile(f"#/machines/peer/{KITCHEN}$"))
     assert bodies(site, "/pairings") == [{"peer": KITCHEN}]
     assert bodies(site, f"/pairings/{ATTEMPT}") == [{"same": True, "whose": "friend"}]
@@ -102,7 +102,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
         ("stopped", "The pairing was stopped; nothing was paired."),
     ],
 )
-async def test_a_pairing_that_ended_elsewhere_says_so(site: Any, state: str, says: str) -> None:
+async def test_pairing_ended_elsewhere_shows_reason(site: Any, state: str, says: str) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
     site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended(state, says, "Start anew on both machines.")]
@@ -123,7 +123,7 @@ async def test_the_countdown_is_spoken(site: Any, mark: int) -> None:
         await expect(page.locator("dialog [aria-live=polite]")).to_have_text(f"{mark} seconds left.")
 
 
-async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site: Any) -> None:
+async def test_pairing_dialog_close_stops_own_keeps_incoming(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen"), asking=[asks()]))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": attempt()})

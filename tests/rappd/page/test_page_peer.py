@@ -112,13 +112,13 @@ async def test_a_peer_is_renamed_and_revoked_after_a_question(site: Any) -> None
         await page.keyboard.press("Enter")
         await expect(page.locator(".toast")).to_contain_text("It is called raspi here.")
         await page.get_by_role("button", name="Revoke…").click()
-        sheet = page.get_by_role("dialog", name="End the trust in pi?")
-        await expect(sheet).to_contain_text("may do nothing here any more, at once")
+        dialog = page.get_by_role("dialog", name="End the trust in pi?")
+        await expect(dialog).to_contain_text("may do nothing here any more, at once")
         await page.keyboard.press("Escape")
         assert bodies(site, f"/peers/{PI}/revoke") == []
         await page.get_by_role("button", name="Revoke…").click()
         sent(site, "GET", "/peers", 200, listing())
-        await sheet.get_by_role("button", name="Revoke", exact=True).click()
+        await dialog.get_by_role("button", name="Revoke", exact=True).click()
         await expect(page).to_have_url(re.compile("#/machines$"))
         await expect(page.locator("#main")).to_contain_text("No other machine yet.")
     assert bodies(site, f"/peers/{PI}/rename") == [{"name": "raspi"}]
@@ -186,7 +186,7 @@ async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
         ("typed", "a typed address"),
     ],
 )
-async def test_each_peer_says_by_which_rung_it_was_reached(site: Any, rung: str, words: str) -> None:
+async def test_peer_card_names_its_address_source(site: Any, rung: str, words: str) -> None:
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=rung)))
     async with site.opened("#/machines") as page:
         await expect(page.locator(f"[data-key='{PI}'] .soft").last).to_contain_text(words)

@@ -68,7 +68,7 @@ def bodies(site: Any, path: str) -> list[Any]:
     return [body for _, body in site.daemon.requests(path) if body is not None]
 
 
-async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
+async def test_twins_have_cards_and_navigation_counts_them(site: Any) -> None:
     async with site.opened("#/twins") as page:
         rose = page.locator("[data-key='rose-7e18']")
         await expect(rose).to_contain_text("running on port 7081")
@@ -140,7 +140,7 @@ async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
         await expect(page.locator(".problem")).to_have_count(1)
 
 
-async def test_archiving_is_undone_as_awake_as_it_was(site: Any) -> None:
+async def test_archive_undo_restores_running_state(site: Any) -> None:
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name="More for Rose").click()
         await page.get_by_role("menuitem", name="Archive").click()
@@ -173,28 +173,28 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
     site.daemon.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
     async with site.opened("#/twins/lineage") as page:
         await drop(page, "rose.egg")
-        sheet = page.locator("dialog")
-        await expect(sheet.locator("h2")).to_have_text("Rose")
+        dialog = page.locator("dialog")
+        await expect(dialog.locator("h2")).to_have_text("Rose")
         for said in (
             re.compile(r"a twin, 3\.1 MB, packed .* by kitchen"),
             "✓ Complete: all 142 files match their hashes",
             "! Signed by machine 91c3, which you have not marked as trusted. Its code will not run until you approve it.",
             "What its code reaches for: the network",
         ):
-            await expect(sheet).to_contain_text(said)
-        verbs = await sheet.locator(".plan-verb, .plan-count").all_inner_texts()
+            await expect(dialog).to_contain_text(said)
+        verbs = await dialog.locator(".plan-verb, .plan-count").all_inner_texts()
         assert verbs == ["New", "2", "Unchanged", "2", "Needs your approval", "1"]
-        await expect(sheet.locator(".keep summary")).to_contain_text(
+        await expect(dialog.locator(".keep summary")).to_contain_text(
             "1 of yours differs and stays, 1 is the same"
         )
-        await sheet.locator(".keep summary").click()
-        await expect(sheet.locator(".keep .path")).to_have_text(["rappid.json", "soul.md"])
+        await dialog.locator(".keep summary").click()
+        await expect(dialog.locator(".keep .path")).to_have_text(["rappid.json", "soul.md"])
         assert bodies(site, "/eggs/hatch") == []
-        await sheet.get_by_label("soul").check()
-        await expect(sheet.locator(".replace summary")).to_contain_text("yours are kept for an undo")
-        await expect(sheet.get_by_label("soul")).to_be_focused()
-        await sheet.get_by_role("button", name="Hatch 3 files").click()
-        await expect(sheet).to_have_count(0)
+        await dialog.get_by_label("soul").check()
+        await expect(dialog.locator(".replace summary")).to_contain_text("yours are kept for an undo")
+        await expect(dialog.get_by_label("soul")).to_be_focused()
+        await dialog.get_by_role("button", name="Hatch 3 files").click()
+        await expect(dialog).to_have_count(0)
         await expect(page.locator(".toast")).to_contain_text(
             "Rose hatched: 3 files. 1 code file waits to be read."
         )
@@ -206,7 +206,7 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
     assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
 
 
-async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(site: Any) -> None:
+async def test_plan_with_env_shows_names_and_approves_file(site: Any) -> None:
     env = {"path": ".env", "names": ["WEATHER", "GREETING"], "never_taken": ["PATH"], "problem": ""}
     plan = planned("one", variables=[env], quarantine=group((".env", "env", "")))
     site.daemon.scripted["POST /eggs"] = [(200, opened_egg(plan))]
@@ -215,10 +215,10 @@ async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(sit
     site.daemon.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
-        sheet = page.locator("dialog")
-        await expect(sheet).to_contain_text(".env sets WEATHER, GREETING")
-        await expect(sheet).to_contain_text("! .env sets what is never taken from it: PATH")
-        await expect(sheet.locator(".quarantine summary")).to_contain_text("kept, not used")
+        dialog = page.locator("dialog")
+        await expect(dialog).to_contain_text(".env sets WEATHER, GREETING")
+        await expect(dialog).to_contain_text("! .env sets what is never taken from it: PATH")
+        await expect(dialog.locator(".quarantine summary")).to_contain_text("kept, not used")
         await page.keyboard.press("Escape")
         await page.click("nav >> text=Agents")
         card = page.locator("[data-file='.env']")
@@ -230,7 +230,7 @@ async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(sit
     assert bodies(site, "/agents/approve") == [{"filename": ".env"}]
 
 
-async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(site: Any) -> None:
+async def test_changed_plan_is_shown_again_before_hatching(site: Any) -> None:
     changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
     site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
     site.daemon.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
@@ -291,7 +291,7 @@ async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -
     assert bodies(site, "/eggs/signers") == [{"fingerprint": "91c3" * 16, "name": "kitchen"}]
 
 
-async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp_path: Path) -> None:
+async def test_packing_gives_file_and_draggable_egg(site: Any, tmp_path: Path) -> None:
     secret = {"error": "mail_agent.py line 9 holds a likely password; not packed.", "do": "Move it to .env."}
     egg = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 3_100_000, "files": 142, "left_out": []}
     answer = {"packed": egg, "link": "/eggs/out/key/rose-7e18/now-twin.egg"}
@@ -376,7 +376,7 @@ async def test_two_eggs_side_by_side(site: Any) -> None:
     assert bodies(site, "/eggs/diff") == [{"before": {"id": "ab" * 32}, "after": {"path": "/h/rose.egg"}}]
 
 
-async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(site: Any) -> None:
+async def test_archived_twin_is_restored_or_deleted_after_question(site: Any) -> None:
     async with site.opened("#/twins/archived") as page:
         await expect(page.locator(".line-row")).to_contain_text("Weed")
         await page.get_by_role("button", name="Bring Moss back").click()
@@ -393,7 +393,7 @@ async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(s
     assert bodies(site, "/twins/moss-1/purge") == [{"confirm": True}]
 
 
-async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> None:
+async def test_chat_with_twin_is_separate_conversation(site: Any) -> None:
     site.daemon.script["to rose"] = site.answer("I am Rose.")
     async with site.opened() as page:
         await site.ask(page, "to the desk")
@@ -435,7 +435,7 @@ async def test_an_answer_of_a_twin_goes_on_after_a_reload_elsewhere(site: Any) -
         await expect(page.locator("#live")).to_have_text("Rose: half whole")
 
 
-async def test_a_phone_picks_whom_to_talk_to(site: Any) -> None:
+async def test_phone_selects_chat_target(site: Any) -> None:
     async with site.opened(viewport={"width": 390, "height": 844}) as page:
         await page.get_by_role("button", name="desk, choose another").click()
         await expect(page.locator("dialog [aria-current]")).to_contain_text("desk")

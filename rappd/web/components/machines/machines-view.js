@@ -1,4 +1,4 @@
-/** Machines: who asks, the peers, what was found, published brainstems; and how they are looked for. */
+/** Machines: pairing requests, peers, discovered machines, published brainstems, and the status of discovery. */
 
 import { staleList } from "../ui/stale-list.js";
 import { fill, h, withCode } from "../../lib/dom.js";
@@ -62,7 +62,7 @@ export function machinesView(place) {
     h("p", {}, withCode("Run `make start` on another machine.")),
     h("div", { class: "twin-controls" }, addAddress("primary"), byCode()), // made once: its menu stays open
     hindered,
-    h("h2", { class: "looked" }, "Looked"),
+    h("h2", { class: "looked" }, "Looked in"),
     lookedFor,
   );
   const body = h("div", {});

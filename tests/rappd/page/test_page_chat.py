@@ -1,4 +1,4 @@
-"""Chat in Chromium: asking, stopping, losing the line, reading back, voice."""
+"""Chat in Chromium: sending, stopping, lost connections, scrolling back, voice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.async_api import expect
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_asking_shows_the_call_closed_and_the_answer_as_text(site: Any) -> None:
+async def test_answer_shows_closed_call_and_text(site: Any) -> None:
     site.daemon.script["time?"] = site.answer("It is **noon**.", *site.call())
     async with site.opened() as page:
         await site.ask(page, "time?")
@@ -51,7 +51,7 @@ async def test_stop_cancels_on_the_daemon_and_keeps_what_came(site: Any) -> None
 
 
 @pytest.mark.parametrize("how", ["reload", "cut"])
-async def test_an_interrupted_answer_goes_on_and_is_asked_once(site: Any, how: str) -> None:
+async def test_interrupted_answer_resumes_and_is_sent_once(site: Any, how: str) -> None:
     first_parts = [{"type": "delta", "text": "one "}, {"type": "delta", "text": "two "}]
     site.daemon.script["count"] = [
         *first_parts,
@@ -133,7 +133,7 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
         assert await page.evaluate(top) > 500
 
 
-async def test_an_answer_cannot_run_fetch_or_lead_astray(site: Any) -> None:
+async def test_answer_html_cannot_run_or_fetch(site: Any) -> None:
     site.daemon.script["evil"] = site.answer(
         "<img src=x onerror='window.bad=1'><script>window.bad=1</script><style>*{display:none}</style>"
         "[in](javascript:window.bad=1) [out](https://example.org) ![cat](http://127.0.0.1:1/spy.png) "
