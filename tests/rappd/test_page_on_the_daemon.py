@@ -87,9 +87,7 @@ def test_agent_broken_save_shows_failure(make_daemon: Callable[..., RunningDaemo
     expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
 
 
-def test_draft_survives_daemon_restart(
-    make_daemon: Callable[..., RunningDaemon], page: Page
-) -> None:
+def test_draft_survives_daemon_restart(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon().start()
     page.goto(f"http://127.0.0.1:{daemon.port}/")
     page.get_by_role("textbox", name="Ask").fill("hello there")

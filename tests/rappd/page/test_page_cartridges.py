@@ -253,9 +253,7 @@ def test_cartridge_forged_image_is_refused(fake_daemon: RunningDaemon, desk: Pag
     expect(desk.locator("#main .problem")).to_contain_text("This image is damaged (stack 0: no known kind)")
 
 
-def test_endless_program_keeps_page_responsive_and_survives_reload(
-    desk: Page, tmp_path: Path
-) -> None:
+def test_endless_program_keeps_page_responsive_and_survives_reload(desk: Page, tmp_path: Path) -> None:
     opened(desk, written(tmp_path, "endless", ENDLESS))
     desk.get_by_label("How far it may go").select_option("up to 100,000,000 steps")
     button(desk, "Run").click()
