@@ -57,7 +57,7 @@ async def test_no_machines_shows_actions_and_discovery(site: Any) -> None:
         await expect(page.locator("#main")).to_contain_text("Run make start on another machine")
         await expect(page.locator(".no-twins .ways")).to_contain_text("! A VPN (tun0) hides this machine.")
         await expect(page.locator(".no-twins .ways")).to_contain_text("Added by handnothing found")
-        await expect(page.locator("#main")).to_contain_text("Other machines cannot reach this one is closed")
+        await expect(page.locator("#main")).to_contain_text("Other machines cannot reach this one: it does not listen")
         await page.get_by_role("button", name="Add by address").click()
         await page.get_by_role("textbox", name="Address").fill("ftp://x")
         await page.keyboard.press("Enter")
